@@ -1,0 +1,73 @@
+# Everything a developer types. `make help` prints itself from the `##` remarks below.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Folder with datasets and port of `make serve`; processes of the test runs.
+ROOT ?= demo/data
+PORT ?= 8815
+JOBS ?= 2
+
+KERNEL_SOURCES := $(shell find lance_core/kernels -name '*.[ch]pp' -o -name '*.h' 2>/dev/null)
+BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
+RUN_READY      := $(VENV)/.ready-to-run
+DEV_READY      := $(VENV)/.ready-to-develop
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test test-all check fmt bench build clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUN_READY) ## start a server on the demo dataset, query it, show how to connect
+	@$(BIN)/python demo/run.py
+
+serve: $(RUN_READY) ## serve the datasets below ROOT=demo/data on PORT=8815
+	@$(BIN)/lance-flight serve $(ROOT) --port $(PORT)
+
+test: $(DEV_READY) ## the default tests (minutes)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-all: $(DEV_READY) ## the default tests and the long ones
+	$(BIN)/python -m pytest -n $(JOBS) -m ""
+
+check: $(DEV_READY) ## lint, formatting, types, generated protos up to date
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
+	$(BIN)/python scripts/generate_protos.py --check
+
+fmt: $(DEV_READY) ## format Python and C++, apply lint fixes
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(KERNEL_SOURCES)
+
+bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server
+	$(BIN)/python -m benchmarks
+
+build: $(DEV_READY) ## a wheel in dist/
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+clean: ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The build requirements live in the environment itself (no build isolation), so CMake finds the same
+# compiler inputs each time and only compiles what changed.
+$(BIN)/cmake:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=2.9' cmake ninja
+
+# An editable install: Python sources are used in place; the kernels are rebuilt when one of BUILD_INPUTS is newer.
+$(RUN_READY): $(BUILD_INPUTS) | $(BIN)/cmake
+	@echo "building (the first time takes a minute)"
+	$(PIP) install --no-build-isolation --editable '.[server,client]'
+	@touch $@
+
+$(DEV_READY): $(BUILD_INPUTS) | $(BIN)/cmake
+	@echo "building (the first time takes a minute)"
+	$(PIP) install --no-build-isolation --editable '.[dev]'
+	@touch $@ $(RUN_READY)
