@@ -28,6 +28,7 @@ README_URI = "grpc://127.0.0.1:8815"
 QUERY = {"scan": {"dataset": DATASET, "columns": ["name", "countries", "offsets_h"]}}
 STOP_TIMEOUT_S = 30
 
+
 @contextmanager
 def running_server() -> Iterator[str]:
     """A `lance-flight serve` process on a free port: its URI; stopped as a service manager would."""
@@ -91,7 +92,8 @@ def how_to_connect(uri: str) -> str:
     """The examples of the README's section "Connect", for the server at ``uri``."""
     section = README.read_text(encoding="utf-8").split("\n## Connect\n")[1].split("\n## ")[0]
     examples = re.findall(r"^### (.+?)$.*?^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
-    return "\n".join(f"{client}\n{indent(code, '    ')}" for client, code in examples).replace(README_URI, uri)
+    text = "\n".join(f"{client}\n{indent(code, '    ')}" for client, code in examples)
+    return text.replace(README_URI, uri)
 
 
 def main() -> None:
