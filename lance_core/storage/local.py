@@ -1,0 +1,149 @@
+"""Files of the local machine, read with positional reads.
+
+Files are not mapped into memory: a mapped file that somebody truncates kills the process on first touch.
+"""
+
+import os
+import stat
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFeatureError
+from lance_core.storage.base import Entry, ReadableFile, Storage
+from lance_core.storage.paths import contained_path
+
+_MAX_GAP = 4096
+_MAX_MERGED_READ = 1 << 20
+_MAX_SINGLE_READ = 1 << 30
+"""Linux moves at most about 2 GiB per call."""
+
+
+class LocalStorage(Storage):
+    """A directory of the local file system."""
+
+    def __init__(self, uri: str, *, follow_links: bool = False) -> None:
+        """`uri` is a path or a `file://` URL. Links that leave the root are refused unless `follow_links`."""
+        self._root = os.path.abspath(_local_path(uri))
+        self._real_root = os.path.realpath(self._root)
+        self._follow_links = follow_links
+        self.uri = self._root
+
+    def open_file(self, path: str, size: int | None = None) -> ReadableFile:
+        file = LocalFile(path, self._open(path, os.O_RDONLY))
+        if size and size != file.size:
+            raise CorruptFileError("file has the wrong size", file=path, expected=size, found=file.size)
+        return file
+
+    def list_directory(self, path: str) -> list[Entry]:
+        descriptor = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(descriptor.number) as entries:
+                return [Entry(entry.name, entry.is_dir()) for entry in entries]
+        except OSError as error:
+            raise _storage_error(error, path) from None
+
+    def list_names(self, path: str) -> list[str]:
+        descriptor = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return os.listdir(descriptor.number)
+        except OSError as error:
+            raise _storage_error(error, path) from None
+
+    def exists(self, path: str) -> bool:
+        return os.path.isfile(self._absolute(path))
+
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self._root, contained_path(path)) if path else self._root
+
+    def _open(self, path: str, flags: int) -> "_Descriptor":
+        """Open below the root. What was opened is checked, not the name, so nobody can swap a link in between."""
+        try:
+            # Without O_NONBLOCK opening a pipe that lies in the dataset would wait for a writer for ever.
+            descriptor = _Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))
+            if not self._follow_links and not self._is_below_root(descriptor.number):
+                raise StorageError("link leaves the dataset", file=path)
+        except OSError as error:
+            raise _storage_error(error, path) from None
+        return descriptor
+
+    def _is_below_root(self, descriptor: int) -> bool:
+        real_path = os.readlink(f"/proc/self/fd/{descriptor}")
+        return real_path == self._real_root or real_path.startswith(self._real_root.rstrip("/") + "/")
+
+
+class LocalFile(ReadableFile):
+    """A local file read through its descriptor."""
+
+    max_gap = _MAX_GAP
+    max_merged_read = _MAX_MERGED_READ
+
+    def __init__(self, name: str, descriptor: "_Descriptor") -> None:
+        status = os.fstat(descriptor.number)
+        if not stat.S_ISREG(status.st_mode):
+            raise StorageError("not a regular file", file=name)
+        self.name = name
+        self.size = status.st_size
+        self.identity = f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+        self._descriptor: _Descriptor | None = descriptor
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise CorruptFileError(
+                "read outside the file",
+                file=self.name,
+                expected=f"a range within {self.size} bytes",
+                found=f"[{offset}, {offset + length})",
+            )
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise StorageError("file is closed", file=self.name)
+        buffer = pa.allocate_buffer(length)
+        target = memoryview(buffer)
+        done = 0
+        while done < length:
+            try:
+                count = os.preadv(descriptor.number, [target[done : done + _MAX_SINGLE_READ]], offset + done)
+            except OSError as error:
+                raise _storage_error(error, self.name) from None
+            if count == 0:
+                raise CorruptFileError(
+                    "file was truncated while open", file=self.name, expected=self.size, found=offset + done
+                )
+            done += count
+        return buffer
+
+    def close(self) -> None:
+        self._descriptor = None
+
+
+class _Descriptor:
+    """Owns a file descriptor and closes it with the last reference.
+
+    A read that is under way holds a reference, so the number cannot be closed and given to another file
+    while bytes are read from it.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+def _local_path(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise UnsupportedFeatureError("file URL names another host", found=parts.netloc)
+        return unquote(parts.path)
+    return uri
+
+
+def _storage_error(error: OSError, name: str) -> StorageError:
+    """The same error without the path of the host."""
+    if isinstance(error, StorageError):
+        return error
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return FileMissingError("no such file or directory", file=name)
+    return StorageError(error.strerror or "operating system error", file=name)
