@@ -1,0 +1,39 @@
+"""Every Python example of the README and of docs/ runs against a real server on the demo dataset."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+URI_IN_EXAMPLES = "grpc://127.0.0.1:8815"
+
+
+def examples(page: Path) -> list[tuple[int, str]]:
+    """The page's Python blocks with the line each starts on."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.finditer(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, block.start(1)), block[1]) for block in blocks]
+
+
+PAGES = [
+    page.relative_to(ROOT).as_posix()
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if examples(page)
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_run_in_order(page: str, demo_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page run one after the other, as a reader would type them, in the repository's root."""
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {"__name__": "example"}
+    for line, source in examples(ROOT / page):
+        padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
+        exec(compile(padded, page, "exec"), names)
+
+
+def test_the_pages_with_examples_are_found() -> None:
+    assert {"README.md", "docs/flight-protocol.md"} <= set(PAGES)
