@@ -1,0 +1,458 @@
+// The only file that knows Python. Every function takes objects with the buffer protocol, releases the GIL while it works, and
+// returns blocks that Arrow wraps without a copy.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+
+#include "bitpacking.hpp"
+#include "byte_stream_split.hpp"
+#include "chunks.hpp"
+#include "flat.hpp"
+#include "fsst.hpp"
+#include "fullzip.hpp"
+#include "gather.hpp"
+#include "levels.hpp"
+#include "pool.hpp"
+#include "rows.hpp"
+#include "runs.hpp"
+#include "variable.hpp"
+
+namespace nb = nanobind;
+using namespace lance;
+
+namespace {
+
+// Holds an object's buffer for as long as a kernel or a stream looks at it.
+class Source {
+ public:
+  explicit Source(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+      throw nb::python_error();
+    }
+  }
+  ~Source() {
+    nb::gil_scoped_acquire gil;
+    PyBuffer_Release(&view_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  Bytes bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
+
+ private:
+  Py_buffer view_{};
+};
+
+// An argument that may be None: no bytes.
+class OptionalSource {
+ public:
+  explicit OptionalSource(nb::handle object) {
+    if (!object.is_none()) {
+      source_.emplace(object);
+    }
+  }
+  Bytes bytes() const { return source_ ? source_->bytes() : Bytes{}; }
+
+ private:
+  std::optional<Source> source_;
+};
+
+struct PyStream {
+  std::shared_ptr<Source> owner;
+  Stream stream;
+};
+
+template <class Body>
+auto without_gil(Body body) {
+  nb::gil_scoped_release release;
+  return body();
+}
+
+int block_get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  auto* block = nb::inst_ptr<Block>(self);
+  return PyBuffer_FillInfo(view, self, block->data(), static_cast<Py_ssize_t>(block->size()), 0, flags);
+}
+
+PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(block_get_buffer)}, {0, nullptr}};
+
+std::vector<int64_t> read_int64(nb::handle object) {
+  Source source(object);
+  Bytes bytes = source.bytes();
+  if (bytes.size % 8 != 0) {
+    corrupt("%zu bytes are no array of 64-bit numbers", bytes.size);
+  }
+  std::vector<int64_t> values(bytes.size / 8);
+  std::memcpy(values.data(), bytes.data, bytes.size);
+  return values;
+}
+
+LevelEncoding level_encoding(const char* coding, unsigned bits) {
+  std::string name = coding;
+  if (name == "flat") return {LevelCoding::flat, bits};
+  if (name == "inline") return {LevelCoding::bitpacked_inline, bits};
+  if (name == "packed") return {LevelCoding::bitpacked, bits};
+  if (name == "runs") return {LevelCoding::runs, bits};
+  throw nb::value_error("unknown coding of levels");
+}
+
+using OffsetsAndData = std::tuple<Block, Block>;
+
+OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
+
+}  // namespace
+
+NB_MODULE(_kernels, m) {
+  nb::exception<CorruptData>(m, "CorruptData", PyExc_ValueError);
+  nb::exception<OffsetOverflow>(m, "OffsetOverflow", PyExc_OverflowError);
+
+  nb::class_<Block>(m, "Block", nb::type_slots(block_slots))
+      .def(nb::init<size_t>(), nb::arg("num_bytes"))
+      .def("__len__", &Block::size);
+
+  m.def("pool_use", [] {
+    PoolUse use = pool_use();
+    return std::make_pair(use.used_bytes, use.retained_bytes);
+  });
+  m.def("set_pool_retention", &set_pool_retention, nb::arg("num_bytes"));
+
+  nb::class_<Counts>(m, "Counts")
+      .def("__init__", [](Counts* self, nb::handle values) { new (self) Counts(read_int64(values)); }, nb::arg("values"))
+      .def_prop_ro("total", [](const Counts& self) { return self.total; })
+      .def("__len__", [](const Counts& self) { return self.values.size(); })
+      .def(
+          "scaled",
+          [](const Counts& self, int64_t factor) {
+            if (factor < 0 || factor > (int64_t{1} << 40)) {
+              corrupt("%lld items in a value", static_cast<long long>(factor));
+            }
+            std::vector<int64_t> values(self.values);
+            for (int64_t& n : values) {
+              if (factor != 0 && n > (int64_t{1} << 50) / factor) {
+                corrupt("%lld values of %lld items", static_cast<long long>(n), static_cast<long long>(factor));
+              }
+              n *= factor;
+            }
+            return Counts(std::move(values));
+          },
+          nb::arg("factor"));
+
+  nb::class_<PyStream>(m, "Stream")
+      .def(
+          "__init__",
+          [](PyStream* self, nb::handle data, nb::handle offsets, nb::handle lengths) {
+            auto owner = std::make_shared<Source>(data);
+            Stream stream;
+            stream.base = owner->bytes();
+            std::vector<int64_t> at = read_int64(offsets), length = read_int64(lengths);
+            if (at.size() != length.size()) {
+              corrupt("%zu offsets and %zu lengths of chunks", at.size(), length.size());
+            }
+            for (size_t i = 0; i < at.size(); ++i) {
+              stream.append(static_cast<size_t>(at[i]), static_cast<size_t>(length[i]));
+            }
+            new (self) PyStream{std::move(owner), std::move(stream)};
+          },
+          nb::arg("data"), nb::arg("offsets"), nb::arg("lengths"))
+      .def("__len__", [](const PyStream& self) { return self.stream.size(); })
+      .def_prop_ro("num_bytes",
+                   [](const PyStream& self) {
+                     int64_t bytes = 0;
+                     for (int64_t length : self.stream.length) bytes += length;
+                     return bytes;
+                   })
+      .def("chunks", [](const PyStream& self) {
+        // Read-only views of all chunks, for codecs that live in libraries.
+        nb::list views;
+        for (size_t i = 0; i < self.stream.size(); ++i) {
+          Bytes chunk = self.stream.chunk(i);
+          views.append(nb::bytes(reinterpret_cast<const char*>(chunk.data), chunk.size));
+        }
+        return views;
+      });
+
+  m.def(
+      "parse_chunks",
+      [](nb::handle data, nb::handle offsets, const Counts& counts, bool has_rep, bool has_def, size_t num_buffers, bool large) {
+        auto owner = std::make_shared<Source>(data);
+        std::vector<int64_t> positions = read_int64(offsets);
+        Chunks chunks = without_gil([&] {
+          return parse_chunks(owner->bytes(), positions, counts, {has_rep, has_def, large, num_buffers});
+        });
+        std::vector<PyStream> buffers;
+        buffers.reserve(chunks.buffers.size());
+        for (Stream& stream : chunks.buffers) {
+          buffers.push_back({owner, std::move(stream)});
+        }
+        return std::make_tuple(std::move(chunks.num_levels), PyStream{owner, std::move(chunks.rep)},
+                               PyStream{owner, std::move(chunks.def)}, std::move(buffers));
+      },
+      nb::arg("data"), nb::arg("offsets"), nb::arg("counts"), nb::arg("has_rep"), nb::arg("has_def"), nb::arg("num_buffers"),
+      nb::arg("large"));
+
+  m.def(
+      "join_fixed",
+      [](const PyStream& stream, const Counts& counts, size_t width) {
+        return without_gil([&] { return join_fixed(stream.stream, counts, width); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("width"));
+  m.def(
+      "join_bits",
+      [](const PyStream& stream, const Counts& counts) { return without_gil([&] { return join_bits(stream.stream, counts); }); },
+      nb::arg("stream"), nb::arg("counts"));
+  m.def(
+      "copy_bits",
+      [](nb::handle bits, size_t start, size_t n) {
+        Source source(bits);
+        return without_gil([&] { return copy_bits(source.bytes(), start, n); });
+      },
+      nb::arg("bits"), nb::arg("start"), nb::arg("num_bits"));
+  m.def(
+      "bytes_to_bits",
+      [](nb::handle bytes) {
+        Source source(bytes);
+        return without_gil([&] { return bytes_to_bits(source.bytes()); });
+      },
+      nb::arg("values"));
+  m.def(
+      "repeat_value",
+      [](nb::handle value, size_t n) {
+        Source source(value);
+        return without_gil([&] { return repeat_value(source.bytes(), n); });
+      },
+      nb::arg("value"), nb::arg("num_values"));
+
+  m.def(
+      "unpack_inline",
+      [](const PyStream& stream, const Counts& counts, unsigned word_bits) {
+        return without_gil([&] { return unpack_inline(stream.stream, counts, word_bits); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("word_bits"));
+  m.def(
+      "unpack_out_of_line",
+      [](const PyStream& stream, const Counts& counts, unsigned word_bits, unsigned bits) {
+        return without_gil([&] { return unpack_out_of_line(stream.stream, counts, word_bits, bits); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("word_bits"), nb::arg("bits"));
+
+  m.def(
+      "expand_runs",
+      [](const PyStream& values, const PyStream& lengths, const Counts& counts, unsigned word_bits) {
+        return without_gil([&] { return expand_runs(values.stream, lengths.stream, counts, word_bits); });
+      },
+      nb::arg("values"), nb::arg("lengths"), nb::arg("counts"), nb::arg("word_bits"));
+  m.def(
+      "split_runs",
+      [](const PyStream& blocks) {
+        PyStream values{blocks.owner, {}}, lengths{blocks.owner, {}};
+        split_runs(blocks.stream, values.stream, lengths.stream);
+        return std::make_pair(std::move(values), std::move(lengths));
+      },
+      nb::arg("blocks"));
+
+  m.def(
+      "join_byte_streams",
+      [](const PyStream& stream, const Counts& counts, size_t width) {
+        return without_gil([&] { return join_byte_streams(stream.stream, counts, width); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("width"));
+
+  m.def(
+      "join_variable",
+      [](const PyStream& stream, const Counts& counts, unsigned offset_bits) {
+        return without_gil([&] { return as_tuple(join_variable(stream.stream, counts, offset_bits)); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
+  m.def(
+      "open_variable_block",
+      [](nb::handle block, size_t num_values, unsigned offset_bits) {
+        // Positions of offsets and values: (start, length) pairs inside the block.
+        Source source(block);
+        Bytes bytes = source.bytes();
+        VariableBlock opened = without_gil([&] { return open_variable_block(bytes, num_values, offset_bits); });
+        return std::make_tuple(static_cast<size_t>(opened.offsets.data - bytes.data), opened.offsets.size,
+                               static_cast<size_t>(opened.data.data - bytes.data), opened.data.size);
+      },
+      nb::arg("block"), nb::arg("num_values"), nb::arg("offset_bits"));
+  m.def(
+      "check_offsets",
+      [](nb::handle offsets, size_t num_values, size_t data_size, unsigned offset_bits) {
+        Source source(offsets);
+        without_gil([&] {
+          check_offsets(source.bytes(), num_values, data_size, offset_bits);
+          return 0;
+        });
+      },
+      nb::arg("offsets"), nb::arg("num_values"), nb::arg("data_size"), nb::arg("offset_bits"));
+  m.def(
+      "repeat_variable",
+      [](nb::handle value, size_t n, unsigned offset_bits) {
+        Source source(value);
+        return without_gil([&] { return as_tuple(repeat_variable(source.bytes(), n, offset_bits)); });
+      },
+      nb::arg("value"), nb::arg("num_values"), nb::arg("offset_bits"));
+
+  nb::class_<SymbolTable>(m, "SymbolTable")
+      .def("__init__", [](SymbolTable* self, nb::handle table) { new (self) SymbolTable(parse_symbol_table(Source(table).bytes())); },
+           nb::arg("table"))
+      .def_prop_ro("codes", [](const SymbolTable& self) { return self.codes; });
+  m.def(
+      "expand_symbols",
+      [](const SymbolTable& table, const PyStream& stream, const Counts& counts, unsigned offset_bits) {
+        return without_gil([&] { return as_tuple(expand_symbols(table, stream.stream, counts, offset_bits)); });
+      },
+      nb::arg("table"), nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
+  m.def(
+      "expand_symbol_values",
+      [](const SymbolTable& table, nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits) {
+        Source offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(expand_symbols(table, offset_source.bytes(), data_source.bytes(), num_values, offset_bits));
+        });
+      },
+      nb::arg("table"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"));
+
+  m.def(
+      "decode_levels",
+      [](const PyStream& stream, const Counts& counts, const char* coding, unsigned bits) {
+        LevelEncoding encoding = level_encoding(coding, bits);
+        return without_gil([&] { return decode_levels(stream.stream, counts, encoding); });
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("coding"), nb::arg("bits"));
+  m.def(
+      "decode_validity",
+      [](const PyStream& stream, const Counts& counts, const char* coding, unsigned bits, uint16_t limit) {
+        LevelEncoding encoding = level_encoding(coding, bits);
+        Bitmap bitmap = without_gil([&] { return decode_validity(stream.stream, counts, encoding, limit); });
+        return std::make_tuple(std::move(bitmap.bits), bitmap.num_nulls);
+      },
+      nb::arg("stream"), nb::arg("counts"), nb::arg("coding"), nb::arg("bits"), nb::arg("limit"));
+  m.def(
+      "find_rows",
+      [](nb::handle rep, nb::handle def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows) {
+        Source rep_source(rep);
+        OptionalSource def_source(def);
+        RowRange range = without_gil(
+            [&] { return find_rows(rep_source.bytes(), def_source.bytes(), max_rep, max_visible, skip_rows, num_rows); });
+        return std::make_tuple(range.entry_begin, range.entry_end, range.value_begin, range.value_end);
+      },
+      nb::arg("rep"), nb::arg("def_").none(), nb::arg("max_rep"), nb::arg("max_visible"), nb::arg("skip_rows"),
+      nb::arg("num_rows"));
+  m.def(
+      "count_at_most",
+      [](nb::handle levels, uint16_t limit) {
+        Source source(levels);
+        return without_gil([&] { return count_at_most(source.bytes(), limit); });
+      },
+      nb::arg("levels"), nb::arg("limit"));
+  m.def(
+      "item_validity",
+      [](nb::handle def, nb::handle depth_of, size_t depth, uint16_t limit) {
+        Source def_source(def), depth_source(depth_of);
+        Bitmap bitmap = without_gil([&] { return item_validity(def_source.bytes(), depth_source.bytes(), depth, limit); });
+        return std::make_tuple(std::move(bitmap.bits), bitmap.length, bitmap.num_nulls);
+      },
+      nb::arg("def_"), nb::arg("depth_of"), nb::arg("depth"), nb::arg("limit"));
+  m.def(
+      "list_layer",
+      [](nb::handle rep, nb::handle def, int null, int empty, int upper, int shown, unsigned offset_bits) {
+        Source rep_source(rep);
+        OptionalSource def_source(def);
+        ListLayer layer = without_gil([&] {
+          return list_layer(rep_source.bytes(), def_source.bytes(), {null, empty, upper, shown}, offset_bits);
+        });
+        return std::make_tuple(std::move(layer.offsets), std::move(layer.validity), layer.length, layer.num_nulls,
+                               layer.num_children, std::move(layer.rep), std::move(layer.def), layer.num_entries);
+      },
+      nb::arg("rep"), nb::arg("def_").none(), nb::arg("null"), nb::arg("empty"), nb::arg("upper"), nb::arg("shown"),
+      nb::arg("offset_bits"));
+
+  m.def(
+      "unzip_fixed",
+      [](nb::handle data, unsigned rep_bits, unsigned def_bits, uint16_t max_visible, size_t width) {
+        Source source(data);
+        ZippedFixed zipped = without_gil([&] { return unzip_fixed(source.bytes(), {rep_bits, def_bits, max_visible}, width); });
+        return std::make_tuple(std::move(zipped.levels.rep), std::move(zipped.levels.def), zipped.levels.num_entries,
+                               std::move(zipped.values), zipped.num_values);
+      },
+      nb::arg("data"), nb::arg("rep_bits"), nb::arg("def_bits"), nb::arg("max_visible"), nb::arg("width"));
+  m.def(
+      "unzip_variable",
+      [](nb::handle data, unsigned rep_bits, unsigned def_bits, uint16_t max_visible, unsigned length_bits) {
+        Source source(data);
+        ZippedVariable zipped =
+            without_gil([&] { return unzip_variable(source.bytes(), {rep_bits, def_bits, max_visible}, length_bits); });
+        return std::make_tuple(std::move(zipped.levels.rep), std::move(zipped.levels.def), zipped.levels.num_entries,
+                               std::move(zipped.values.offsets), std::move(zipped.values.data), zipped.values.num_values);
+      },
+      nb::arg("data"), nb::arg("rep_bits"), nb::arg("def_bits"), nb::arg("max_visible"), nb::arg("length_bits"));
+
+  m.def(
+      "check_indices",
+      [](nb::handle indices, size_t num_values, unsigned index_bits, size_t num_items) {
+        Source source(indices);
+        without_gil([&] {
+          check_indices(source.bytes(), num_values, index_bits, num_items);
+          return 0;
+        });
+      },
+      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("num_items"));
+  m.def(
+      "gather_fixed",
+      [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle items, size_t width) {
+        Source index_source(indices), item_source(items);
+        return without_gil([&] { return gather_fixed(index_source.bytes(), num_values, index_bits, item_source.bytes(), width); });
+      },
+      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("items"), nb::arg("width"));
+  m.def(
+      "gather_variable",
+      [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle offsets, nb::handle data, size_t num_items,
+         unsigned offset_bits) {
+        Source index_source(indices), offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(gather_variable(index_source.bytes(), num_values, index_bits, offset_source.bytes(), data_source.bytes(),
+                                          num_items, offset_bits));
+        });
+      },
+      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_items"),
+      nb::arg("offset_bits"));
+
+  m.def(
+      "split_rows",
+      [](nb::handle rows, size_t num_rows, const std::vector<size_t>& widths) {
+        Source source(rows);
+        return without_gil([&] { return split_rows(source.bytes(), num_rows, widths); });
+      },
+      nb::arg("rows"), nb::arg("num_rows"), nb::arg("widths"));
+  m.def(
+      "join_row_bits",
+      [](nb::handle rows, size_t num_rows, size_t bits_per_row) {
+        Source source(rows);
+        return without_gil([&] { return join_row_bits(source.bytes(), num_rows, bits_per_row); });
+      },
+      nb::arg("rows"), nb::arg("num_rows"), nb::arg("bits_per_row"));
+  m.def(
+      "split_variable_rows",
+      [](nb::handle offsets, nb::handle data, size_t num_rows, unsigned offset_bits,
+         const std::vector<std::pair<size_t, unsigned>>& fields) {
+        Source offset_source(offsets), data_source(data);
+        std::vector<PackedField> packed;
+        for (auto [width, length_bits] : fields) packed.push_back({width, length_bits});
+        std::vector<PackedColumn> columns = without_gil(
+            [&] { return split_variable_rows(offset_source.bytes(), data_source.bytes(), num_rows, offset_bits, packed); });
+        std::vector<std::tuple<Block, Block>> result;  // (values, empty) or (offsets, data)
+        for (size_t k = 0; k < columns.size(); ++k) {
+          if (packed[k].length_bits == 0) {
+            result.emplace_back(std::move(columns[k].fixed), Block(0));
+          } else {
+            result.push_back(as_tuple(std::move(columns[k].variable)));
+          }
+        }
+        return result;
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_rows"), nb::arg("offset_bits"), nb::arg("fields"));
+}

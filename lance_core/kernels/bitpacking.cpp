@@ -1,0 +1,191 @@
+#include "bitpacking.hpp"
+
+namespace lance {
+namespace {
+
+// The packed words of a group form LANES columns. Reading row by row makes the inner loop run over consecutive words of the
+// input and consecutive values of the output, which the compiler turns into vectors; the bit width stays a run-time value.
+template <class T>
+inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, unsigned bits, T* out) {
+  constexpr unsigned kBits = sizeof(T) * 8;
+  constexpr unsigned kLanes = kGroup / kBits;
+  constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+  const T* words = reinterpret_cast<const T*>(packed);
+  const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
+  for (unsigned row = 0; row < kBits; ++row) {
+    T* to = out + 16 * kOrder[row / 8] + 128 * (row % 8);
+    unsigned first = row * bits / kBits;
+    unsigned shift = row * bits % kBits;
+    const T* low = words + first * kLanes;
+    if (shift + bits <= kBits) {
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        T word;
+        std::memcpy(&word, low + lane, sizeof(T));
+        to[lane] = static_cast<T>(word >> shift) & mask;
+      }
+    } else {
+      unsigned left = kBits - shift;
+      const T* high = low + kLanes;
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        T word, next;
+        std::memcpy(&word, low + lane, sizeof(T));
+        std::memcpy(&next, high + lane, sizeof(T));
+        to[lane] = static_cast<T>(static_cast<T>(word >> shift) | static_cast<T>(next << left)) & mask;
+      }
+    }
+  }
+}
+
+LANCE_MULTIVERSION void unpack8(const uint8_t* packed, unsigned bits, uint8_t* out) { unpack_rows(packed, bits, out); }
+LANCE_MULTIVERSION void unpack16(const uint8_t* packed, unsigned bits, uint16_t* out) { unpack_rows(packed, bits, out); }
+LANCE_MULTIVERSION void unpack32(const uint8_t* packed, unsigned bits, uint32_t* out) { unpack_rows(packed, bits, out); }
+LANCE_MULTIVERSION void unpack64(const uint8_t* packed, unsigned bits, uint64_t* out) { unpack_rows(packed, bits, out); }
+
+}  // namespace
+
+template <class T>
+void unpack_group(const uint8_t* packed, unsigned bits, T* out) {
+  if (bits == 0) {
+    std::memset(out, 0, kGroup * sizeof(T));
+  } else if constexpr (sizeof(T) == 1) {
+    unpack8(packed, bits, out);
+  } else if constexpr (sizeof(T) == 2) {
+    unpack16(packed, bits, out);
+  } else if constexpr (sizeof(T) == 4) {
+    unpack32(packed, bits, out);
+  } else {
+    unpack64(packed, bits, out);
+  }
+}
+
+template <class T>
+void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index) {
+  if (n > kGroup) {
+    corrupt("chunk %zu packs %zu values in one group of 1024", index, n);
+  }
+  if (chunk.size < sizeof(T)) {
+    corrupt("chunk %zu has no room for its bit width", index);
+  }
+  auto bits = static_cast<size_t>(load<T>(chunk.data));
+  if (bits > sizeof(T) * 8 || packed_bytes(bits) > chunk.size - sizeof(T)) {
+    corrupt("chunk %zu of %zu bytes claims values of %zu bits in words of %zu", index, chunk.size, bits, sizeof(T) * 8);
+  }
+  const uint8_t* packed = chunk.data + sizeof(T);
+  if (n == kGroup) {
+    unpack_group(packed, static_cast<unsigned>(bits), out);
+  } else {
+    T scratch[kGroup];
+    unpack_group(packed, static_cast<unsigned>(bits), scratch);
+    std::memcpy(out, scratch, n * sizeof(T));
+  }
+}
+
+template <class T>
+void unpack_out_of_line_chunk(Bytes chunk, size_t n, unsigned bits, T* out, size_t index) {
+  if (bits >= sizeof(T) * 8) {
+    corrupt("%u packed bits for values of %zu bits", bits, sizeof(T) * 8);
+  }
+  size_t group_bytes = packed_bytes(bits);
+  size_t full = n / kGroup;
+  size_t tail = n % kGroup;
+  size_t words = chunk.size / sizeof(T);
+  size_t group_words = group_bytes / sizeof(T);
+  if (group_words != 0 && full > words / group_words) {
+    corrupt("chunk %zu of %zu bytes for %zu values of %u bits", index, chunk.size, n, bits);
+  }
+  size_t rest = words - full * group_words;
+  bool raw = rest == tail;
+  if (chunk.size % sizeof(T) != 0 || (!raw && rest != group_words)) {
+    corrupt("chunk %zu of %zu bytes for %zu values of %u bits", index, chunk.size, n, bits);
+  }
+  for (size_t i = 0; i < full; ++i) {
+    unpack_group(chunk.data + i * group_bytes, bits, out + i * kGroup);
+  }
+  const uint8_t* last = chunk.data + full * group_bytes;
+  if (raw) {
+    std::memcpy(out + full * kGroup, last, tail * sizeof(T));
+  } else if (tail != 0) {
+    T scratch[kGroup];
+    unpack_group(last, bits, scratch);
+    std::memcpy(out + full * kGroup, scratch, tail * sizeof(T));
+  }
+}
+
+namespace {
+
+template <class T>
+Block unpack_inline_chunks(const Stream& stream, const Counts& counts) {
+  for (size_t i = 0; i < stream.size(); ++i) {  // before a total of lies becomes an allocation
+    if (counts.values[i] > static_cast<int64_t>(kGroup)) {
+      corrupt("chunk %zu packs %lld values in one group of 1024", i, static_cast<long long>(counts.values[i]));
+    }
+  }
+  Block out(static_cast<size_t>(counts.total) * sizeof(T));
+  T* to = reinterpret_cast<T*>(out.data());
+  for (size_t i = 0; i < stream.size(); ++i) {
+    auto n = static_cast<size_t>(counts.values[i]);
+    unpack_inline_chunk(stream.chunk(i), n, to, i);
+    to += n;
+  }
+  return out;
+}
+
+template <class T>
+Block unpack_out_of_line_chunks(const Stream& stream, const Counts& counts, unsigned bits) {
+  if (bits == 0) {
+    corrupt("out-of-line bit packing with 0 bits");
+  }
+  for (size_t i = 0; i < stream.size(); ++i) {  // at least one bit per value
+    if (static_cast<size_t>(counts.values[i]) / 8 > static_cast<size_t>(stream.length[i])) {
+      corrupt("chunk %zu of %lld bytes for %lld packed values", i, static_cast<long long>(stream.length[i]),
+              static_cast<long long>(counts.values[i]));
+    }
+  }
+  Block out(static_cast<size_t>(counts.total) * sizeof(T));
+  T* to = reinterpret_cast<T*>(out.data());
+  for (size_t i = 0; i < stream.size(); ++i) {
+    auto n = static_cast<size_t>(counts.values[i]);
+    unpack_out_of_line_chunk(stream.chunk(i), n, bits, to, i);
+    to += n;
+  }
+  return out;
+}
+
+}  // namespace
+
+Block unpack_inline(const Stream& stream, const Counts& counts, unsigned word_bits) {
+  require_same_chunks(stream, counts);
+  switch (word_bits) {
+    case 8:
+      return unpack_inline_chunks<uint8_t>(stream, counts);
+    case 16:
+      return unpack_inline_chunks<uint16_t>(stream, counts);
+    case 32:
+      return unpack_inline_chunks<uint32_t>(stream, counts);
+    case 64:
+      return unpack_inline_chunks<uint64_t>(stream, counts);
+    default:
+      corrupt("bit packing of words of %u bits", word_bits);
+  }
+}
+
+Block unpack_out_of_line(const Stream& stream, const Counts& counts, unsigned word_bits, unsigned bits) {
+  require_same_chunks(stream, counts);
+  switch (word_bits) {
+    case 8:
+      return unpack_out_of_line_chunks<uint8_t>(stream, counts, bits);
+    case 16:
+      return unpack_out_of_line_chunks<uint16_t>(stream, counts, bits);
+    case 32:
+      return unpack_out_of_line_chunks<uint32_t>(stream, counts, bits);
+    case 64:
+      return unpack_out_of_line_chunks<uint64_t>(stream, counts, bits);
+    default:
+      corrupt("bit packing of words of %u bits", word_bits);
+  }
+}
+
+template void unpack_inline_chunk<uint16_t>(Bytes, size_t, uint16_t*, size_t);
+template void unpack_out_of_line_chunk<uint16_t>(Bytes, size_t, unsigned, uint16_t*, size_t);
+
+}  // namespace lance

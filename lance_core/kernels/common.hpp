@@ -1,0 +1,85 @@
+// What every kernel shares: views over bytes, unaligned loads, and the one exception they throw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+// Function multiversioning: one portable baseline binary that picks wider vectors at load time.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define LANCE_MULTIVERSION __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define LANCE_MULTIVERSION
+#endif
+
+namespace lance {
+
+// The bytes contradict the format. Python adds the file, column and page.
+class CorruptData : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A run of values needs more bytes than 32-bit Arrow offsets can address; the caller splits the rows.
+class OffsetOverflow : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void corrupt(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+struct Bytes {
+  const uint8_t* data = nullptr;
+  size_t size = 0;
+
+  Bytes slice(size_t offset, size_t length) const {
+    if (offset > size || length > size - offset) {
+      corrupt("a slice of %zu bytes at %zu leaves its buffer of %zu bytes", length, offset, size);
+    }
+    return {data + offset, length};
+  }
+};
+
+template <class T>
+inline T load(const uint8_t* p) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+template <class T>
+inline void store(uint8_t* p, T value) {
+  std::memcpy(p, &value, sizeof(T));
+}
+
+inline size_t ceil8(size_t bits) { return (bits + 7) / 8; }
+inline size_t up8(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
+
+// Number of values in each chunk of a row of chunks.
+struct Counts {
+  std::vector<int64_t> values;
+  int64_t total = 0;
+
+  Counts() = default;
+  explicit Counts(std::vector<int64_t> per_chunk);
+};
+
+// The same buffer of each of a row of chunks: where it starts and how long it is. Every chunk is inside `base`.
+struct Stream {
+  Bytes base;
+  std::vector<int64_t> offset;
+  std::vector<int64_t> length;
+
+  size_t size() const { return offset.size(); }
+  Bytes chunk(size_t i) const { return {base.data + offset[i], static_cast<size_t>(length[i])}; }
+  void append(size_t at, size_t bytes);
+};
+
+void require_same_chunks(const Stream& stream, const Counts& counts);
+
+}  // namespace lance

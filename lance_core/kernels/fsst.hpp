@@ -1,0 +1,24 @@
+// FSST: strings as one-byte codes for symbols of up to eight bytes (docs/format.md, FSST).
+#pragma once
+
+#include "variable.hpp"
+
+namespace lance {
+
+// A parsed symbol table of a page. `codes` false: the page stores plain text.
+struct SymbolTable {
+  bool codes = false;
+  size_t num_symbols = 0;
+  uint64_t symbol[256] = {};
+  uint8_t length[256] = {};
+};
+
+SymbolTable parse_symbol_table(Bytes table);
+
+// Mini-block form: chunks of offsets and codes.
+VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts, unsigned offset_bits);
+
+// Codes under Arrow offsets (full-zip pages).
+VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits);
+
+}  // namespace lance

@@ -1,0 +1,136 @@
+#include "gather.hpp"
+
+#include <algorithm>
+
+namespace lance {
+namespace {
+
+// Calls `body` with a typed pointer to the indices.
+template <class Body>
+auto with_indices(Bytes indices, size_t num_values, unsigned index_bits, Body body) {
+  if (index_bits != 8 && index_bits != 16 && index_bits != 32 && index_bits != 64) {
+    corrupt("dictionary indices of %u bits", index_bits);
+  }
+  if (indices.size / (index_bits / 8) < num_values) {
+    corrupt("%zu bytes for %zu dictionary indices of %u bits", indices.size, num_values, index_bits);
+  }
+  switch (index_bits) {
+    case 8:
+      return body(indices.data);
+    case 16:
+      return body(reinterpret_cast<const uint16_t*>(indices.data));
+    case 32:
+      return body(reinterpret_cast<const uint32_t*>(indices.data));
+    default:
+      return body(reinterpret_cast<const uint64_t*>(indices.data));
+  }
+}
+
+template <class Index>
+void check_below(const Index* index, size_t n, size_t num_items) {
+  Index highest = 0;
+  for (size_t i = 0; i < n; ++i) {
+    highest = std::max(highest, index[i]);
+  }
+  if (n != 0 && highest >= num_items) {
+    corrupt("dictionary index %llu of %zu items", static_cast<unsigned long long>(highest), num_items);
+  }
+}
+
+template <class Index, class Value>
+void gather_typed(const Index* index, size_t n, const uint8_t* items, uint8_t* out) {
+  for (size_t i = 0; i < n; ++i) {
+    store(out + i * sizeof(Value), load<Value>(items + static_cast<size_t>(index[i]) * sizeof(Value)));
+  }
+}
+
+template <class Index, class T>
+VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes data, size_t num_items) {
+  constexpr size_t kShort = 16;
+  VariableValues result;
+  result.num_values = n;
+  result.offsets = Block((n + 1) * sizeof(T));
+  T* to = reinterpret_cast<T*>(result.offsets.data());
+  auto from = [&](size_t item) { return load<T>(offsets.data + item * sizeof(T)); };
+  size_t total = 0;
+  to[0] = 0;
+  for (size_t i = 0; i < n; ++i) {
+    total += from(static_cast<size_t>(index[i]) + 1) - from(index[i]);
+    to[i + 1] = static_cast<T>(total);
+  }
+  if (sizeof(T) == 4 && total > INT32_MAX) {
+    throw OffsetOverflow("more bytes than 32-bit offsets can address");
+  }
+  size_t longest = 0;
+  for (size_t i = 0; i < num_items; ++i) {
+    longest = std::max(longest, static_cast<size_t>(from(i + 1) - from(i)));
+  }
+  Block bytes(total + kShort);
+  uint8_t* out = bytes.data();
+  if (longest <= kShort) {
+    // Sixteen bytes at once, whatever the length: a fixed copy has no branches. The items get the same slack.
+    std::vector<uint8_t> items(num_items * kShort);
+    for (size_t i = 0; i < num_items; ++i) {
+      std::memcpy(items.data() + i * kShort, data.data + from(i), from(i + 1) - from(i));
+    }
+    for (size_t i = 0; i < n; ++i) {
+      std::memcpy(out + to[i], items.data() + static_cast<size_t>(index[i]) * kShort, kShort);
+    }
+  } else {
+    for (size_t i = 0; i < n; ++i) {
+      std::memcpy(out + to[i], data.data + from(index[i]), to[i + 1] - to[i]);
+    }
+  }
+  bytes.resize(total);
+  result.data = std::move(bytes);
+  return result;
+}
+
+}  // namespace
+
+void check_indices(Bytes indices, size_t num_values, unsigned index_bits, size_t num_items) {
+  with_indices(indices, num_values, index_bits, [&](auto* index) { check_below(index, num_values, num_items); });
+}
+
+Block gather_fixed(Bytes indices, size_t num_values, unsigned index_bits, Bytes items, size_t width) {
+  if (width == 0) {
+    corrupt("dictionary items without bytes");
+  }
+  return with_indices(indices, num_values, index_bits, [&](auto* index) {
+    using Index = std::remove_cv_t<std::remove_pointer_t<decltype(index)>>;
+    check_below(index, num_values, items.size / width);
+    Block out(num_values * width);
+    switch (width) {
+      case 1:
+        gather_typed<Index, uint8_t>(index, num_values, items.data, out.data());
+        break;
+      case 2:
+        gather_typed<Index, uint16_t>(index, num_values, items.data, out.data());
+        break;
+      case 4:
+        gather_typed<Index, uint32_t>(index, num_values, items.data, out.data());
+        break;
+      case 8:
+        gather_typed<Index, uint64_t>(index, num_values, items.data, out.data());
+        break;
+      default:
+        for (size_t i = 0; i < num_values; ++i) {
+          std::memcpy(out.data() + i * width, items.data + static_cast<size_t>(index[i]) * width, width);
+        }
+    }
+    return out;
+  });
+}
+
+VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data, size_t num_items,
+                               unsigned offset_bits) {
+  check_offsets(offsets, num_items, data.size, offset_bits);
+  return with_indices(indices, num_values, index_bits, [&](auto* index) {
+    using Index = std::remove_cv_t<std::remove_pointer_t<decltype(index)>>;
+    check_below(index, num_values, num_items);
+    return offset_bytes(offset_bits) == 4 ? gather_strings<Index, uint32_t>(index, num_values, offsets, data, num_items)
+                                          : gather_strings<Index, uint64_t>(index, num_values, offsets, data, num_items);
+  });
+}
+
+}  // namespace lance

@@ -1,0 +1,43 @@
+// Memory for decoded data.
+//
+// A fresh 4 KiB page costs more than decoding the values that go into it, so large blocks are aligned to 2 MiB, marked for
+// huge pages, and kept for reuse up to a limit. Small blocks come from malloc. All blocks are aligned to 64 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lance {
+
+class Block {
+ public:
+  Block() = default;
+  explicit Block(size_t bytes);  // throws std::bad_alloc
+  ~Block();
+  Block(Block&& other) noexcept;
+  Block& operator=(Block&& other) noexcept;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  // Says how many of the bytes at hand are meant; at most capacity(). Memory is neither taken nor given back.
+  void resize(size_t bytes) { size_ = bytes < capacity_ ? bytes : capacity_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+struct PoolUse {
+  size_t used_bytes;      // in blocks that are alive
+  size_t retained_bytes;  // kept for reuse
+};
+
+PoolUse pool_use();
+// Bytes of large blocks kept for reuse; what is above is given back at once.
+void set_pool_retention(size_t bytes);
+
+}  // namespace lance
