@@ -1,0 +1,77 @@
+"""docs/architecture.md says that imports point down only; here the imports are read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# The parts of lance_core, ground first; parts of one line do not know each other. The facade is what lies beside
+# the folders: dataset.py, fragment.py, __init__.py.
+LAYERS = [
+    {"errors", "proto", "kernels"},
+    {"schema", "storage"},
+    {"encodings"},
+    {"file"},
+    {"table"},
+    {"scan"},
+    {"facade"},
+]
+HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Full names of what the file imports, wherever in it; relative imports are resolved."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{source}.{name.name}" for name in node.names)
+
+
+def modules(package: str) -> list[Path]:
+    """The hand-written modules of a package."""
+    return [path for path in sorted((ROOT / package).rglob("*.py")) if not path.stem.endswith("_pb2")]
+
+
+def part_of(module: str) -> str:
+    """The part of lance_core that one of its modules, or a name in it, belongs to."""
+    part = module.split(".")[1] if "." in module else ""
+    return part if part in HEIGHT else "facade"
+
+
+def test_parts_of_lance_core_import_only_what_lies_below() -> None:
+    upwards = []
+    for path in modules("lance_core"):
+        inside = part_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for module in imported_modules(path):
+            if not module.startswith("lance_core"):
+                continue
+            part = part_of(module)
+            if part != inside and HEIGHT[part] >= HEIGHT[inside]:
+                upwards.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert not upwards, upwards
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [("lance_core", {"lance", "flight_server", "pyarrow.flight"}), ("flight_server", {"lance"})],
+)
+def test_packages_do_without(package: str, forbidden: set[str]) -> None:
+    """The format knows no network, and nothing leans on the reference library."""
+    files = modules(package)
+    assert files
+    found = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in files
+        for module in imported_modules(path)
+        if any(module == name or module.startswith(f"{name}.") for name in forbidden)
+    ]
+    assert not found, found
