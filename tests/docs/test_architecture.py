@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# The parts of lance_core, ground first; parts of one line do not know each other. The facade is what lies beside
-# the folders: dataset.py, fragment.py, __init__.py.
+# The parts of lance_core, ground first; parts of one line do not know each other. The facade is what lies
+# beside the folders: dataset.py, fragment.py, __init__.py.
 LAYERS = [
     {"errors", "proto", "kernels"},
     {"schema", "storage"},
