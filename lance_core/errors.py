@@ -5,7 +5,7 @@
     ├── DatasetNotFoundError     (ValueError)           no dataset at this place
     │   └── VersionNotFoundError                        the dataset has no such version
     ├── DatasetExistsError       (OSError)              there is a dataset already
-    ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding this package does not know
+    ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding not known here
     ├── CorruptFileError         (OSError)              bytes that contradict the format
     ├── CommitConflictError      (OSError)              another commit came first
     ├── CommitUnknownError       (OSError)              nobody can say whether the commit landed
@@ -45,7 +45,9 @@ class LanceError(Exception):
         of the page in its column. `expected` and `found` are short values or phrases.
         """
         context = {"file": file, "column": column, "page": page, "expected": expected, "found": found}
-        details = ", ".join(f"{name} {_one_line(value)}" for name, value in context.items() if value is not None)
+        details = ", ".join(
+            f"{name} {_one_line(value)}" for name, value in context.items() if value is not None
+        )
         super().__init__(f"{message} ({details})" if details else message)
         self.file = file
         self.column = column
@@ -96,7 +98,7 @@ class CorruptFileError(LanceError, OSError):
 
 
 class CommitConflictError(LanceError, OSError):
-    """Another commit came first. `retryable` says whether redoing the operation on the new version can help."""
+    """Another commit came first; `retryable`: redoing the operation on the new version can help."""
 
     code = 14
 

@@ -26,12 +26,16 @@ def generate(output: Path) -> list[Path]:
     includes = [f"-I{package}={folder}" for folder, package in sources.items()]
     includes.append(f"-I{Path(grpc_tools.__file__).parent / '_proto'}")
     inputs = [
-        f"{package}/{proto.name}" for folder, package in sources.items() for proto in sorted(folder.glob("*.proto"))
+        f"{package}/{proto.name}"
+        for folder, package in sources.items()
+        for proto in sorted(folder.glob("*.proto"))
     ]
     code = protoc.main(["protoc", *includes, f"--python_out={output}", f"--pyi_out={output}", *inputs])
     if code:
         sys.exit(code)
-    return sorted(path.relative_to(output) for path in output.rglob("*_pb2.py*") if path.suffix in (".py", ".pyi"))
+    return sorted(
+        path.relative_to(output) for path in output.rglob("*_pb2.py*") if path.suffix in (".py", ".pyi")
+    )
 
 
 def committed() -> set[Path]:
@@ -45,7 +49,9 @@ def committed() -> set[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is out of date")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -54,7 +60,9 @@ def main() -> int:
     stale = sorted(
         path
         for path in committed() | generated.keys()
-        if path not in generated or not (ROOT / path).is_file() or (ROOT / path).read_bytes() != generated[path]
+        if path not in generated
+        or not (ROOT / path).is_file()
+        or (ROOT / path).read_bytes() != generated[path]
     )
     if arguments.check:
         for path in stale:

@@ -51,7 +51,9 @@ class ReadableFile(ABC):
             data = self.read(merged.offset, merged.length)
             for index in merged.members:
                 offset, length = ranges[index]
-                buffers[index] = data if length == merged.length else data.slice(offset - merged.offset, length)
+                buffers[index] = (
+                    data if length == merged.length else data.slice(offset - merged.offset, length)
+                )
         return buffers
 
     @abstractmethod
@@ -95,7 +97,7 @@ class Storage(ABC):
     def read_file(self, path: str) -> bytes:
         """Return a whole (small) file; errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:
-            return file.read(0, file.size).to_pybytes()
+            return bytes(memoryview(file.read(0, file.size)))
 
 
 _EMPTY = pa.py_buffer(b"")

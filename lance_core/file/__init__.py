@@ -1,0 +1,1 @@
+"""Data files: the container and what is in it."""

@@ -1,0 +1,124 @@
+"""The end of a 2.x data file: where everything else is.
+
+    ... pages ... | descriptor | column metadata ... | CMO table | GBO table | footer (40 bytes)
+
+Footer, little endian: u64 start of the column metadata, u64 start of the column metadata offset (CMO) table,
+u64 start of the global buffer offset (GBO) table, u32 number of global buffers, u32 number of columns,
+u16 major, u16 minor, "LANC". Both tables hold one (u64 position, u64 size) pair per entry.
+Source: Lance file format, "Byte layout of a 2.x file"; docs/format.md.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+
+FOOTER_BYTES = 40
+TABLE_ENTRY_BYTES = 16
+
+_FOOTER = struct.Struct("<QQQIIHH4s")
+_MAGIC = b"LANC"
+
+
+@dataclass(frozen=True, order=True)
+class FileVersion:
+    """Version of a data file. Later versions compare greater."""
+
+    major: int
+    minor: int
+
+    V0_1: ClassVar["FileVersion"]
+    V2_0: ClassVar["FileVersion"]
+    V2_1: ClassVar["FileVersion"]
+    V2_2: ClassVar["FileVersion"]
+
+    @property
+    def name(self) -> str:
+        """The version as users write it, such as "2.1"."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @staticmethod
+    def from_numbers(major: int, minor: int, *, file: str | None = None) -> "FileVersion":
+        """The version that a footer or a manifest spells (major, minor).
+
+        Raises:
+            UnsupportedFeatureError: a version this package does not know; `file` is for the message.
+        """
+        if version := _SPELLINGS.get((major, minor)):
+            return version
+        raise UnsupportedFeatureError(
+            "data file version", file=file, expected="0.1, 2.0, 2.1 or 2.2", found=f"{major}.{minor}"
+        )
+
+    @staticmethod
+    def from_name(name: str, *, file: str | None = None) -> "FileVersion":
+        """The version of a name such as "2.1"; errors are those of `from_numbers`."""
+        if version := _NAMES.get(name):
+            return version
+        raise UnsupportedFeatureError(
+            "data file version", file=file, expected="0.1, 2.0, 2.1 or 2.2", found=repr(name)
+        )
+
+
+FileVersion.V0_1 = FileVersion(0, 1)
+FileVersion.V2_0 = FileVersion(2, 0)
+FileVersion.V2_1 = FileVersion(2, 1)
+FileVersion.V2_2 = FileVersion(2, 2)
+
+_SPELLINGS = {
+    (0, 0): FileVersion.V0_1,
+    (0, 1): FileVersion.V0_1,
+    (0, 2): FileVersion.V0_1,
+    (0, 3): FileVersion.V2_0,
+    (2, 0): FileVersion.V2_0,
+    (2, 1): FileVersion.V2_1,
+    (2, 2): FileVersion.V2_2,
+}
+_NAMES = {version.name: version for version in _SPELLINGS.values()}
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The decoded footer; every position is checked against the size of the file."""
+
+    column_metadata_start: int
+    column_table_start: int
+    global_table_start: int
+    num_global_buffers: int
+    num_columns: int
+    version: FileVersion
+
+
+def parse_footer(data: bytes, file_size: int, file: str) -> Footer:
+    """Decode the last 40 bytes of a file of `file_size` bytes; `file` is its name for messages.
+
+    Raises:
+        CorruptFileError: not a Lance file, or positions that contradict each other.
+        UnsupportedFeatureError: a version without this container: 0.1, or one this package does not know.
+    """
+    if len(data) != FOOTER_BYTES:
+        raise CorruptFileError(
+            "file is too short for a footer", file=file, expected=f"{FOOTER_BYTES} bytes", found=len(data)
+        )
+    metadata, columns, globals_, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(data)
+    if magic != _MAGIC:
+        raise CorruptFileError("file does not end like a Lance file", file=file, expected=_MAGIC, found=magic)
+    version = FileVersion.from_numbers(major, minor, file=file)
+    if version < FileVersion.V2_0:
+        raise UnsupportedFeatureError("data file version", file=file, expected="2.x", found=version)
+    columns_end = columns + num_columns * TABLE_ENTRY_BYTES
+    globals_end = globals_ + num_globals * TABLE_ENTRY_BYTES
+    if not metadata <= columns <= columns_end <= globals_ <= globals_end <= file_size - FOOTER_BYTES:
+        raise CorruptFileError(
+            "footer positions are out of order",
+            file=file,
+            expected=f"column metadata, tables and footer in {file_size} bytes",
+            found=(metadata, columns, columns_end, globals_, globals_end),
+        )
+    if num_globals == 0:
+        raise CorruptFileError("file has no descriptor", file=file, expected="a global buffer", found="none")
+    return Footer(metadata, columns, globals_, num_globals, num_columns, version)

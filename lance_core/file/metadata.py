@@ -1,0 +1,263 @@
+"""What a 2.x data file says about itself: schema, rows, columns, pages.
+
+Opening a file reads its tail once, and what lies before the tail only when the metadata is larger than that.
+Columns are decoded when they are asked for: a projection of few columns out of thousands pays for the few.
+Source: Lance file format, `file2.proto` and "Global buffers"; docs/format.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CorruptFileError
+from lance_core.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, FileVersion, Footer, parse_footer
+from lance_core.proto import file2_pb2, file_pb2
+from lance_core.schema import Schema
+from lance_core.storage import ReadableFile
+
+TAIL_BYTES = 64 << 10
+ALIGNMENT_BYTES = 64
+"""Of page and global buffers, from version 2.1 on."""
+
+BufferRange = tuple[int, int]
+"""(position in the file, size), in bytes."""
+
+
+@dataclass(frozen=True)
+class PageMetadata:
+    """One page of a column."""
+
+    buffers: tuple[BufferRange, ...]
+    num_rows: int
+    encoding_type: str
+    """Name of the message in `encoding`, such as "lance.encodings21.PageLayout"."""
+    encoding: bytes
+    priority: int
+    """Top-level row number of the first row; a hint only."""
+
+
+@dataclass(frozen=True)
+class ColumnMetadata:
+    """One column of a file."""
+
+    index: int
+    pages: tuple[PageMetadata, ...]
+    buffers: tuple[BufferRange, ...]
+    """Buffers of the column as a whole."""
+    encoding_type: str
+    """Name of the message in `encoding`, such as "lance.encodings.ColumnEncoding"."""
+    encoding: bytes
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """The end of a file in memory."""
+
+    start: int
+    data: memoryview
+
+    @staticmethod
+    def read(file: ReadableFile, start: int) -> "_Tail":
+        """Read from `start`, or from the beginning of a shorter file, to the end."""
+        start = max(start, 0)
+        return _Tail(start, memoryview(file.read(start, file.size - start)))
+
+    def get(self, position: int, size: int) -> bytes:
+        """The bytes [position, position + size) of the file."""
+        return bytes(self.data[position - self.start : position - self.start + size])
+
+    def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
+        """The (position, size) pairs of an offset table, one row per entry."""
+        entries = self.get(position, num_entries * TABLE_ENTRY_BYTES)
+        return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class FileMetadata:
+    """The metadata of one data file."""
+
+    name: str
+    size: int
+    """Bytes."""
+    version: FileVersion
+    num_columns: int
+    global_buffers: tuple[BufferRange, ...]
+    """The first one holds the descriptor of the file."""
+    descriptor: file_pb2.FileDescriptor = field(repr=False)
+    _ranges: npt.NDArray[np.uint64] = field(repr=False)
+    """Per column (position, size) of its message in the file."""
+    _tail: _Tail = field(repr=False)
+    _columns: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
+
+    @property
+    def num_rows(self) -> int:
+        """Top-level rows, by the descriptor."""
+        return self.descriptor.length
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema in the file itself. A table's manifest overrides it: names and ids may have changed."""
+        message = self.descriptor.schema
+        return Schema(message.fields, message.metadata, file=self.name)
+
+    def column(self, index: int) -> ColumnMetadata:
+        """Decode the metadata of one column, or return it from the last time.
+
+        Raises:
+            CorruptFileError: the file has no such column, or its metadata contradicts the format.
+        """
+        if known := self._columns.get(index):
+            return known
+        if not 0 <= index < self.num_columns:
+            raise CorruptFileError(
+                "no such column in the file",
+                file=self.name,
+                column=index,
+                expected=f"below {self.num_columns}",
+            )
+        position, size = self._ranges[index].tolist()
+        column = _parse_column(self, index, self._tail.get(position, size))
+        # Two threads may decode the same column; both results are equal and the first one stays.
+        return self._columns.setdefault(index, column)
+
+
+def read_file_metadata(file: ReadableFile) -> FileMetadata:
+    """Read and check footer, tables and descriptor of a 2.x data file.
+
+    Raises:
+        CorruptFileError: the bytes contradict the format.
+        UnsupportedFeatureError: another file version, named in the message.
+        StorageError: the storage failed.
+    """
+    tail = _Tail.read(file, file.size - TAIL_BYTES)
+    footer = parse_footer(bytes(tail.data[-FOOTER_BYTES:]), file.size, file.name)
+    if footer.column_metadata_start < tail.start:
+        # The descriptor lies right before the column metadata; most fit into the extra bytes.
+        tail = _Tail.read(file, footer.column_metadata_start - TAIL_BYTES)
+    columns = tail.table(footer.column_table_start, footer.num_columns)
+    global_buffers = tail.table(footer.global_table_start, footer.num_global_buffers)
+    _check_tables(columns, global_buffers, footer, file)
+    position, size = global_buffers[0].tolist()
+    descriptor = (
+        tail.get(position, size) if position >= tail.start else bytes(memoryview(file.read(position, size)))
+    )
+    try:
+        described = file_pb2.FileDescriptor.FromString(descriptor)
+    except DecodeError:
+        raise CorruptFileError("file descriptor does not decode", file=file.name) from None
+    return FileMetadata(
+        name=file.name,
+        size=file.size,
+        version=footer.version,
+        num_columns=footer.num_columns,
+        global_buffers=tuple((position, size) for position, size in global_buffers.tolist()),
+        descriptor=described,
+        _ranges=columns,
+        _tail=tail,
+    )
+
+
+def _check_tables(
+    columns: npt.NDArray[np.uint64],
+    global_buffers: npt.NDArray[np.uint64],
+    footer: Footer,
+    file: ReadableFile,
+) -> None:
+    """Every entry must lie in its part of the file. Written so that no sum can overflow."""
+    for what, table, low, high in (
+        ("column metadata", columns, footer.column_metadata_start, footer.column_table_start),
+        ("global buffer", global_buffers, 0, file.size - FOOTER_BYTES),
+    ):
+        positions, sizes = table[:, 0], table[:, 1]
+        bad = (positions < low) | (positions > high) | (sizes > high - np.minimum(positions, high))
+        if bad.any():
+            index = int(bad.argmax())
+            raise CorruptFileError(
+                f"{what} {index} is outside its part of the file",
+                file=file.name,
+                expected=f"within [{low}, {high})",
+                found=tuple(table[index].tolist()),
+            )
+
+
+def _parse_column(metadata: FileMetadata, index: int, data: bytes) -> ColumnMetadata:
+    try:
+        message = file2_pb2.ColumnMetadata.FromString(data)
+    except DecodeError:
+        raise CorruptFileError("column metadata does not decode", file=metadata.name, column=index) from None
+    encoding_type, encoding = _encoding(message.encoding, metadata.name, index)
+    pages = []
+    for number, page in enumerate(message.pages):
+        page_type, page_encoding = _encoding(page.encoding, metadata.name, index, number)
+        buffers = _buffers(page.buffer_offsets, page.buffer_sizes, metadata, index, number)
+        pages.append(PageMetadata(buffers, page.length, page_type, page_encoding, page.priority))
+    return ColumnMetadata(
+        index=index,
+        pages=tuple(pages),
+        buffers=_buffers(message.buffer_offsets, message.buffer_sizes, metadata, index),
+        encoding_type=encoding_type,
+        encoding=encoding,
+    )
+
+
+def _encoding(
+    encoding: file2_pb2.Encoding, file: str, column: int, page: int | None = None
+) -> tuple[str, bytes]:
+    """Name and bytes of the message that describes a page or a column."""
+    location = encoding.WhichOneof("location")
+    if location != "direct":
+        raise CorruptFileError(
+            "encoding is not stored in place",
+            file=file,
+            column=column,
+            page=page,
+            expected="direct",
+            found=location,
+        )
+    try:
+        described = any_pb2.Any.FromString(encoding.direct.encoding)
+    except DecodeError:
+        raise CorruptFileError("encoding does not decode", file=file, column=column, page=page) from None
+    _, slash, name = described.type_url.rpartition("/")
+    if not slash:
+        raise CorruptFileError(
+            "encoding has no type", file=file, column=column, page=page, found=repr(described.type_url)
+        )
+    return name, described.value
+
+
+def _buffers(
+    offsets: Sequence[int],
+    sizes: Sequence[int],
+    metadata: FileMetadata,
+    column: int,
+    page: int | None = None,
+) -> tuple[BufferRange, ...]:
+    """Pair offsets with sizes and check that each buffer lies in the file, aligned where that is promised."""
+    if len(offsets) != len(sizes):
+        raise CorruptFileError(
+            "buffers without a size",
+            file=metadata.name,
+            column=column,
+            page=page,
+            expected=f"{len(offsets)} sizes",
+            found=len(sizes),
+        )
+    alignment = ALIGNMENT_BYTES if metadata.version >= FileVersion.V2_1 else 1
+    buffers = tuple(zip(offsets, sizes, strict=True))
+    for offset, size in buffers:
+        if offset + size > metadata.size or (size and offset % alignment):
+            raise CorruptFileError(
+                "buffer is outside the file or not aligned",
+                file=metadata.name,
+                column=column,
+                page=page,
+                expected=f"within {metadata.size} bytes at a multiple of {alignment}",
+                found=(offset, size),
+            )
+    return buffers

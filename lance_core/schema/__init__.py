@@ -1,0 +1,6 @@
+"""Lance schemas and what they mean in Arrow."""
+
+from lance_core.schema.columns import leaves, owns_column
+from lance_core.schema.fields import Field, Schema, split_path
+
+__all__ = ["Field", "Schema", "leaves", "owns_column", "split_path"]

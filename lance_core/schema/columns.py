@@ -1,0 +1,19 @@
+"""Which fields own a column of a data file.
+
+In 2.1 and 2.2 files only the leaves are stored; structs, lists and maps above them are rebuilt from the
+levels that each leaf carries (Lance file format 2.1, "Which columns exist"; docs/format.md).
+"""
+
+from lance_core.schema.fields import Field
+
+
+def owns_column(field: Field) -> bool:
+    """Whether a 2.1 or 2.2 file has a column for this very field."""
+    return not field.children or field.is_packed or field.is_blob or field.is_blob_v2
+
+
+def leaves(field: Field) -> tuple[Field, ...]:
+    """The fields at or below `field` that own a column, in column order."""
+    if owns_column(field):
+        return (field,)
+    return tuple(leaf for child in field.children for leaf in leaves(child))

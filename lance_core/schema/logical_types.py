@@ -1,0 +1,118 @@
+"""The strings by which Lance names types, and the Arrow types they stand for.
+
+Source of the strings: Lance file format, `Field.logical_type`; listed in docs/format.md.
+Types with child fields ("struct", "list", ...) are assembled in `fields.py`; this module knows the others.
+"""
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from lance_core.errors import UnsupportedFeatureError
+
+JSON = "json"
+"""Binary JSON in a large_binary column, shown to the user as the extension type arrow.json."""
+
+BFLOAT16 = "lance.bfloat16"
+"""Item of a fixed-size list: two bytes with this extension name."""
+
+FIXED_SIZE_LIST = "fixed_size_list"
+
+_PLAIN = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "uint8": pa.uint8(),
+    "int16": pa.int16(),
+    "uint16": pa.uint16(),
+    "int32": pa.int32(),
+    "uint32": pa.uint32(),
+    "int64": pa.int64(),
+    "uint64": pa.uint64(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.utf8(),
+    "large_string": pa.large_utf8(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "blob": pa.large_binary(),
+    JSON: pa.large_binary(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
+    "time32:s": pa.time32("s"),
+    "time32:ms": pa.time32("ms"),
+    "time64:us": pa.time64("us"),
+    "time64:ns": pa.time64("ns"),
+    "duration:s": pa.duration("s"),
+    "duration:ms": pa.duration("ms"),
+    "duration:us": pa.duration("us"),
+    "duration:ns": pa.duration("ns"),
+}
+
+_MAX_LENGTH = 256
+"""Characters. Longer strings only nest fixed-size lists deeper than any writer does."""
+
+
+@lru_cache(maxsize=1024)
+def leaf_type(logical_type: str) -> pa.DataType:
+    """The Arrow storage type of a logical type that has no child fields.
+
+    Raises:
+        UnsupportedFeatureError: the string is not one this package knows.
+    """
+    if plain := _PLAIN.get(logical_type):
+        return plain
+    try:
+        if len(logical_type) > _MAX_LENGTH:
+            raise ValueError("too long")
+        return _parse(logical_type)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        raise UnsupportedFeatureError("logical type", found=repr(logical_type)) from None
+
+
+def list_size(logical_type: str) -> int:
+    """Items per value of a fixed-size list: what follows the last colon; errors are those of `leaf_type`."""
+    try:
+        return _size(logical_type.rpartition(":")[2])
+    except ValueError:
+        raise UnsupportedFeatureError("logical type", found=repr(logical_type)) from None
+
+
+def _parse(logical_type: str) -> pa.DataType:
+    kind, _, rest = logical_type.partition(":")
+    match kind:
+        case "timestamp":
+            unit, _, zone = rest.partition(":")  # the zone may hold colons itself: "+02:00"
+            if not zone:
+                raise ValueError("no time zone")
+            return pa.timestamp(unit, None if zone == "-" else zone)
+        case "decimal":
+            bits, precision, scale = rest.split(":")
+            return {"128": pa.decimal128, "256": pa.decimal256}[bits](int(precision), int(scale))
+        case "fixed_size_binary":
+            return pa.binary(_size(rest))
+        case "fixed_size_list":
+            item, _, _ = rest.rpartition(":")  # the item may hold colons itself
+            return pa.list_(_item(item), list_size(logical_type))
+        case "dict":
+            value, index, ordered = rest.split(":")
+            if ordered not in ("false", "true"):
+                raise ValueError("not a flag")
+            return pa.dictionary(leaf_type(index), leaf_type(value), ordered == "true")
+    raise ValueError("unknown kind")
+
+
+def _item(logical_type: str) -> pa.Field:
+    """The item of a fixed-size list: the format keeps neither its name nor its nullability."""
+    if logical_type == BFLOAT16:
+        metadata = {"ARROW:extension:name": BFLOAT16, "ARROW:extension:metadata": ""}
+        return pa.field("item", pa.binary(2), metadata=metadata)
+    return pa.field("item", leaf_type(logical_type))
+
+
+def _size(text: str) -> int:
+    size = int(text)
+    if not 0 <= size < 1 << 31:
+        raise ValueError("size out of range")
+    return size
