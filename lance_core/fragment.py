@@ -1,0 +1,76 @@
+"""A fragment of a dataset as a caller holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_core.scan.plan import live_rows
+from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.table.fragment import DataFile, Fragment
+
+if TYPE_CHECKING:
+    from lance_core.dataset import LanceDataset
+
+
+class LanceFragment:
+    """A horizontal slice of one version of a dataset."""
+
+    def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
+        self._dataset = dataset
+        self._metadata = metadata
+
+    def __repr__(self) -> str:
+        return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self.data_files()]})"
+
+    @property
+    def fragment_id(self) -> int:
+        """Unique for the life of the dataset."""
+        return self._metadata.id
+
+    @property
+    def metadata(self) -> Fragment:
+        """What the manifest says about this fragment."""
+        return self._metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the dataset, whatever columns the files of this fragment hold."""
+        return self._dataset.schema
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the data files, deleted ones included."""
+        return self._metadata.physical_rows
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self.physical_rows - self.count_rows()
+
+    def data_files(self) -> list[DataFile]:
+        """The files that hold the columns of this fragment."""
+        return list(self._metadata.files)
+
+    def count_rows(self) -> int:
+        """Rows that are not deleted."""
+        return live_rows(self._dataset.snapshot, self._metadata)
+
+    def scanner(self, columns: list[str] | None = None, **arguments: Any) -> LanceScanner:
+        """A scan of this fragment; arguments are those of `LanceDataset.scanner`."""
+        options = scan_options(columns, fragments=(self.fragment_id,), **arguments)
+        return LanceScanner(self._dataset.snapshot, options, self.schema)
+
+    def to_table(self, columns: list[str] | None = None, **arguments: Any) -> pa.Table:
+        """The rows of this fragment at once."""
+        return self.scanner(columns, **arguments).to_table()
+
+    def to_batches(self, columns: list[str] | None = None, **arguments: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of this fragment as batches."""
+        return self.scanner(columns, **arguments).to_batches()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows of this fragment."""
+        return self.to_table(limit=num_rows)

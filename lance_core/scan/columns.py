@@ -1,0 +1,173 @@
+"""The columns of one fragment: from files, from several files at once, from no file, or computed.
+
+Each has `page_rows` (sorted row numbers where its arrays begin and end), `bytes_per_row` (an estimate, the
+same in every run) and `read(start, end)`, which gives the physical rows `[start, end)` as arrays in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.columns import ColumnReader
+from lance_core.scan.files import FileCache
+from lance_core.scan.projection import DataColumn
+from lance_core.schema.columns import leaves
+from lance_core.schema.fields import Field
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+
+
+class Column(Protocol):
+    @property
+    def page_rows(self) -> Sequence[int]: ...
+
+    @property
+    def bytes_per_row(self) -> float: ...
+
+    def read(self, start: int, end: int) -> list[pa.Array]: ...
+
+
+class NumberColumn:
+    """64-bit numbers computed from physical row offsets, such as row ids."""
+
+    bytes_per_row = 8.0
+
+    def __init__(self, num_rows: int, numbers: Callable[[int, int], npt.NDArray[np.integer]]) -> None:
+        self.page_rows = (0, num_rows)
+        self._numbers = numbers
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return [pa.array(self._numbers(start, end).astype(np.uint64, copy=False))]
+
+
+class NullColumn:
+    """A column that no file of the fragment holds (Lance table format, section 4.1)."""
+
+    bytes_per_row = 1.0
+
+    def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
+        self.page_rows = (0, num_rows)
+        self._type = data_type
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return [pa.nulls(end - start, self._type)]
+
+
+class StoredColumn:
+    """A column of one data file, with the path into its structs followed."""
+
+    def __init__(self, column: DataColumn, reader: ColumnReader) -> None:
+        self.page_rows = reader.page_rows
+        self.bytes_per_row = reader.bytes_per_row
+        self._column = column
+        self._reader = reader
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return [_present(array, self._column) for array in self._reader.read(start, end)]
+
+
+class SplitColumn:
+    """A nested column whose leaves lie in several files: what changing one child of a struct leaves behind.
+
+    Every leaf carries the validity and the list lengths above it, so any part can lend them to the whole.
+    """
+
+    def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
+        widest = max((reader for _, reader in parts), key=lambda reader: reader.bytes_per_row)
+        self.page_rows = widest.page_rows
+        self.bytes_per_row = sum(reader.bytes_per_row for _, reader in parts)
+        self._column = column
+        self._parts = parts
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        parts = [(field, pa.concat_arrays(reader.read(start, end))) for field, reader in self._parts]
+        return [_present(_merge(self._column.field, parts), self._column)]
+
+
+def open_column(snapshot: Snapshot, fragment: Fragment, column: DataColumn, files: FileCache) -> Column:
+    """Find the files that hold the leaves of a projected column, and make a reader for it.
+
+    Raises:
+        CorruptFileError: a field is held by two files of the fragment.
+    """
+    wanted = {leaf.id for leaf in leaves(column.field)}
+    owners: dict[int, int] = {}
+    parts = []
+    for data_file in fragment.files:
+        # Negative ids are no fields: -2 marks a column that was replaced (Lance table format, section 4.2).
+        stored = dict(zip(data_file.field_ids, data_file.column_indices, strict=True))
+        here = {field_id: index for field_id, index in stored.items() if field_id in wanted and index >= 0}
+        for field_id in here:
+            if owners.setdefault(field_id, len(parts)) != len(parts):
+                raise CorruptFileError(
+                    f"fragment {fragment.id} holds field {field_id} in two files", file=data_file.path
+                )
+        if here:
+            parts.append((data_file, here))
+    if not parts:
+        return NullColumn(fragment.physical_rows, column.output.type)
+    if len(parts) == 1:
+        data_file, indices = parts[0]
+        reader = files.open(snapshot, fragment, data_file).column(column.field, indices)
+        return StoredColumn(column, reader)
+    readers = []
+    for data_file, indices in parts:
+        field = _only(column.field, indices.keys())
+        readers.append((field, files.open(snapshot, fragment, data_file).column(field, indices)))
+    return SplitColumn(column, readers)
+
+
+def _present(array: pa.Array, column: DataColumn) -> pa.Array:
+    """The array of an output column: the path followed, extension types put on."""
+    if column.path:
+        array = pc.struct_field(array, list(column.path))
+    return array if array.type == column.output.type else array.view(column.output.type)
+
+
+def _only(field: Field, ids: Collection[int]) -> Field:
+    """The field without the leaves that are not in `ids`."""
+    if field.id in ids:
+        return field
+    held = (child for child in field.children if any(leaf.id in ids for leaf in leaves(child)))
+    return replace(field, children=tuple(_only(child, ids) for child in held))
+
+
+def _merge(field: Field, parts: list[tuple[Field, pa.Array]]) -> pa.Array:
+    """Put `field` together from arrays of the same rows that each hold some of its leaves."""
+    part, array = parts[0]
+    if len(parts) == 1 and part == field:
+        return array
+    if pa.types.is_struct(array.type):
+        children = [_merge_child(child, parts, len(array)) for child in field.children]
+        fields = [
+            pa.field(child.name, values.type) for child, values in zip(field.children, children, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        if any(not array.offsets.equals(other.offsets) for _, other in parts[1:]):
+            raise CorruptFileError(
+                f"the files of one fragment disagree about the lists of column {field.name!r}"
+            )
+        items = _merge(field.children[0], [(part.children[0], array.values) for part, array in parts])
+        return type(array).from_arrays(array.offsets, items, mask=array.is_null())
+    raise UnsupportedFeatureError(
+        f"column {field.name!r} of type {field.logical_type!r} lies in several files"
+    )
+
+
+def _merge_child(child: Field, parts: list[tuple[Field, pa.Array]], num_rows: int) -> pa.Array:
+    held = [
+        (part_child, array.field(position))
+        for part, array in parts
+        for position, part_child in enumerate(part.children)
+        if part_child.id == child.id
+    ]
+    return _merge(child, held) if held else pa.nulls(num_rows, child.arrow_type)

@@ -1,0 +1,71 @@
+"""Rows of a fragment that were deleted: live row numbers to physical ones, and dropping rows from arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Up to this many live runs, joining slices (a memcpy per run) beat filtering for every type; measured on
+# windows of 100k rows. Beyond it `filter` wins for flat types and `take` for nested ones.
+_MOST_SLICES = 32
+
+
+class LiveRows:
+    """The live rows of a fragment.
+
+    Args:
+        physical_rows: Rows of the fragment's data files.
+        deleted: Sorted unique physical offsets of deleted rows, all below `physical_rows`.
+    """
+
+    def __init__(self, physical_rows: int, deleted: npt.NDArray[np.uint32]) -> None:
+        self._deleted = deleted.astype(np.int64)
+        # Live rows that come before each deleted one.
+        self._live_before = self._deleted - np.arange(len(deleted))
+        self.num_rows = physical_rows - len(deleted)
+
+    def physical_range(self, start: int, end: int) -> tuple[int, int]:
+        """The narrowest physical range that holds the live rows `[start, end)`."""
+        if start >= end:
+            return 0, 0
+        first, last = np.searchsorted(self._live_before, (start, end - 1), side="right")
+        return start + int(first), end + int(last)
+
+    def live_offsets(self, start: int, end: int) -> npt.NDArray[np.int64]:
+        """For each physical row of `[start, end)` the number of live rows before it."""
+        rows = np.arange(start, end)
+        return rows - np.searchsorted(self._deleted, rows)
+
+    def deleted_between(self, start: int, end: int) -> npt.NDArray[np.int64]:
+        """Offsets, relative to `start`, of the deleted rows in the physical range `[start, end)`."""
+        first, last = np.searchsorted(self._deleted, (start, end))
+        return self._deleted[first:last] - start
+
+
+def drop_rows(arrays: list[pa.Array], deleted: npt.NDArray[np.int64]) -> list[pa.Array]:
+    """Remove the rows at the sorted offsets `deleted`, which count from the first row of the first array."""
+    kept = []
+    start = 0
+    for array in arrays:
+        first, last = np.searchsorted(deleted, (start, start + len(array)))
+        kept.append(_drop(array, deleted[first:last] - start) if last > first else array)
+        start += len(array)
+    return [array for array in kept if len(array)]
+
+
+def _drop(array: pa.Array, deleted: npt.NDArray[np.int64]) -> pa.Array:
+    edges = np.concatenate(([-1], deleted, [len(array)]))
+    starts, lengths = edges[:-1] + 1, np.diff(edges) - 1
+    runs = lengths > 0
+    if np.count_nonzero(runs) <= _MOST_SLICES:
+        slices = [
+            array.slice(*run) for run in zip(starts[runs].tolist(), lengths[runs].tolist(), strict=True)
+        ]
+        return slices[0] if len(slices) == 1 else pa.concat_arrays(slices or [array.slice(0, 0)])
+    mask = np.ones(len(array), dtype=bool)
+    mask[deleted] = False
+    if pa.types.is_nested(array.type):
+        return array.take(pa.array(np.flatnonzero(mask)))
+    return pc.filter(array, pa.array(mask))

@@ -1,0 +1,251 @@
+"""Running a planned scan: rows decoded by the shared pool, ahead of the reader within a budget.
+
+A stream cuts each fragment into windows of about `WINDOW_BYTES` decoded bytes and each window into record
+batches. Both cuts depend on nothing but the plan and the files, so a plan gives the same batches whenever it
+runs. A table is put together from larger pieces that follow the pages of each column on its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.cuts import cut_rows
+from lance_core.scan.files import FileCache
+from lance_core.scan.fragment import FragmentReader
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.plan import ScanPlan
+from lance_core.scan.pool import decode_pool, num_workers
+from lance_core.scan.projection import Projection, project
+from lance_core.table.snapshot import Snapshot
+
+WINDOW_BYTES = 8 << 20
+# What one thread reads of one column for a table.
+PIECE_BYTES = 16 << 20
+# Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
+_TASK_BYTES = 1 << 20
+# Mini-blocks hold a power of two of at most this many rows of a flat column (Lance file format 2.1,
+# section 5): windows that begin between two blocks decode none of them twice.
+_WINDOW_MULTIPLE = 4096
+# Slices that begin at a byte of every validity bitmap are sent without shifting bits.
+_BATCH_MULTIPLE = 64
+
+
+def scan_batches(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a plan as record batches sized by `plan.options`, in order.
+
+    Nothing is read before the first batch is asked for. Closing the iterator cancels what was started for it
+    and gives back what it held of the budget.
+
+    Raises:
+        LanceError: in the place of the first batch that cannot be read.
+    """
+    projection = project(snapshot.manifest.schema, plan.options)
+    if not projection.columns:
+        for task in plan.tasks:
+            yield from _rowless_batches(task.end - task.start, plan)
+        return
+    windows = _windows(snapshot, plan, projection, files)
+    with closing(_run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as decoded:
+        for window in decoded:
+            yield from _cut_batches([arrays for _, arrays in window], plan.schema, plan.options)
+
+
+def scan_table(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> pa.Table:
+    """The rows of a plan as one table, whose columns are chunked each in its own way.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    projection = project(snapshot.manifest.schema, plan.options)
+    if not projection.columns:
+        return pa.Table.from_batches(_rowless_batches(plan.num_rows, plan), plan.schema)
+    chunks: list[list[pa.Array]] = [[] for _ in projection.columns]
+    pieces = _grouped(_pieces(snapshot, plan, projection, files), PIECE_BYTES // 4)
+    unlimited = MemoryBudget(sys.maxsize)
+    with closing(_run_ahead(pieces, unlimited, most_jobs=4 * num_workers())) as decoded:
+        for group in decoded:
+            for read, arrays in group:
+                chunks[read.column] += arrays
+    columns = [pa.chunked_array(c, field.type) for c, field in zip(chunks, plan.schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=plan.schema)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A range of physical rows of one column of a fragment, and its estimated decoded size."""
+
+    fragment: FragmentReader
+    column: int
+    start: int
+    end: int
+    num_bytes: int
+
+    def run(self) -> list[pa.Array]:
+        return self.fragment.read(self.column, self.start, self.end)
+
+
+def _windows(
+    snapshot: Snapshot, plan: ScanPlan, projection: Projection, files: FileCache
+) -> Iterator[list[_Read]]:
+    aim = max(WINDOW_BYTES, plan.options.batch_bytes)
+    for task in plan.tasks:
+        fragment = FragmentReader(snapshot, task, projection, files)
+        widths = [column.bytes_per_row for column in fragment.columns]
+        widest = fragment.columns[widths.index(max(widths))]
+        for start, end in cut_rows(
+            widest.page_rows,
+            fragment.start,
+            fragment.end,
+            rows_per_piece=_rows_in(aim, sum(widths)),
+            most_rows=None,
+            multiple=plan.options.batch_rows or _WINDOW_MULTIPLE,
+        ):
+            yield [
+                _Read(fragment, column, start, end, int(width * (end - start)) + 1)
+                for column, width in enumerate(widths)
+            ]
+
+
+def _pieces(snapshot: Snapshot, plan: ScanPlan, projection: Projection, files: FileCache) -> Iterator[_Read]:
+    for task in plan.tasks:
+        fragment = FragmentReader(snapshot, task, projection, files)
+        for index, column in enumerate(fragment.columns):
+            width = column.bytes_per_row
+            for start, end in cut_rows(
+                column.page_rows,
+                fragment.start,
+                fragment.end,
+                rows_per_piece=_rows_in(PIECE_BYTES, width),
+                most_rows=None,
+                multiple=_WINDOW_MULTIPLE,
+            ):
+                yield _Read(fragment, index, start, end, int(width * (end - start)) + 1)
+
+
+def _rows_in(num_bytes: int, bytes_per_row: float) -> int:
+    return max(1, int(num_bytes / max(bytes_per_row, 0.125)))
+
+
+def _grouped(reads: Iterable[_Read], least_bytes: int) -> Iterator[list[_Read]]:
+    """Consecutive reads together until they make `least_bytes`."""
+    group: list[_Read] = []
+    num_bytes = 0
+    for read in reads:
+        group.append(read)
+        num_bytes += read.num_bytes
+        if num_bytes >= least_bytes:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
+
+
+class _Job:
+    """Reads handed to the pool, and the bytes of the budget that are held for them."""
+
+    def __init__(self, reads: Sequence[_Read], held_bytes: int) -> None:
+        pool = decode_pool()
+        self.held_bytes = held_bytes
+        self._reads = reads
+        self._futures: list[Future[list[list[pa.Array]]]] = [
+            pool.submit(_run_all, group) for group in _grouped(reads, _TASK_BYTES)
+        ]
+
+    def result(self) -> list[tuple[_Read, list[pa.Array]]]:
+        arrays = [arrays for future in self._futures for arrays in future.result()]
+        return list(zip(self._reads, arrays, strict=True))
+
+    def stop(self) -> None:
+        """Cancel what has not begun and wait for the rest, which is at most one task per worker."""
+        wait([future for future in self._futures if not future.cancel()])
+
+
+def _run_all(reads: Sequence[_Read]) -> list[list[pa.Array]]:
+    return [read.run() for read in reads]
+
+
+def _run_ahead(
+    jobs: Iterator[list[_Read]], budget: MemoryBudget, most_jobs: int
+) -> Iterator[list[tuple[_Read, list[pa.Array]]]]:
+    """Results of `jobs` in order; up to `most_jobs` of them are begun, as far as the budget allows.
+
+    What a job holds of the budget is given back when the result after it is asked for.
+    """
+    begun: deque[_Job] = deque()
+    # Estimates come from metadata; what compressed data really takes is learnt from the job before.
+    growth = 1.0
+    following = next(jobs, None)
+    try:
+        while begun or following is not None:
+            while following is not None and len(begun) < most_jobs:
+                needed = int(sum(read.num_bytes for read in following) * growth)
+                if not budget.take(needed, required=not begun):
+                    break
+                begun.append(_Job(following, needed))
+                following = next(jobs, None)
+            job = begun[0]
+            result = job.result()
+            size = sum(array.nbytes for _, arrays in result for array in arrays)
+            growth = max(1.0, growth * size / job.held_bytes)
+            budget.take(size - job.held_bytes, required=True)
+            job.held_bytes = size
+            yield result
+            del result
+            budget.give_back(begun.popleft().held_bytes)
+    finally:
+        for job in begun:
+            job.stop()
+            budget.give_back(job.held_bytes)
+
+
+def _cut_batches(
+    columns: list[list[pa.Array]], schema: pa.Schema, options: ScanOptions
+) -> Iterator[pa.RecordBatch]:
+    table = pa.Table.from_arrays(
+        [pa.chunked_array(arrays, field.type) for arrays, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
+    if table.num_rows == 0:
+        return
+    sizes = [column.nbytes for column in table.columns]
+    widest = columns[sizes.index(max(sizes))]
+    for start, end in cut_rows(
+        list(accumulate(map(len, widest))),
+        0,
+        table.num_rows,
+        rows_per_piece=_rows_in(options.batch_bytes, sum(sizes) / table.num_rows),
+        most_rows=options.batch_rows,
+        multiple=_BATCH_MULTIPLE,
+    ):
+        # Columns whose arrays end inside the batch are joined; the others stay slices.
+        batch = table.slice(start, end - start).combine_chunks().to_batches()[0]
+        yield from _halved(batch, 2 * options.batch_bytes)
+
+
+def _halved(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Rows differ in size: halve a batch until every part is small enough, or a single row."""
+    if batch.num_rows == 1 or batch.nbytes <= most_bytes:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _halved(batch.slice(0, middle), most_bytes)
+    yield from _halved(batch.slice(middle), most_bytes)
+
+
+def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    """Batches without columns that still have a number of rows."""
+    most = plan.options.batch_rows or num_rows
+    for start in range(0, num_rows, most):
+        rows = pa.StructArray.from_buffers(pa.struct([]), min(most, num_rows - start), [None])
+        yield pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(plan.schema.metadata)

@@ -1,0 +1,115 @@
+"""Open data files: checked against the manifest, and kept open for the next scan within limits."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.columns import ColumnReader
+from lance_core.file.metadata import FileMetadata, read_file_metadata
+from lance_core.schema.fields import Field
+from lance_core.storage.base import ReadableFile
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
+
+_READABLE_VERSIONS = ("2.1", "2.2")
+# Reader feature flag of tables whose files may differ in version (Lance table format, section 2.4).
+_MIXED_FILE_VERSIONS = 256
+
+
+class OpenFile:
+    """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
+
+    def __init__(self, file: ReadableFile, metadata: FileMetadata) -> None:
+        self.file = file
+        self.metadata = metadata
+        self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
+        self._lock = threading.Lock()
+
+    def column(self, field: Field, columns: dict[int, int]) -> ColumnReader:
+        """The reader of `field`, whose leaves lie in the columns that `columns` gives for their field ids.
+
+        Versions of a table may give one column of a file different fields, so both are part of the key.
+        """
+        key = (field, tuple(columns.items()))
+        with self._lock:
+            reader = self._readers.get(key)
+            if reader is None:
+                reader = self._readers[key] = ColumnReader(self.file, self.metadata, field, columns)
+            return reader
+
+
+class FileCache:
+    """Least recently used open files, bounded in number, since each holds a descriptor; thread-safe.
+
+    A file that falls out is closed when the last scan that still uses it lets go of it.
+    """
+
+    def __init__(self, max_files: int = 128) -> None:
+        self._max_files = max_files
+        self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
+        """The data file of a fragment, opened and checked against the manifest.
+
+        Raises:
+            UnsupportedFeatureError: the file lies under another base path, or has a version that is not read.
+            CorruptFileError: version or number of rows differ from what the manifest says.
+        """
+        if data_file.base_id is not None:
+            raise UnsupportedFeatureError(
+                f"data file {data_file.path} lies under base path {data_file.base_id}"
+            )
+        _check_version(snapshot, data_file)
+        file = snapshot.storage.open_file(f"data/{data_file.path}", data_file.size or None)
+        key = (snapshot.storage.uri, file.name, file.identity)
+        with self._lock:
+            opened = self._files.get(key)
+            if opened is not None:
+                self._files.move_to_end(key)
+        if opened is None:
+            opened = OpenFile(file, read_file_metadata(file))
+            with self._lock:
+                opened = self._files.setdefault(key, opened)
+                while len(self._files) > self._max_files:
+                    self._files.popitem(last=False)
+        if opened.file is not file:
+            file.close()
+        _check_metadata(opened.metadata, fragment, data_file)
+        return opened
+
+
+def _check_version(snapshot: Snapshot, data_file: DataFile) -> None:
+    version = data_file.version.name
+    if version not in _READABLE_VERSIONS:
+        raise UnsupportedFeatureError(
+            f"data file {data_file.path} has file version {version}, which is not read yet"
+        )
+    table_version = snapshot.manifest.data_storage_version
+    mixed = snapshot.manifest.reader_feature_flags & _MIXED_FILE_VERSIONS
+    if version != table_version and not mixed:
+        raise CorruptFileError(
+            "the file version differs from that of the table",
+            file=data_file.path,
+            expected=table_version,
+            found=version,
+        )
+
+
+def _check_metadata(metadata: FileMetadata, fragment: Fragment, data_file: DataFile) -> None:
+    if metadata.version != data_file.version:
+        raise CorruptFileError(
+            "the file version differs from the one in the manifest",
+            file=data_file.path,
+            expected=data_file.version.name,
+            found=metadata.version.name,
+        )
+    if metadata.num_rows != fragment.physical_rows:
+        raise CorruptFileError(
+            f"the number of rows differs from that of fragment {fragment.id}",
+            file=data_file.path,
+            expected=fragment.physical_rows,
+            found=metadata.num_rows,
+        )

@@ -1,0 +1,52 @@
+"""What a caller asks of a scan, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_core.errors import InvalidInputError
+
+DEFAULT_BATCH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """The options of one scan; equal options on one snapshot give equal batches.
+
+    Args:
+        columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
+        limit: At most this many rows; `None` means all, 0 means none.
+        offset: Live rows to skip, in the order of the scan.
+        fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
+        with_row_id: Append the column `_rowid`.
+        with_row_address: Append the column `_rowaddr`.
+        batch_rows: Most rows of a streamed batch.
+        batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
+
+    Raises:
+        InvalidInputError: an option is out of range; the message names it.
+    """
+
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    offset: int | None = None
+    fragments: tuple[int, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int = DEFAULT_BATCH_BYTES
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("limit", self.limit, 0),
+            ("offset", self.offset, 0),
+            ("batch_rows", self.batch_rows, 1),
+            ("batch_bytes", self.batch_bytes, 1),
+        ):
+            if value is not None and value < least:
+                raise InvalidInputError(f"{name} must be at least {least}, got {value}")
+        seen: set[int] = set()
+        for fragment_id in self.fragments or ():
+            if fragment_id in seen:
+                raise InvalidInputError(f"fragment {fragment_id} is asked for twice")
+            seen.add(fragment_id)

@@ -1,0 +1,134 @@
+"""Which columns a scan returns, and what has to be read for each of them.
+
+A path such as `s.x.y` names a field inside structs and becomes one flat output column of that name, null
+where any struct above it is null, with the metadata of the field it names. Names are matched exactly; a
+part in backticks may hold any character, a backtick doubled. Paths do not reach into lists or maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.options import ScanOptions
+from lance_core.schema.fields import Field, Schema, split_path
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
+_LINEAGE_COLUMNS = ("_row_created_at_version", "_row_last_updated_at_version")
+
+
+@dataclass(frozen=True)
+class DataColumn:
+    """An output column that is read from data files.
+
+    Attributes:
+        output: Field of the output schema.
+        field: Top-level field to read, narrowed to the children that the path goes through.
+        path: Child position at each struct level below `field`; empty when the whole field is the column.
+    """
+
+    output: pa.Field
+    field: Field
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """An output column that is computed from the position of its rows: one of `ROW_COLUMNS`."""
+
+    output: pa.Field
+
+
+@dataclass(frozen=True)
+class Projection:
+    columns: tuple[DataColumn | RowColumn, ...]
+    schema: pa.Schema
+
+
+def project(schema: Schema, options: ScanOptions) -> Projection:
+    """Resolve the columns of `options` against the schema of a table version.
+
+    Raises:
+        InvalidInputError: a name is unknown, is given twice, or does not lead through structs; names it.
+        UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
+    """
+    appended = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
+    if options.columns is None:
+        columns = [_data_column(field.name, field, ()) for field in schema.fields]
+    else:
+        _refuse_duplicates(options.columns)
+        columns = [_resolve(schema, name) for name in options.columns if name not in appended]
+    columns += [_row_column(name) for name in appended]
+    metadata = schema.to_arrow().metadata
+    return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def _refuse_duplicates(names: tuple[str, ...]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInputError("column is asked for twice", column=name)
+        seen.add(name)
+
+
+def _resolve(schema: Schema, name: str) -> DataColumn | RowColumn:
+    names = split_path(name)
+    for field in schema.fields:
+        if field.name == names[0]:
+            return _data_column(name, field, names[1:])
+    if name in ROW_COLUMNS:
+        return _row_column(name)
+    if name in _LINEAGE_COLUMNS:
+        raise UnsupportedFeatureError("row lineage cannot be read yet", column=name)
+    raise _no_such_column(name, schema.fields)
+
+
+def _row_column(name: str) -> RowColumn:
+    return RowColumn(pa.field(name, pa.uint64()))
+
+
+def _data_column(name: str, top: Field, below: Sequence[str]) -> DataColumn:
+    narrowed, path, leaf, nullable = _narrow(name, top, below)
+    for field in narrowed.walk():
+        if field.is_blob or field.is_blob_v2:
+            raise UnsupportedFeatureError(
+                "blob columns cannot be read yet, project other columns", column=name
+            )
+        if field.is_json:
+            raise UnsupportedFeatureError(
+                "JSON columns cannot be read yet, project other columns", column=name
+            )
+    return DataColumn(leaf.to_arrow().with_name(name).with_nullable(nullable), narrowed, path)
+
+
+def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple[int, ...], Field, bool]:
+    """The field cut down to one path, the child positions of that path, its last field, and its nullability.
+
+    A null struct makes everything inside it null, so the column is nullable when any field on its path is.
+    """
+    if not below:
+        return field, (), field, field.nullable
+    if field.logical_type != "struct" or field.is_blob_v2:
+        raise InvalidInputError(
+            "paths lead through structs only", column=name, found=f"{field.name} of type {field.logical_type}"
+        )
+    position = next((p for p, child in enumerate(field.children) if child.name == below[0]), None)
+    if position is None:
+        raise _no_such_column(name, field.children)
+    narrowed, path, leaf, nullable = _narrow(name, field.children[position], below[1:])
+    # The bytes of a packed struct interleave all its children: it can only be read whole.
+    if field.is_packed:
+        return field, (position, *path), leaf, nullable or field.nullable
+    return replace(field, children=(narrowed,)), (0, *path), leaf, nullable or field.nullable
+
+
+def _no_such_column(name: str, known: Sequence[Field]) -> InvalidInputError:
+    return InvalidInputError(
+        "no such column", column=name, expected=f"one of {', '.join(field.name for field in known)}"
+    )

@@ -1,0 +1,158 @@
+"""A scan as a caller holds it: asked for once, run as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.execute import scan_batches, scan_table
+from lance_core.scan.files import FileCache
+from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan import plan_scan
+from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A caller who asks for batches of so many rows gets them, unless they are larger than twice this.
+_BATCH_BYTES_BY_ROWS = 64 << 20
+
+# Arguments of the reference that say how to run a scan, not what it returns. They have no effect here.
+_HINTS = frozenset(
+    {
+        "batch_readahead",
+        "fragment_readahead",
+        "io_buffer_size",
+        "late_materialization",
+        "prefilter",
+        "scan_in_order",
+        "use_scalar_index",
+        "use_stats",
+    }
+)
+# Arguments of the reference that change what a scan returns.
+_UNSUPPORTED = frozenset(
+    {
+        "blob_handling",
+        "disable_scoring_autoprojection",
+        "fast_search",
+        "full_text_query",
+        "include_deleted_rows",
+        "index_segments",
+        "nearest",
+        "order_by",
+        "row_addr_allowlist",
+        "row_addr_blocklist",
+        "scan_stats_callback",
+        "strict_batch_size",
+        "substrait_filter",
+    }
+)
+
+_budget = MemoryBudget(256 << 20)
+_files = FileCache()
+
+
+class LanceScanner:
+    """One scan of one version of a dataset."""
+
+    def __init__(self, snapshot: Snapshot, options: ScanOptions, dataset_schema: pa.Schema) -> None:
+        self._snapshot = snapshot
+        self._plan = plan_scan(snapshot, options)
+        self._dataset_schema = dataset_schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Schema of what the scan returns."""
+        return self._plan.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """Schema of the dataset that is scanned."""
+        return self._dataset_schema
+
+    def count_rows(self) -> int:
+        """Rows that the scan returns; reads no data."""
+        return self._plan.num_rows
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+        return scan_table(self._snapshot, self._plan, _files)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as batches; a bounded amount is decoded ahead of the caller."""
+        return scan_batches(self._snapshot, self._plan, _budget, _files)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches as an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
+
+    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
+        """All rows as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
+        return self.to_table().to_pandas(**kwargs)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first `num_rows` rows of the scan."""
+        return self.to_table().slice(0, num_rows)
+
+
+def scan_options(
+    columns: list[str] | dict[str, str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    *,
+    batch_size: int | None = None,
+    batch_size_bytes: int | None = None,
+    with_row_id: bool | None = None,
+    with_row_address: bool | None = None,
+    fragments: tuple[int, ...] | None = None,
+    **others: Any,
+) -> ScanOptions:
+    """The reference's scan arguments as options of ours.
+
+    Args:
+        columns: Names or dotted paths; `None` means all columns, an empty list rows without columns.
+        batch_size: Most rows of a batch.
+        fragments: Ids of the fragments to read, in this order.
+        batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
+        others: Further arguments of the reference; left at `None`, or hints that change no result.
+
+    Raises:
+        UnsupportedFeatureError: an argument of the reference that this release does not have; names it.
+        TypeError: an argument that the reference does not have either, or one of the wrong type.
+        InvalidInputError: a value out of range.
+    """
+    if filter is not None:
+        raise UnsupportedFeatureError("argument 'filter' is not supported yet")
+    for name, value in others.items():
+        if name in _UNSUPPORTED:
+            if value is not None and value is not False:
+                raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
+        elif name not in _HINTS:
+            raise TypeError(f"unexpected argument {name!r}")
+    if isinstance(columns, dict):
+        raise UnsupportedFeatureError(
+            "argument 'columns': expressions are not supported yet, give a list of names"
+        )
+    if columns is not None and not isinstance(columns, list):
+        raise TypeError(f"columns must be a list of names, got {type(columns).__name__}")
+    for name in columns or ():
+        if not isinstance(name, str):
+            raise TypeError(f"columns must be a list of names, it holds {name!r}")
+    if batch_size_bytes is None:
+        batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
+    return ScanOptions(
+        columns=None if columns is None else tuple(columns),
+        limit=limit,
+        offset=offset,
+        fragments=fragments,
+        with_row_id=bool(with_row_id),
+        with_row_address=bool(with_row_address),
+        batch_rows=batch_size,
+        batch_bytes=batch_size_bytes,
+    )
