@@ -1,0 +1,1 @@
+"""Tables: versions, fragments, deletions and row ids."""

@@ -1,0 +1,71 @@
+"""Which tables may be read: the feature flags of a manifest.
+
+A reader must refuse a table whose reader flags hold a bit it does not implement (Lance table format, "Feature
+flags"; docs/format.md). Refusing here comes before anything else of the manifest is believed.
+"""
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+
+DELETION_FILES = 1
+STABLE_ROW_IDS = 2
+V2_FORMAT = 4
+TABLE_CONFIG = 8
+BASE_PATHS = 16
+INLINE_TRANSACTIONS_ONLY = 32
+COVERING_INDEX_COLUMNS = 128
+MIXED_FILE_VERSIONS = 256
+TAGGED_FRAGMENT_REUSE_INDEX = 1024
+FIELD_IDS_NEVER_REUSED = 32768
+
+_READABLE = (
+    DELETION_FILES
+    | STABLE_ROW_IDS
+    | V2_FORMAT
+    | TABLE_CONFIG
+    | BASE_PATHS
+    | INLINE_TRANSACTIONS_ONLY
+    | MIXED_FILE_VERSIONS
+    # These two change what indices mean, and reading here uses no index.
+    | COVERING_INDEX_COLUMNS
+    | TAGGED_FRAGMENT_REUSE_INDEX
+)
+
+_REFUSED = {
+    64: "data overlay files",
+    512: "stable row ids with a fragment reuse index",
+    2048: "row lineage in hidden columns",
+    16384: "managed blobs",
+    65536: "zone write seed",
+}
+
+_PAIRED = MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE_INDEX | 16384 | 65536
+"""Bits that must be in both words or in neither."""
+
+
+def check_readable(reader_flags: int, writer_flags: int, has_max_field_id: bool, file: str) -> None:
+    """Refuse a manifest that this package cannot read faithfully.
+
+    Args:
+        reader_flags, writer_flags: the two words of the manifest.
+        has_max_field_id: whether the manifest has `max_allocated_field_id`.
+        file: name of the manifest for messages.
+
+    Raises:
+        UnsupportedFeatureError: a reader flag that is not implemented, named.
+        CorruptFileError: flags that contradict each other or the manifest.
+    """
+    for bit in _bits(reader_flags & ~_READABLE & ~FIELD_IDS_NEVER_REUSED):
+        name = _REFUSED.get(bit, "unknown to this version")
+        raise UnsupportedFeatureError(f"reader feature flag {bit} ({name})", file=file)
+    for bit in _bits((reader_flags ^ writer_flags) & _PAIRED):
+        raise CorruptFileError(f"feature flag {bit} is set for readers or for writers only", file=file)
+    if reader_flags & FIELD_IDS_NEVER_REUSED:
+        raise CorruptFileError(f"feature flag {FIELD_IDS_NEVER_REUSED} is set for readers", file=file)
+    if bool(writer_flags & FIELD_IDS_NEVER_REUSED) != has_max_field_id:
+        raise CorruptFileError(
+            f"feature flag {FIELD_IDS_NEVER_REUSED} and the highest field id do not come together", file=file
+        )
+
+
+def _bits(flags: int) -> list[int]:
+    return [1 << position for position in range(flags.bit_length()) if flags >> position & 1]

@@ -1,0 +1,257 @@
+"""Manifests: one file per version of a table that names everything in it.
+
+    [u32 length, IndexSection] [u32 length, Transaction] u32 length, Manifest, u64 position, u16, u16, "LANC"
+
+The position in the footer leads to the length before the Manifest, which ends where the footer begins. The
+positions inside the Manifest lead to the lengths of the optional sections, in any order.
+Source: Lance table format, "Manifest file"; docs/format.md.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from hashlib import blake2b
+from typing import TypeVar
+from uuid import UUID
+
+from google.protobuf.message import DecodeError, Message
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
+from lance_core.proto import table_pb2, transaction_pb2
+from lance_core.schema import Schema
+from lance_core.table import feature_flags
+from lance_core.table.fragment import MAX_ROWS, Fragment
+
+_FOOTER = struct.Struct("<QHH4s")
+_LENGTH = struct.Struct("<I")
+_MAGIC = b"LANC"
+_Message = TypeVar("_Message", bound=Message)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """An index segment, as far as a reader that uses none needs to know it."""
+
+    uuid: str
+    name: str
+    field_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of a table. Parsed as far as it is used; made by `parse_manifest`."""
+
+    name: str
+    """Path relative to the dataset."""
+    size: int
+    """Bytes of the file."""
+    message: table_pb2.Manifest = field(repr=False)
+    _transaction: bytes | None = field(repr=False)
+    """The serialized transaction that made this version, where it is in the file."""
+    _index_section: bytes | None = field(repr=False)
+    _digest: str = field(repr=False)
+
+    @property
+    def version(self) -> int:
+        return self.message.version
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the table, with the schema metadata."""
+        return Schema(self.message.fields, self.message.schema_metadata, file=self.name)
+
+    @cached_property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The fragments in the order of their rows.
+
+        Raises:
+            CorruptFileError: an id appears twice or has more than 32 bits.
+        """
+        format_ = None if self.has_mixed_file_versions else self._declared_format
+        messages = list(self.message.fragments)
+        ids = {message.id for message in messages}
+        if len(ids) != len(messages) or max(ids, default=0) >= MAX_ROWS:
+            raise CorruptFileError(
+                "fragment ids", file=self.name, expected="unique 32-bit numbers", found=max(ids, default=0)
+            )
+        return tuple([Fragment(message, self.name, format_) for message in messages])
+
+    @cached_property
+    def timestamp(self) -> datetime:
+        """When the version was committed, in UTC; the epoch when the manifest does not say."""
+        stamp = self.message.timestamp
+        try:
+            return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
+        except OverflowError:
+            raise CorruptFileError("timestamp out of range", file=self.name, found=stamp.seconds) from None
+
+    @property
+    def reader_feature_flags(self) -> int:
+        return self.message.reader_feature_flags
+
+    @property
+    def writer_feature_flags(self) -> int:
+        return self.message.writer_feature_flags
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        return bool(self.reader_feature_flags & feature_flags.STABLE_ROW_IDS)
+
+    @property
+    def has_mixed_file_versions(self) -> bool:
+        return bool(self.reader_feature_flags & feature_flags.MIXED_FILE_VERSIONS)
+
+    @property
+    def data_storage_version(self) -> str:
+        """Version of the data files, such as "2.1". Old manifests do not say; then that of the first file."""
+        if self._declared_format:
+            return self._declared_format.name
+        for fragment in self.fragments:
+            for file in fragment.files:
+                return file.version.name
+        return FileVersion.V0_1.name
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """Settings of the table."""
+        return dict(self.message.config)
+
+    @property
+    def table_metadata(self) -> Mapping[str, str]:
+        """What users noted on the table."""
+        return dict(self.message.table_metadata)
+
+    @property
+    def max_fragment_id(self) -> int | None:
+        """The highest fragment id ever assigned; None while there was none."""
+        return self.message.max_fragment_id if self.message.HasField("max_fragment_id") else None
+
+    @property
+    def next_row_id(self) -> int:
+        return self.message.next_row_id
+
+    @property
+    def branch(self) -> str | None:
+        """None on the main branch."""
+        return self.message.branch if self.message.HasField("branch") else None
+
+    @property
+    def base_paths(self) -> Mapping[int, str]:
+        """Other places that files of the table may be in."""
+        return {base.id: base.path for base in self.message.base_paths}
+
+    @cached_property
+    def indices(self) -> tuple[IndexSummary, ...]:
+        """The index segments of the table; a section that does not decode is a `CorruptFileError`."""
+        if self._index_section is None:
+            return ()
+        section = _decode(table_pb2.IndexSection, self._index_section, "index section", self.name)
+        try:
+            return tuple(
+                IndexSummary(str(UUID(bytes=index.uuid.uuid)), index.name, tuple(index.fields))
+                for index in section.indices
+            )
+        except ValueError:
+            raise CorruptFileError("index uuid has a wrong length", file=self.name) from None
+
+    @cached_property
+    def transaction_uuid(self) -> str | None:
+        """Id of the transaction that made this version; None in versions of old libraries.
+
+        The transaction in the file counts; without one the name of the transaction file tells.
+        """
+        if self._transaction is not None:
+            message = _decode(transaction_pb2.Transaction, self._transaction, "transaction", self.name)
+            return message.uuid or None
+        _, _, uuid = self.message.transaction_file.removesuffix(".txn").partition("-")
+        return uuid or None
+
+    @property
+    def identity(self) -> str:
+        """Tells this version from one of the same number in a table that was dropped and made again."""
+        return f"{self.transaction_uuid or self._digest}-{self.size}"
+
+    @property
+    def _declared_format(self) -> FileVersion | None:
+        name = self.message.data_format.version
+        return FileVersion.from_name(name, file=self.name) if name else None
+
+
+def parse_manifest(data: bytes, name: str) -> Manifest:
+    """Read a whole manifest file; `name` is its path for messages.
+
+    Raises:
+        CorruptFileError: the bytes contradict the format.
+        UnsupportedFeatureError: feature flags, a file version or a section this package does not implement.
+    """
+    limit = len(data) - _FOOTER.size
+    if limit < 0:
+        raise CorruptFileError("manifest is too short", file=name, expected=_FOOTER.size, found=len(data))
+    position, _, _, magic = _FOOTER.unpack_from(data, limit)
+    if magic != _MAGIC:
+        raise CorruptFileError("file does not end like a manifest", file=name, expected=_MAGIC, found=magic)
+    section = _section(data, position, "manifest", name)
+    end = position + _LENGTH.size + len(section)
+    if end != limit:
+        raise CorruptFileError("manifest does not reach the footer", file=name, expected=limit, found=end)
+    message = _decode(table_pb2.Manifest, section, "manifest", name)
+    feature_flags.check_readable(
+        message.reader_feature_flags,
+        message.writer_feature_flags,
+        message.HasField("max_allocated_field_id"),
+        name,
+    )
+    if message.HasField("fragment_tree"):
+        raise UnsupportedFeatureError("fragment list outside the manifest", file=name)
+    if message.data_format.file_format not in ("", "lance"):
+        raise UnsupportedFeatureError("file format", file=name, found=repr(message.data_format.file_format))
+    transaction = None
+    if message.HasField("transaction_section"):
+        transaction = _section(data, message.transaction_section, "transaction", name)
+    elif message.HasField("transaction_section_deprecated"):
+        transaction = _section(data, message.transaction_section_deprecated, "transaction", name)
+    index_section = None
+    if message.HasField("index_section"):
+        index_section = _section(data, message.index_section, "index section", name)
+    manifest = Manifest(
+        name=name,
+        size=len(data),
+        message=message,
+        _transaction=transaction,
+        _index_section=index_section,
+        _digest=blake2b(section, digest_size=16).hexdigest(),
+    )
+    _refuse_unreadable_files(manifest)
+    return manifest
+
+
+def _refuse_unreadable_files(manifest: Manifest) -> None:
+    """Refuse now what would only be found when fragments are read."""
+    if manifest.message.base_paths:
+        for fragment in manifest.fragments:
+            _ = fragment.files, fragment.deletion_file
+
+
+def _section(data: bytes, position: int, what: str, name: str) -> bytes:
+    """The bytes of a length-prefixed section before the footer."""
+    limit = len(data) - _FOOTER.size
+    start = position + _LENGTH.size
+    if start > limit:
+        raise CorruptFileError(f"{what} lies outside the file", file=name, expected=limit, found=position)
+    (length,) = _LENGTH.unpack_from(data, position)
+    if start + length > limit:
+        raise CorruptFileError(
+            f"{what} reaches into the footer", file=name, expected=limit, found=start + length
+        )
+    return data[start : start + length]
+
+
+def _decode(kind: type[_Message], data: bytes, what: str, name: str) -> _Message:
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise CorruptFileError(f"{what} does not decode", file=name) from None

@@ -1,0 +1,81 @@
+"""Which versions a table has, by the names in `_versions/`.
+
+A table names its manifests by one of two schemes: `{version}.manifest`, or `{2^64 - 1 - version}.manifest`
+with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version hint,
+which may be stale) are no versions. Versions with the highest bit set are detached: `d{version}.manifest`,
+reached by number only. Source: Lance table format, "Names and version discovery"; docs/format.md.
+"""
+
+from lance_core.errors import CorruptFileError, DatasetNotFoundError, FileMissingError, VersionNotFoundError
+from lance_core.storage import Storage
+
+VERSIONS = "_versions"
+
+_SUFFIX = ".manifest"
+_MAX_VERSION = (1 << 64) - 1
+_DETACHED = 1 << 63
+_DIGITS = 20
+"""Of a name in the inverted scheme."""
+
+
+def list_versions(storage: Storage) -> tuple[int, ...]:
+    """All versions in ascending order; errors are those of `latest_version`."""
+    names, inverted = _manifest_names(storage)
+    return tuple(sorted(_MAX_VERSION - int(name) if inverted else int(name) for name in names))
+
+
+def latest_version(storage: Storage) -> int:
+    """The newest version.
+
+    Raises:
+        DatasetNotFoundError: there is no table.
+        CorruptFileError: the manifests are named by both schemes.
+    """
+    names, inverted = _manifest_names(storage)
+    return _MAX_VERSION - int(min(names)) if inverted else max(map(int, names))
+
+
+def manifest_path(storage: Storage, version: int) -> str:
+    """The path of the manifest of one version, detached ones included.
+
+    Raises:
+        VersionNotFoundError: the table has no such version.
+        CorruptFileError: the version has two manifests, one by each scheme.
+    """
+    if not 0 <= version <= _MAX_VERSION:
+        raise VersionNotFoundError(f"no version {version}")
+    if version >= _DETACHED:
+        candidates = [f"{VERSIONS}/d{version}{_SUFFIX}"]
+    else:
+        candidates = [
+            f"{VERSIONS}/{_MAX_VERSION - version:0{_DIGITS}}{_SUFFIX}",
+            f"{VERSIONS}/{version}{_SUFFIX}",
+        ]
+    found = [path for path in candidates if storage.exists(path)]
+    if not found:
+        _manifest_names(storage)  # tells a missing table from a missing version
+        raise VersionNotFoundError(f"no version {version}")
+    if len(found) > 1:
+        raise CorruptFileError("version has two manifests", file=found[0], expected="one", found=found[1])
+    return found[0]
+
+
+def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
+    """The numbers in the names of all manifests, and whether they are inverted."""
+    try:
+        names = storage.list_names(VERSIONS)
+    except FileMissingError:
+        names = []
+    numbers = [name[: -len(_SUFFIX)] for name in names if name.endswith(_SUFFIX)]
+    numbers = [number for number in numbers if number.isascii() and number.isdecimal()]
+    if not numbers:
+        raise DatasetNotFoundError(f"no dataset at {storage.uri}")
+    lengths = set(map(len, numbers))
+    if _DIGITS in lengths and len(lengths) > 1:
+        raise CorruptFileError(
+            "manifests are named by two schemes",
+            file=VERSIONS,
+            expected="one scheme",
+            found=[min(numbers, key=len), max(numbers, key=len)],
+        )
+    return numbers, _DIGITS in lengths
