@@ -1,0 +1,81 @@
+"""Which calls may run: a cap on streams, and the way to an orderly stop."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flight_server.errors import DrainingError, OverloadedError
+
+
+class Admission:
+    """Counts what runs. Open at first; `close` refuses new calls, `end_streams` ends the running ones."""
+
+    def __init__(self, max_streams: int) -> None:
+        self._max_streams = max_streams
+        self._changed = threading.Condition()
+        self._running = 0
+        self._streams = 0
+        self._closed = False
+        self._ending = threading.Event()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """The duration of one call; raises DrainingError once the server is closed."""
+        with self._changed:
+            if self._closed:
+                raise DrainingError("the server is shutting down; try another one or again later")
+            self._running += 1
+        try:
+            yield
+        finally:
+            self._left()
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """The duration of one stream, which outlives the call that opened it; raises OverloadedError at the
+        cap.
+        """
+        with self._changed:
+            if self._streams >= self._max_streams:
+                raise OverloadedError(
+                    f"{self._max_streams} streams are running, the most this server allows; try again later"
+                )
+            self._streams += 1
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._streams -= 1
+            self._left()
+
+    def check_stream(self) -> None:
+        """Called between the batches of a stream: raises DrainingError when the time to finish is over."""
+        if self._ending.is_set():
+            raise DrainingError(
+                "the server stopped before the stream ended; read the rest from another one or later"
+            )
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+
+    def end_streams(self) -> None:
+        self._ending.set()
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Wait until nothing runs, `seconds` at most; whether that came true."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            return self._changed.wait_for(lambda: self._running == 0, max(0.0, deadline - time.monotonic()))
+
+    @property
+    def streams(self) -> int:
+        """Streams running now."""
+        return self._streams
+
+    def _left(self) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()

@@ -1,0 +1,150 @@
+"""Names and the datasets behind them: every directory below the root that holds `_versions`.
+
+The search does not descend into a dataset, the root itself is none, and namespaces are plain directories.
+Only a dataset's own directory may be a symbolic link, and only to a place below the root (threats T7, T8).
+"""
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, VersionNotFoundError
+from lance_core.storage import Storage, storage_for
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.versions import latest_version, manifest_path
+
+_VERSIONS_DIRECTORY = "_versions"
+_MAXIMUM_NAMESPACES = 32
+
+# What a parsed manifest takes in memory, per byte of its file.
+_MEMORY_PER_MANIFEST_BYTE = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Catalog:
+    """The datasets below one root directory (resolved: absolute, without links). Thread-safe."""
+
+    def __init__(self, root: str, cache_bytes: int) -> None:
+        self._root = root
+        self._snapshots = _SnapshotCache(cache_bytes)
+        self._reported: set[str] = set()
+
+    def names(self) -> Iterator[str]:
+        """Names of all datasets that can be asked for, sorted within each directory.
+
+        A directory whose name is not allowed is reported in the log once; of `a` beside `a.lance` both are
+        listed as one name, and opening it says why that cannot be done.
+        """
+        yield from self._names_below("", 0)
+
+    def _names_below(self, namespace: str, depth: int) -> Iterator[str]:
+        try:
+            with os.scandir(os.path.join(self._root, namespace)) as entries:
+                directories = sorted(entry.name for entry in entries if entry.is_dir())
+        except OSError as error:
+            self._report(namespace, f"cannot be listed: {error.strerror}")
+            return
+        found: set[str] = set()
+        for directory in directories:
+            relative = f"{namespace}/{directory}" if namespace else directory
+            if self._is_dataset(relative):
+                name = relative.removesuffix(SUFFIX)
+                if not is_segment(directory) or name.endswith(SUFFIX):
+                    self._report(relative, "is a dataset whose name is not allowed")
+                elif name not in found:
+                    found.add(name)
+                    yield name
+            elif is_segment(directory) and self._is_namespace(relative):
+                if depth < _MAXIMUM_NAMESPACES:
+                    yield from self._names_below(relative, depth + 1)
+                else:
+                    self._report(relative, "is nested too deep")
+            elif not directory.startswith("."):
+                self._report(relative, "is not served: its name is not allowed, or it is a link")
+
+    def locate(self, name: str) -> str:
+        """Absolute, resolved path of the dataset `name` (without suffix and version, as `parse_name` gives
+        it).
+
+        Raises DatasetNotFoundError, or InvalidInputError when `name` and `name.lance` both exist.
+        """
+        namespaces = name.split("/")[:-1]
+        for depth in range(1, len(namespaces) + 1):
+            if not self._is_namespace("/".join(namespaces[:depth])):
+                raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
+        found = [relative for relative in (name, name + SUFFIX) if self._is_dataset(relative)]
+        if not found:
+            raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
+        if len(found) > 1:
+            raise InvalidInputError(
+                f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
+            )
+        return os.path.realpath(os.path.join(self._root, found[0]))
+
+    def open(self, reference: DatasetReference) -> Snapshot:
+        """The snapshot that `reference` names: the version it asks for, else the latest commit at this
+        moment.
+        """
+        storage = storage_for(self.locate(reference.name))
+        version = latest_version(storage) if reference.version is None else reference.version
+        try:
+            return self._snapshots.open(storage, version)
+        except VersionNotFoundError:
+            raise VersionNotFoundError(
+                f"dataset {reference.name} has no version {version}: it was never made, or was cleaned up"
+            ) from None
+
+    def _is_namespace(self, relative: str) -> bool:
+        path = os.path.join(self._root, relative)
+        return os.path.isdir(path) and not os.path.islink(path) and not self._is_dataset(relative)
+
+    def _is_dataset(self, relative: str) -> bool:
+        resolved = os.path.realpath(os.path.join(self._root, relative))
+        below_root = resolved.startswith(os.path.join(self._root, ""))
+        return below_root and os.path.isdir(os.path.join(resolved, _VERSIONS_DIRECTORY))
+
+    def _report(self, relative: str, problem: str) -> None:
+        if relative not in self._reported:
+            self._reported.add(relative)
+            _log.warning("directory %s %s", shown(relative), problem)
+
+
+class _SnapshotCache:
+    """Least recently used snapshots, bounded in bytes; one whose manifest file was replaced is read anew."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._num_bytes = 0
+        self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, storage: Storage, version: int) -> Snapshot:
+        key = (storage.uri, version)
+        with storage.open_file(manifest_path(storage, version)) as file:
+            identity = file.identity
+        with self._lock:
+            known = self._snapshots.get(key)
+            if known is not None and known[0] == identity:
+                self._snapshots.move_to_end(key)
+                return known[1]
+        snapshot = open_snapshot(storage, version)
+        with self._lock:
+            self._forget(key)
+            self._snapshots[key] = (identity, snapshot)
+            self._num_bytes += _memory_bytes(snapshot)
+            while self._num_bytes > self._most_bytes:
+                self._forget(next(iter(self._snapshots)))
+        return snapshot
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        forgotten = self._snapshots.pop(key, None)
+        if forgotten is not None:
+            self._num_bytes -= _memory_bytes(forgotten[1])
+
+
+def _memory_bytes(snapshot: Snapshot) -> int:
+    return _MEMORY_PER_MANIFEST_BYTE * snapshot.manifest.size

@@ -1,0 +1,45 @@
+"""The command line: `lance-flight VERB ...`, one file per verb.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage. What machines may read goes to stdout, everything else to stderr.
+"""
+
+from typing import Annotated
+
+import typer
+
+import lance_core
+from flight_server.cli.errors import ErrorReportingGroup
+from flight_server.cli.head import head
+from flight_server.cli.inspect import inspect
+from flight_server.cli.ls import ls
+from flight_server.cli.scan import scan
+from flight_server.cli.serve import serve
+from flight_server.cli.show import show
+
+app = typer.Typer(
+    name="lance-flight",
+    cls=ErrorReportingGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"lance-flight {lance_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Lance datasets over Arrow Flight."""
+
+
+for verb in (serve, ls, show, head, scan, inspect):
+    app.command()(verb)

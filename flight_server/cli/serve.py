@@ -1,0 +1,55 @@
+"""`lance-flight serve`: run a server."""
+
+from typing import Annotated
+
+import typer
+
+from flight_server.process import run_server
+from flight_server.settings import Settings
+from lance_core.errors import InvalidInputError
+
+Text = str | None
+
+
+def serve(
+    root: Annotated[str, typer.Argument(help="Directory whose Lance datasets are served.")],
+    host: Annotated[Text, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[Text, typer.Option(help="Port; 0 takes any free one.")] = None,
+    advertise: Annotated[
+        list[str] | None,
+        typer.Option(help="Location to give to clients, such as grpc://host:8815; repeatable."),
+    ] = None,
+    memory_limit: Annotated[
+        Text, typer.Option(help="Memory for read-ahead and caches of all streams, such as 256MiB.")
+    ] = None,
+    max_streams: Annotated[Text, typer.Option(help="Streams that may run at the same time.")] = None,
+    ticket_key_file: Annotated[
+        Text, typer.Option(help="File with the key that signs tickets; the same on every server of the root.")
+    ] = None,
+    ticket_lifetime: Annotated[Text, typer.Option(help="Seconds until a ticket expires.")] = None,
+    drain_grace: Annotated[
+        Text, typer.Option(help="Seconds for running streams after a stop signal.")
+    ] = None,
+    log_level: Annotated[Text, typer.Option(help="debug, info, warning or error.")] = None,
+) -> None:
+    """Serve the datasets below ROOT until SIGTERM or Ctrl-C.
+
+    The first line on stdout is the URI, printed when the server is ready. Each option can also be given in
+    the environment, as LANCE_FLIGHT_HOST and so on.
+    """
+    arguments = {
+        "host": host,
+        "port": port,
+        "advertise": ",".join(advertise) if advertise else None,
+        "memory_limit": memory_limit,
+        "max_streams": max_streams,
+        "ticket_key_file": ticket_key_file,
+        "ticket_lifetime": ticket_lifetime,
+        "drain_grace": drain_grace,
+        "log_level": log_level,
+    }
+    try:
+        settings = Settings.resolve(root, arguments)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from None
+    run_server(settings)

@@ -1,0 +1,130 @@
+"""What a verb works on: `grpc://host:port/name` or a path on this machine, behind one interface."""
+
+import base64
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import typer
+from pyarrow import flight
+
+import lance_core
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What `show` tells about one version of a dataset; -1 where it is not known."""
+
+    version: int
+    schema: pa.Schema
+    num_rows: int
+    num_fragments: int
+    data_storage_version: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows and columns a verb reads."""
+
+    columns: list[str] | None = None
+    limit: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on their way: their number, and the batches."""
+
+    num_rows: int
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+class Target(ABC):
+    """A dataset, here or on a server."""
+
+    @abstractmethod
+    def facts(self) -> Facts: ...
+
+    @abstractmethod
+    def read(self, selection: Selection) -> AbstractContextManager[Rows]: ...
+
+
+def is_remote(target: str) -> bool:
+    return "://" in target
+
+
+def connect(target: str) -> tuple[flight.FlightClient, str]:
+    """A client for the server in `target`, and the dataset name after it (may be empty)."""
+    parts = urlsplit(target)
+    if parts.scheme not in ("grpc", "grpc+tcp") or not parts.netloc:
+        raise typer.BadParameter(f"not a target: {target} (grpc://host:port/name or a local path)")
+    return flight.connect(f"{parts.scheme}://{parts.netloc}"), parts.path.strip("/")
+
+
+def open_target(target: str, version: int | None = None) -> Target:
+    """The dataset that `target` names, at `version` (None: the latest)."""
+    if not is_remote(target):
+        return LocalTarget(target, version)
+    client, name = connect(target)
+    if not name:
+        raise typer.BadParameter(f"{target} names no dataset (grpc://host:port/name)")
+    return RemoteTarget(client, name, version)
+
+
+class LocalTarget(Target):
+    def __init__(self, path: str, version: int | None) -> None:
+        self._dataset = lance_core.dataset(path, version=version)
+
+    def facts(self) -> Facts:
+        return Facts(
+            version=self._dataset.version,
+            schema=self._dataset.schema,
+            num_rows=self._dataset.count_rows(),
+            num_fragments=len(self._dataset.get_fragments()),
+            data_storage_version=self._dataset.data_storage_version,
+        )
+
+    @contextmanager
+    def read(self, selection: Selection) -> Iterator[Rows]:
+        scanner = self._dataset.scanner(
+            columns=selection.columns, limit=selection.limit, offset=selection.offset
+        )
+        with scanner.to_reader() as reader:
+            yield Rows(scanner.count_rows(), reader.schema, reader)
+
+
+class RemoteTarget(Target):
+    def __init__(self, client: flight.FlightClient, name: str, version: int | None) -> None:
+        self._client = client
+        self._dataset = {"dataset": name} if version is None else {"dataset": name, "version": version}
+
+    def facts(self) -> Facts:
+        action = flight.Action("describe", json.dumps(self._dataset).encode())
+        (result,) = self._client.do_action(action)
+        described: dict[str, Any] = json.loads(result.body.to_pybytes())
+        return Facts(
+            version=described["version"],
+            schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"]))),
+            num_rows=described["rows"],
+            num_fragments=described["fragments"],
+            data_storage_version=described["data_storage_version"],
+        )
+
+    @contextmanager
+    def read(self, selection: Selection) -> Iterator[Rows]:
+        asked = {"columns": selection.columns, "limit": selection.limit, "offset": selection.offset}
+        scan = self._dataset | {name: value for name, value in asked.items() if value is not None}
+        descriptor = flight.FlightDescriptor.for_command(json.dumps({"scan": scan}))
+        info = self._client.get_flight_info(descriptor)
+        yield Rows(info.total_records, info.schema, self._batches(info.endpoints))
+
+    def _batches(self, endpoints: list[flight.FlightEndpoint]) -> Iterator[pa.RecordBatch]:
+        for endpoint in endpoints:
+            for chunk in self._client.do_get(endpoint.ticket):
+                yield chunk.data

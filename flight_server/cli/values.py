@@ -1,0 +1,43 @@
+"""Values of record batches as JSON and as text."""
+
+import base64
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+
+
+def json_lines(batch: pa.RecordBatch) -> str:
+    """One JSON object per row; bytes as base64, non-finite numbers, dates and decimals as strings."""
+    return "".join(f"{json.dumps(_jsonable(row), ensure_ascii=False)}\n" for row in batch.to_pylist())
+
+
+def schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
+    """The fields of a schema as plain values."""
+    return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def readable_bytes(num_bytes: int) -> str:
+    """Binary units, three digits; `?` for -1, unknown."""
+    if num_bytes < 0:
+        return "?"
+    exponent = max(0, min(4, (num_bytes.bit_length() - 1) // 10))
+    unit = ("B", "KiB", "MiB", "GiB", "TiB")[exponent]
+    return f"{num_bytes / 1024**exponent:.3g} {unit}" if exponent else f"{num_bytes} B"
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if (
+        value is None
+        or isinstance(value, bool | int | str)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
+        return value
+    return str(value)

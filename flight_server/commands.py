@@ -1,0 +1,196 @@
+"""Commands: what a client writes into a descriptor or a ticket, as JSON text or as a protobuf `Any`.
+
+Both forms become the same plain objects through one validator; a value that is not understood is refused by
+the name of its field. The fields are described in protos/lance_flight/command.proto; the JSON keys are
+their names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any as AnyValue
+from typing import TypeVar
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError, Message
+
+from flight_server.json_fields import (
+    Checker,
+    boolean,
+    check_fields,
+    integer,
+    list_of,
+    one_of,
+    parse_object,
+    string,
+    unique_keys,
+    unsupported,
+)
+from flight_server.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
+from flight_server.proto.command_pb2 import Command
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+
+MAXIMUM_COMMAND_BYTES = 1 << 20
+MAXIMUM_BATCH_BYTES = 2 << 20
+MAXIMUM_ENDPOINTS = 1 << 16
+DEFAULT_ENDPOINTS = 1024
+COMPRESSIONS = ("none", "lz4", "zstd")
+
+COMMAND_TYPE_URL = "type.googleapis.com/lance_flight.v1.Command"
+FLIGHT_SQL_TYPE_URL = "type.googleapis.com/arrow.flight.protocol.sql."
+
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True)
+class ScanCommand:
+    """Rows of one version of a dataset, in dataset order; the fields of `Scan` in command.proto."""
+
+    dataset: DatasetReference
+    columns: tuple[str, ...] | None = None
+    """None: every column; empty: rows without columns."""
+    limit: int | None = None
+    offset: int | None = None
+    fragments: tuple[int, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int | None = None
+    rows_per_endpoint: int | None = None
+    max_endpoints: int = DEFAULT_ENDPOINTS
+    ordered: bool = True
+    compression: str = "none"
+
+
+def parse_command(data: bytes) -> ScanCommand:
+    """The command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
+
+    Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
+    """
+    if len(data) > MAXIMUM_COMMAND_BYTES:
+        raise InvalidInputError(f"command of {len(data)} bytes; at most {MAXIMUM_COMMAND_BYTES}")
+    kind, fields = _from_json(data) if data.startswith(b"{") else _from_protobuf(data)
+    if kind in ("take", "write"):
+        raise UnsupportedFeatureError(f"the {kind} command is not supported yet")
+    if kind != "scan":
+        raise InvalidInputError(f"unknown command {shown(kind)}; known: scan, take, write")
+    return _scan_command(fields)
+
+
+def _from_json(data: bytes) -> tuple[str, AnyValue]:
+    command = parse_object(data)
+    if len(command) != 1:
+        raise InvalidInputError(f"a command has exactly one key (scan, take or write), found {len(command)}")
+    return next(iter(command.items()))
+
+
+def _from_protobuf(data: bytes) -> tuple[str, AnyValue]:
+    envelope = _parsed(Any(), data, "command")
+    if envelope.type_url.startswith(FLIGHT_SQL_TYPE_URL):
+        message = envelope.type_url.removeprefix(FLIGHT_SQL_TYPE_URL)
+        raise UnsupportedFeatureError(f"Flight SQL is not supported yet (message {shown(message)})")
+    if envelope.type_url != COMMAND_TYPE_URL:
+        raise InvalidInputError(
+            f"the command is neither JSON (first byte {{) nor an Any of {COMMAND_TYPE_URL}",
+            found=shown(envelope.type_url),
+        )
+    command = _parsed(Command(), envelope.value, "lance_flight.v1.Command")
+    kind = command.WhichOneof("command")
+    if kind is None:
+        raise InvalidInputError("the command is empty; it has one of scan, take and write")
+    fields = MessageToDict(getattr(command, kind), preserving_proto_field_name=True)
+    return kind, {name: _json_form(name, value) for name, value in fields.items()}
+
+
+def _parsed(message: M, data: bytes, what: str) -> M:
+    """`message` filled from `data`; unknown fields are refused as unknown JSON keys are."""
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidInputError(f"the {what} is neither JSON (first byte {{) nor valid protobuf") from None
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != message.ByteSize():
+        raise InvalidInputError(f"the {what} holds fields that this server does not know")
+    return message
+
+
+def _json_form(name: str, value: AnyValue) -> AnyValue:
+    """The value of a protobuf field as the JSON form of the command would write it."""
+    if name == "columns":
+        if "expressions" not in value:
+            return value.get("names", [])
+        if "names" in value:
+            raise InvalidInputError("columns: names and expressions exclude each other")
+        return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in value["expressions"]])
+    if isinstance(value, dict) and name != "properties":
+        return value.get("values", [])
+    return value
+
+
+def _columns(field: str, value: AnyValue) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        raise UnsupportedFeatureError(
+            f"{field}: computed columns are not supported yet; give a list of names"
+        )
+    return list_of(string)(field, value)
+
+
+VERSION = integer(0, MAXIMUM_VERSION)
+
+# What a scan asks for besides which rows of which version; tickets carry the same fields.
+OUTPUT_FIELDS: Mapping[str, Checker] = {
+    "columns": _columns,
+    "with_row_id": boolean,
+    "with_row_address": boolean,
+    "batch_rows": integer(1),
+    "batch_bytes": integer(1, MAXIMUM_BATCH_BYTES),
+    "compression": one_of(COMPRESSIONS),
+}
+
+_SCAN_FIELDS: Mapping[str, Checker] = {
+    "dataset": string,
+    "version": VERSION,
+    "tag": unsupported,
+    "asof": unsupported,
+    "branch": unsupported,
+    "filter": unsupported,
+    "substrait_filter": unsupported,
+    "limit": integer(),
+    "offset": integer(),
+    "fragments": list_of(integer()),
+    "rows_per_endpoint": integer(1),
+    "max_endpoints": integer(1, MAXIMUM_ENDPOINTS),
+    "ordered": boolean,
+    **OUTPUT_FIELDS,
+}
+
+_EXCLUSIVE_SCAN_FIELDS = (("version", "tag", "asof"), ("filter", "substrait_filter"))
+
+
+def _scan_command(fields: AnyValue) -> ScanCommand:
+    if isinstance(fields, dict):
+        for group in _EXCLUSIVE_SCAN_FIELDS:
+            if len(given := [name for name in group if name in fields]) > 1:
+                raise InvalidInputError(f"scan: {' and '.join(given)} exclude each other")
+    values = check_fields("scan", fields, _SCAN_FIELDS, required=("dataset",))
+    return ScanCommand(dataset=_reference(values.pop("dataset"), values.pop("version", None)), **values)
+
+
+def parse_describe(data: bytes) -> DatasetReference:
+    """The body of the `describe` action: `{"dataset": name, "version": 12}`, the version optional."""
+    table = {"dataset": string, "version": VERSION}
+    values = check_fields("describe", parse_object(data), table, required=("dataset",))
+    return _reference(values["dataset"], values.get("version"))
+
+
+def _reference(name: str, version: int | None) -> DatasetReference:
+    """The dataset of a command whose version may stand in the name or in its own field, not in both."""
+    reference = parse_name(name)
+    if version is None:
+        return reference
+    if reference.version is not None:
+        raise InvalidInputError(f"dataset name {shown(name)} and the field version both give a version")
+    return DatasetReference(reference.name, version)

@@ -1,0 +1,133 @@
+"""Errors on their way to a client: one map from LanceError to Flight status, one form of report.
+
+    LanceError                        gRPC status          Flight class
+      DatasetNotFoundError            NOT_FOUND            ArrowKeyError
+      InvalidInputError               INVALID_ARGUMENT     ArrowInvalid
+      UnsupportedFeatureError         UNIMPLEMENTED        ArrowNotImplementedError
+      DatasetExistsError              UNKNOWN              FlightServerError
+      CommitConflictError             UNKNOWN              FlightServerError
+      CommitUnknownError              UNKNOWN              FlightServerError
+      CorruptFileError                INTERNAL             FlightInternalError
+      StorageError                    UNAVAILABLE          FlightUnavailableError
+        OverloadedError (ours)        UNAVAILABLE          FlightUnavailableError
+        DrainingError (ours)          UNAVAILABLE          FlightUnavailableError
+    anything else                     INTERNAL             FlightInternalError, without any of its text
+
+The report `{code, name, message, retryable, error_id}` travels in the trailer `x-lance-error`, in
+`extra_info` where the Flight class has one, and as `[name] message` in the status text. What the log needs
+stays in the log, under the id.
+"""
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+from pyarrow import flight
+
+from lance_core.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    CorruptFileError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+
+TRAILER = "x-lance-error"
+
+# The status text is sent several times over (status, details, trailer) within gRPC's 16 KiB of trailers.
+MAXIMUM_MESSAGE_BYTES = 900
+
+# Codes of the Lance namespace error list.
+_INTERNAL_CODE = 18
+_SERVICE_UNAVAILABLE_CODE = 17
+_THROTTLING_CODE = 21
+
+_log = logging.getLogger(__name__)
+
+
+class OverloadedError(LanceError):
+    """The server runs as many streams as it may."""
+
+    code = _THROTTLING_CODE
+    retryable = True
+
+
+class DrainingError(LanceError):
+    """The server is about to stop."""
+
+    code = _SERVICE_UNAVAILABLE_CODE
+    retryable = True
+
+
+FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
+    DatasetNotFoundError: pa.ArrowKeyError,
+    InvalidInputError: pa.ArrowInvalid,
+    UnsupportedFeatureError: pa.ArrowNotImplementedError,
+    DatasetExistsError: flight.FlightServerError,
+    CommitConflictError: flight.FlightServerError,
+    CommitUnknownError: flight.FlightServerError,
+    CorruptFileError: flight.FlightInternalError,
+    StorageError: flight.FlightUnavailableError,
+    OverloadedError: flight.FlightUnavailableError,
+    DrainingError: flight.FlightUnavailableError,
+}
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """What a client is told about an error; plain ASCII-safe data."""
+
+    code: int
+    name: str
+    message: str
+    retryable: bool
+    error_id: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def report_error(error: BaseException, root: str) -> ErrorReport:
+    """The report of `error`: its own words when it is a LanceError, without the path of the served root."""
+    error_id = secrets.token_hex(6)
+    if isinstance(error, LanceError):
+        return ErrorReport(
+            error.code, type(error).__name__, _sendable(str(error), root), error.retryable, error_id
+        )
+    message = f"unexpected error in the server; its log has the details under {error_id}"
+    return ErrorReport(_INTERNAL_CODE, "InternalError", message, False, error_id)
+
+
+def flight_error(report: ErrorReport, error: BaseException) -> Exception:
+    """The exception to raise in a handler so that the client receives `report` with the status of `error`."""
+    kinds = (FLIGHT_CLASSES[kind] for kind in type(error).__mro__ if kind in FLIGHT_CLASSES)
+    kind = next(kinds, flight.FlightInternalError)
+    text = f"[{report.name}] {report.message}"
+    if issubclass(kind, flight.FlightError):
+        return kind(text, report.to_json().encode())
+    return kind(text)
+
+
+def log_error(call: str, report: ErrorReport, error: BaseException) -> None:
+    """One log line for what the client may know, and the stack for what was not expected."""
+    if isinstance(error, LanceError):
+        _log.warning("%s failed: [%s] %s (%s)", call, report.name, report.message, report.error_id)
+    else:
+        _log.error("%s failed unexpectedly (%s)", call, report.error_id, exc_info=error)
+
+
+def _sendable(message: str, root: str) -> str:
+    """One printable line of bounded length without the path of the root."""
+    line = " ".join(message.replace(root, "<root>").split())
+    printable = "".join(character if character.isprintable() else "?" for character in line)
+    encoded = printable.encode("utf-8", "replace")
+    if len(encoded) <= MAXIMUM_MESSAGE_BYTES:
+        return encoded.decode()
+    return encoded[: MAXIMUM_MESSAGE_BYTES - 3].decode("utf-8", "ignore") + "..."

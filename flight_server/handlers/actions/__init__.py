@@ -1,0 +1,26 @@
+"""The actions of DoAction: one JSON object in, one out. The registry is what ListActions tells."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flight_server.handlers.actions import server, table
+from flight_server.service import Service
+
+
+@dataclass(frozen=True)
+class Action:
+    """One action: what it does, for ListActions, and how."""
+
+    description: str
+    run: Callable[[Service, bytes], dict[str, Any]]
+
+
+ACTIONS: Mapping[str, Action] = {
+    "health": Action("{} -> {status, version, uptime}: whether the server answers", server.health),
+    "describe": Action(
+        "{dataset, version} -> {dataset, version, schema, rows, bytes, fragments, data_storage_version, "
+        "indices, config}: one version of a dataset; schema is a base64 IPC message",
+        table.describe,
+    ),
+}

@@ -1,0 +1,48 @@
+"""GetFlightInfo: plan a scan, one endpoint per piece of it."""
+
+import json
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_server.handlers.descriptor import scan_of
+from flight_server.handlers.rpc import rpc
+from flight_server.service import Service
+
+# "Use the connection you have": last, because clients that connect to the first location cannot connect to
+# this one.
+REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+
+
+@rpc
+def get_flight_info(
+    service: Service,
+    context: flight.ServerCallContext,
+    descriptor: flight.FlightDescriptor,
+    locations: tuple[str, ...],
+) -> flight.FlightInfo:
+    """`locations` are the addresses under which this server advertises itself."""
+    planned = service.plan(scan_of(descriptor))
+    expires = pa.scalar(planned.expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))
+    endpoints = [
+        flight.FlightEndpoint(ticket, [*locations, REUSE_CONNECTION], expiration_time=expires)
+        for ticket in planned.tickets
+    ]
+    metadata = {
+        "dataset": planned.dataset,
+        "version": planned.version,
+        "fragments_total": planned.num_fragments,
+        "fragments_pruned": planned.num_fragments_pruned,
+        "pages_total": None,
+        "pages_pruned": 0,
+        "statistics": "none",
+    }
+    return flight.FlightInfo(
+        planned.schema,
+        descriptor,
+        endpoints,
+        total_records=planned.num_rows,
+        total_bytes=-1,
+        ordered=planned.ordered,
+        app_metadata=json.dumps(metadata).encode(),
+    )

@@ -1,0 +1,158 @@
+"""JSON that others wrote, checked field by field: commands, action bodies and the payload of tickets.
+
+A table maps each field to its checker; a checker takes the field's name and value and returns the value to
+use, or raises InvalidInputError naming the field, what was expected and what was found.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from flight_server.names import shown
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+
+MAXIMUM_JSON_BYTES = 1 << 20
+MAXIMUM_DEPTH = 32
+
+_LARGEST_INTEGER = (1 << 63) - 1
+
+Checker = Callable[[str, Any], Any]
+T = TypeVar("T")
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """One JSON object.
+
+    Refused: more than 1 MiB, nesting deeper than 32, duplicate keys, NaN and infinities, text that is not
+    UTF-8.
+    """
+    if len(data) > MAXIMUM_JSON_BYTES:
+        raise InvalidInputError(f"JSON of {len(data)} bytes; at most {MAXIMUM_JSON_BYTES}")
+    try:
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=_refuse_constant
+        )
+    except RecursionError:
+        raise InvalidInputError(f"JSON nested deeper than {MAXIMUM_DEPTH}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"JSON is not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(f"not JSON: {error.msg} at character {error.pos}") from None
+    except ValueError:  # an integer of thousands of digits
+        raise InvalidInputError("JSON holds a number that is too long") from None
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"expected a JSON object, found {_type_name(value)}")
+    _check_tree(value)
+    return value
+
+
+def check_fields(
+    where: str, fields: Any, table: Mapping[str, Checker], required: tuple[str, ...]
+) -> dict[str, Any]:
+    """The checked values of the object `fields`; fields that are not in `table` are refused."""
+    if not isinstance(fields, dict):
+        raise _wrong(where, "an object", fields)
+    for name in fields:
+        if name not in table:
+            raise InvalidInputError(f"{where}: unknown field {shown(name)}")
+    for name in required:
+        if name not in fields:
+            raise InvalidInputError(f"{where}: the field {name} is missing")
+    return {name: table[name](f"{where}.{name}", value) for name, value in fields.items()}
+
+
+def string(field: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(field, "a string", value)
+    return value
+
+
+def boolean(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(field, "true or false", value)
+    return value
+
+
+def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], int]:
+    """An integer of the range, written as a number or (for clients without 64-bit numbers) as a string."""
+
+    def check(field: str, value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _wrong(field, "an integer", value)
+        if not minimum <= value <= maximum:
+            raise InvalidInputError(f"{field}: expected {minimum} to {maximum}, found {value}")
+        return value
+
+    return check
+
+
+def list_of(item: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]:
+    def check(field: str, value: Any) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise _wrong(field, "a list", value)
+        return tuple(item(f"{field}[{position}]", entry) for position, entry in enumerate(value))
+
+    return check
+
+
+def one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
+    def check(field: str, value: Any) -> str:
+        if value not in choices:
+            raise InvalidInputError(
+                f"{field}: expected one of {', '.join(choices)}, found {shown(str(value))}"
+            )
+        return str(value)
+
+    return check
+
+
+def unsupported(field: str, value: Any) -> NoReturn:
+    """For fields of the contract that this release does not serve."""
+    raise UnsupportedFeatureError(f"{field} is not supported yet")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of `pairs`; a key that appears twice is refused."""
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise InvalidInputError(f"key {shown(key)} appears twice")
+        result[key] = value
+    return result
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidInputError(f"{name} is not a JSON value")
+
+
+def _check_tree(root: Any) -> None:
+    """Refuse nesting deeper than `MAXIMUM_DEPTH` and strings that no encoding can carry (lone surrogates)."""
+    level: list[Any] = [root]
+    for _ in range(MAXIMUM_DEPTH):
+        strings = [value for value in level if isinstance(value, str)]
+        strings += [key for value in level if isinstance(value, dict) for key in value]
+        try:
+            "".join(strings).encode()
+        except UnicodeEncodeError:
+            raise InvalidInputError("a JSON string holds a lone surrogate") from None
+        level = [
+            child
+            for value in level
+            if isinstance(value, dict | list)
+            for child in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise InvalidInputError(f"JSON nested deeper than {MAXIMUM_DEPTH}")
+
+
+def _type_name(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "an integer"}
+    return "null" if value is None else names.get(type(value), "a number")
+
+
+def _wrong(field: str, expected: str, value: Any) -> InvalidInputError:
+    return InvalidInputError(f"{field}: expected {expected}, found {_type_name(value)}")

@@ -1,0 +1,50 @@
+"""The life of a server process: ready line, stop signals, orderly end."""
+
+import os
+import signal
+import sys
+import threading
+
+from flight_server.logs import configure_logging
+from flight_server.server import FlightServer
+from flight_server.service import Service
+from flight_server.settings import Settings
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+# Between the end of the grace and the end of the process: time for streams to tell their clients.
+_LAST_WORDS_SECONDS = 1.0
+
+
+def run_server(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; then end the process with exit code 0.
+
+    The first line on stdout is the URI, written when the server is ready. The first signal refuses new
+    calls and lets running streams end within the grace; the clients of the others are told to come back. A
+    second signal ends the process at once, with 128 + its number. To be called on the main thread, before
+    others exist.
+    """
+    # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
+    # UNIMPLEMENTED.
+    sys.tracebacklimit = 0
+    configure_logging(settings.log_level)
+    # Blocked here and in every thread made from now on, the signals wait for `sigwait`.
+    # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    server = FlightServer(Service(settings))
+    print(server.uri, flush=True)
+    signal.sigwait(_STOP_SIGNALS)
+    threading.Thread(target=_drain_and_exit, args=(server, settings.drain_grace), daemon=True).start()
+    os._exit(128 + signal.sigwait(_STOP_SIGNALS))
+
+
+def _drain_and_exit(server: FlightServer, grace: float) -> None:
+    server.admission.close()
+    if not server.admission.wait_idle(grace):
+        server.admission.end_streams()
+        server.admission.wait_idle(_LAST_WORDS_SECONDS)
+    # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.
+    shutdown = threading.Thread(target=server.shutdown, daemon=True)
+    shutdown.start()
+    shutdown.join(_LAST_WORDS_SECONDS)
+    os._exit(0)

@@ -1,0 +1,152 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Command(_message.Message):
+    __slots__ = ("scan", "take", "write")
+    SCAN_FIELD_NUMBER: _ClassVar[int]
+    TAKE_FIELD_NUMBER: _ClassVar[int]
+    WRITE_FIELD_NUMBER: _ClassVar[int]
+    scan: Scan
+    take: Take
+    write: Write
+    def __init__(self, scan: _Optional[_Union[Scan, _Mapping]] = ..., take: _Optional[_Union[Take, _Mapping]] = ..., write: _Optional[_Union[Write, _Mapping]] = ...) -> None: ...
+
+class Columns(_message.Message):
+    __slots__ = ("names", "expressions")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSIONS_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    expressions: _containers.RepeatedCompositeFieldContainer[Expression]
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., expressions: _Optional[_Iterable[_Union[Expression, _Mapping]]] = ...) -> None: ...
+
+class Expression(_message.Message):
+    __slots__ = ("name", "sql")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sql: str
+    def __init__(self, name: _Optional[str] = ..., sql: _Optional[str] = ...) -> None: ...
+
+class Integers(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, values: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Strings(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Scan(_message.Message):
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ASOF_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    SUBSTRAIT_FILTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROW_ID_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROW_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_ROWS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_PER_ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    MAX_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    ORDERED_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    version: int
+    tag: str
+    asof: str
+    branch: str
+    columns: Columns
+    filter: str
+    substrait_filter: bytes
+    limit: int
+    offset: int
+    fragments: Integers
+    with_row_id: bool
+    with_row_address: bool
+    batch_rows: int
+    batch_bytes: int
+    rows_per_endpoint: int
+    max_endpoints: int
+    ordered: bool
+    compression: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ...) -> None: ...
+
+class Take(_message.Message):
+    __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+    ROW_ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    version: int
+    tag: str
+    branch: str
+    columns: Columns
+    offsets: Integers
+    row_ids: Integers
+    row_addresses: Integers
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ...) -> None: ...
+
+class Write(_message.Message):
+    __slots__ = ("dataset", "branch", "mode", "on", "when_matched", "when_matched_condition", "when_not_matched", "when_not_matched_by_source", "when_not_matched_by_source_condition", "fragment_id", "stage", "data_storage_version", "max_rows_per_file", "max_bytes_per_file", "enable_stable_row_ids", "transaction_id", "properties")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    ON_FIELD_NUMBER: _ClassVar[int]
+    WHEN_MATCHED_FIELD_NUMBER: _ClassVar[int]
+    WHEN_MATCHED_CONDITION_FIELD_NUMBER: _ClassVar[int]
+    WHEN_NOT_MATCHED_FIELD_NUMBER: _ClassVar[int]
+    WHEN_NOT_MATCHED_BY_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    WHEN_NOT_MATCHED_BY_SOURCE_CONDITION_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    DATA_STORAGE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_PER_FILE_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_PER_FILE_FIELD_NUMBER: _ClassVar[int]
+    ENABLE_STABLE_ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    branch: str
+    mode: str
+    on: Strings
+    when_matched: str
+    when_matched_condition: str
+    when_not_matched: str
+    when_not_matched_by_source: str
+    when_not_matched_by_source_condition: str
+    fragment_id: int
+    stage: bool
+    data_storage_version: str
+    max_rows_per_file: int
+    max_bytes_per_file: int
+    enable_stable_row_ids: bool
+    transaction_id: str
+    properties: _containers.ScalarMap[str, str]
+    def __init__(self, dataset: _Optional[str] = ..., branch: _Optional[str] = ..., mode: _Optional[str] = ..., on: _Optional[_Union[Strings, _Mapping]] = ..., when_matched: _Optional[str] = ..., when_matched_condition: _Optional[str] = ..., when_not_matched: _Optional[str] = ..., when_not_matched_by_source: _Optional[str] = ..., when_not_matched_by_source_condition: _Optional[str] = ..., fragment_id: _Optional[int] = ..., stage: _Optional[bool] = ..., data_storage_version: _Optional[str] = ..., max_rows_per_file: _Optional[int] = ..., max_bytes_per_file: _Optional[int] = ..., enable_stable_row_ids: _Optional[bool] = ..., transaction_id: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...

@@ -1,0 +1,247 @@
+"""What the handlers call: datasets, plans and streams, free of Flight types."""
+
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+
+import lance_core
+from flight_server.admission import Admission
+from flight_server.catalog import Catalog
+from flight_server.commands import ScanCommand, parse_command
+from flight_server.endpoints import split_tasks
+from flight_server.errors import report_error
+from flight_server.names import DatasetReference
+from flight_server.settings import Settings
+from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.execute import scan_batches
+from lance_core.scan.files import FileCache
+from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan import ScanPlan, plan_scan
+from lance_core.scan.projection import project
+from lance_core.table.snapshot import Snapshot
+
+_EMPTY_SCHEMA = pa.schema([])
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """One dataset as its latest manifest describes it; with `error` set nothing else is known."""
+
+    name: str
+    schema: pa.Schema = _EMPTY_SCHEMA
+    version: int | None = None
+    num_rows: int = -1
+    num_bytes: int = -1
+    """Bytes of the data files, -1 where the manifest does not give all of them."""
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class IndexDescription:
+    name: str
+    uuid: str
+    field_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DatasetDescription:
+    """One version of a dataset as its manifest describes it."""
+
+    summary: DatasetSummary
+    num_fragments: int
+    data_storage_version: str
+    indices: tuple[IndexDescription, ...]
+    config: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """A planned scan: the tickets of its endpoints in dataset order."""
+
+    schema: pa.Schema
+    tickets: tuple[bytes, ...]
+    expires: int
+    """Seconds since the epoch at which the tickets expire."""
+    num_rows: int
+    ordered: bool
+    dataset: str
+    version: int
+    num_fragments: int
+    num_fragments_pruned: int
+
+
+@dataclass(frozen=True)
+class ScanStream:
+    """The batches of one endpoint or of a whole scan; nothing is read before the first one is asked for."""
+
+    schema: pa.Schema
+    batches: Generator[pa.RecordBatch, None, None]
+    """To be closed by the reader; that stops the decoding."""
+    compression: str
+
+
+class Service:
+    """Everything a server of one root does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.admission = Admission(settings.max_streams)
+        self._catalog = Catalog(settings.root, settings.memory_limit // 4)
+        self._budget = MemoryBudget(settings.memory_limit)
+        self._files = FileCache()
+        self._started = time.monotonic()
+
+    def list_datasets(self, pattern: str) -> Iterator[DatasetSummary]:
+        """The datasets whose names match the glob `pattern` (empty: all), each from its manifest alone."""
+        for name in self._catalog.names():
+            if not pattern or fnmatchcase(name, pattern):
+                yield self._summary(name)
+
+    def plan(self, command: ScanCommand) -> PlannedScan:
+        """Plan a scan of the version that is the latest now or that the command names."""
+        snapshot = self._catalog.open(command.dataset)
+        plan = plan_scan(snapshot, _scan_options(command))
+        manifest = snapshot.manifest
+        expires = int(time.time() + self.settings.ticket_lifetime)
+        whole = Ticket(
+            dataset=command.dataset.name,
+            version=manifest.version,
+            identity=manifest.identity,
+            expires=expires,
+            tasks=(),
+            columns=command.columns,
+            with_row_id=command.with_row_id,
+            with_row_address=command.with_row_address,
+            batch_rows=command.batch_rows,
+            batch_bytes=command.batch_bytes,
+            compression=command.compression,
+        )
+        endpoints = split_tasks(
+            plan.tasks, rows_per_endpoint=command.rows_per_endpoint, max_endpoints=command.max_endpoints
+        )
+        return PlannedScan(
+            schema=plan.schema,
+            tickets=tuple(
+                encode_ticket(replace(whole, tasks=tasks), self.settings.ticket_key) for tasks in endpoints
+            ),
+            expires=expires,
+            num_rows=plan.num_rows,
+            ordered=command.ordered,
+            dataset=command.dataset.name,
+            version=manifest.version,
+            num_fragments=len(manifest.fragments),
+            num_fragments_pruned=len(manifest.fragments) - len(plan.tasks),
+        )
+
+    def schema(self, command: ScanCommand) -> pa.Schema:
+        """Schema of the batches that `command` gives."""
+        snapshot = self._catalog.open(command.dataset)
+        return project(snapshot.manifest.schema, _scan_options(command)).schema
+
+    def stream(self, ticket: bytes) -> ScanStream:
+        """The batches that a ticket, or a command used as one, stands for."""
+        if not is_ticket(ticket):
+            command = parse_command(ticket)
+            snapshot = self._catalog.open(command.dataset)
+            return self._stream(snapshot, plan_scan(snapshot, _scan_options(command)), command.compression)
+        redeemed = decode_ticket(ticket, self.settings.ticket_key, time.time())
+        snapshot = self._pinned(redeemed)
+        return self._stream(snapshot, _plan_of(redeemed, snapshot), redeemed.compression)
+
+    def describe(self, reference: DatasetReference) -> DatasetDescription:
+        """What the manifest of one version says."""
+        snapshot = self._catalog.open(reference)
+        manifest = snapshot.manifest
+        return DatasetDescription(
+            summary=_summarize(reference.name, snapshot),
+            num_fragments=len(manifest.fragments),
+            data_storage_version=manifest.data_storage_version,
+            indices=tuple(
+                IndexDescription(index.name, index.uuid, index.field_ids) for index in manifest.indices
+            ),
+            config=dict(manifest.config),
+        )
+
+    def health(self) -> dict[str, object]:
+        """`uptime` is in seconds."""
+        uptime = round(time.monotonic() - self._started, 3)
+        return {"status": "ok", "version": lance_core.__version__, "uptime": uptime}
+
+    def _summary(self, name: str) -> DatasetSummary:
+        try:
+            return _summarize(name, self._catalog.open(DatasetReference(name)))
+        except LanceError as error:
+            report = report_error(error, self.settings.root)
+            return DatasetSummary(name, error=f"[{report.name}] {report.message}")
+
+    def _pinned(self, ticket: Ticket) -> Snapshot:
+        """The snapshot a ticket was made for; DatasetNotFoundError when another dataset took its name."""
+        snapshot = self._catalog.open(DatasetReference(ticket.dataset, ticket.version))
+        if snapshot.manifest.identity != ticket.identity:
+            raise DatasetNotFoundError(
+                f"dataset {ticket.dataset} version {ticket.version} is not the one the ticket was made for; "
+                "it was dropped and made again"
+            )
+        return snapshot
+
+    def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
+        return ScanStream(plan.schema, self._batches(snapshot, plan), compression)
+
+    def _batches(self, snapshot: Snapshot, plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
+        yield from scan_batches(snapshot, plan, self._budget, self._files)
+
+
+def _scan_options(asked: ScanCommand) -> ScanOptions:
+    return ScanOptions(
+        columns=asked.columns,
+        limit=asked.limit,
+        offset=asked.offset,
+        fragments=asked.fragments,
+        with_row_id=asked.with_row_id,
+        with_row_address=asked.with_row_address,
+        batch_rows=asked.batch_rows,
+        batch_bytes=_aimed_bytes(asked.batch_bytes),
+    )
+
+
+def _plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
+    """The plan a ticket stands for, its ranges checked against the manifest."""
+    options = ScanOptions(
+        columns=ticket.columns,
+        fragments=tuple(task.fragment_id for task in ticket.tasks),
+        with_row_id=ticket.with_row_id,
+        with_row_address=ticket.with_row_address,
+        batch_rows=ticket.batch_rows,
+        batch_bytes=_aimed_bytes(ticket.batch_bytes),
+    )
+    plan = plan_scan(snapshot, options)
+    num_rows = {task.fragment_id: task.end for task in plan.tasks}
+    for task in ticket.tasks:
+        if task.end > num_rows.get(task.fragment_id, 0):
+            raise InvalidInputError(
+                f"the ticket asks for row {task.end - 1} of fragment {task.fragment_id}, which has fewer rows"
+            )
+    return plan.with_tasks(ticket.tasks)
+
+
+def _aimed_bytes(most_bytes: int | None) -> int:
+    """A scan keeps batches within twice the size it aims at; a command's `batch_bytes` is the most."""
+    return DEFAULT_BATCH_BYTES if most_bytes is None else max(1, most_bytes // 2)
+
+
+def _summarize(name: str, snapshot: Snapshot) -> DatasetSummary:
+    manifest = snapshot.manifest
+    sizes = [file.size for fragment in manifest.fragments for file in fragment.files]
+    rows = [fragment.num_rows for fragment in manifest.fragments]
+    return DatasetSummary(
+        name=name,
+        schema=manifest.schema.to_arrow(),
+        version=manifest.version,
+        num_rows=sum(rows),
+        num_bytes=sum(sizes) if all(sizes) else -1,
+    )

@@ -1,0 +1,159 @@
+"""Every setting of the server, resolved once into one frozen object.
+
+Order: argument, then environment variable (`LANCE_FLIGHT_` and the upper-case field name), then the default
+here. Nothing else in the package reads the environment.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lance_core.errors import InvalidInputError
+
+ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
+
+# Without a configured key tickets are signed with this one, so that every server of the same root redeems
+# them, after a restart too. It finds damaged tickets; it keeps nobody from making one. Whoever needs that
+# sets a key.
+WELL_KNOWN_TICKET_KEY = b"lance-flight: integrity only, not a secret"
+MINIMUM_TICKET_KEY_BYTES = 16
+
+_SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
+_SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE_FACTOR |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+_LOCATION_SCHEMES = ("grpc://", "grpc+tcp://", "grpc+tls://", "grpc+unix://")
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes from a whole number with an optional unit, binary (`256MiB`) or decimal (`2GB`); at least one.
+
+    Raises InvalidInputError naming the text.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * _SIZE_FACTOR[(match[2] or "").lower()] if match else 0
+    if size < 1:
+        raise InvalidInputError(f"not a size in bytes: {text!r} (examples: 1048576, 256MiB, 2GB)")
+    return size
+
+
+def _parse_count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
+        raise InvalidInputError(f"not a positive count: {text!r}")
+    return int(text)
+
+
+def _parse_port(text: str) -> int:
+    if not re.fullmatch(r"\d{1,5}", text) or int(text) > 65535:
+        raise InvalidInputError(f"not a TCP port: {text!r} (0 takes any free one)")
+    return int(text)
+
+
+def _parse_seconds(text: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text):
+        raise InvalidInputError(f"not a number of seconds: {text!r}")
+    return float(text)
+
+
+def _parse_log_level(text: str) -> str:
+    level = text.upper()
+    if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise InvalidInputError(f"not a log level: {text!r} (debug, info, warning, error)")
+    return level
+
+
+def _parse_locations(text: str) -> tuple[str, ...]:
+    locations = tuple(part.strip() for part in text.split(",") if part.strip())
+    for location in locations:
+        if not location.startswith(_LOCATION_SCHEMES):
+            raise InvalidInputError(f"not a Flight location: {location!r} (example: grpc://host:8815)")
+    return locations
+
+
+def _parse_key(text: str) -> bytes:
+    key = text.encode()
+    if len(key) < MINIMUM_TICKET_KEY_BYTES:
+        raise InvalidInputError(
+            f"the ticket key has {len(key)} bytes; it needs {MINIMUM_TICKET_KEY_BYTES} or more"
+        )
+    return key
+
+
+def _setting(default: Any, parse: Callable[[str], Any], *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"parse": parse})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one server process runs with."""
+
+    root: str
+    """The served directory, resolved: absolute and without symbolic links."""
+    host: str = _setting("127.0.0.1", str)
+    port: int = _setting(8815, _parse_port)
+    """0 takes any free port."""
+    advertise: tuple[str, ...] = _setting((), _parse_locations)
+    """Locations written into endpoints, comma separated in the environment; empty: the address the server
+    is bound to.
+    """
+    memory_limit: int = _setting(512 << 20, parse_bytes)
+    """Bytes that all streams together may use for read-ahead and caches."""
+    max_streams: int = _setting(256, _parse_count)
+    """Streams that may run at the same time; the next one is refused as retryable."""
+    ticket_key: bytes = _setting(WELL_KNOWN_TICKET_KEY, _parse_key, secret=True)
+    """Signs tickets; see `WELL_KNOWN_TICKET_KEY`. The setting `ticket_key_file` names a file that holds it.
+    """
+    ticket_lifetime: float = _setting(24 * 3600.0, _parse_seconds)
+    """Seconds after which a ticket is refused."""
+    drain_grace: float = _setting(30.0, _parse_seconds)
+    """Seconds that running streams get to end after a stop signal."""
+    log_level: str = _setting("INFO", _parse_log_level)
+
+    @classmethod
+    def resolve(
+        cls,
+        root: str,
+        arguments: Mapping[str, str | None] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> "Settings":
+        """Settings from command-line texts (None: not given), the environment and the defaults.
+
+        Raises InvalidInputError naming the setting that cannot be used.
+        """
+        given = {name: text for name, text in (arguments or {}).items() if text is not None}
+        environment = os.environ if environment is None else environment
+        key_file = given.pop("ticket_key_file", environment.get(f"{ENVIRONMENT_PREFIX}TICKET_KEY_FILE"))
+        if key_file is not None:
+            given["ticket_key"] = _read_key(key_file)
+        values: dict[str, Any] = {}
+        for setting in fields(cls):
+            if "parse" not in setting.metadata:
+                continue
+            text = given.pop(setting.name, environment.get(ENVIRONMENT_PREFIX + setting.name.upper()))
+            if text is None:
+                continue
+            try:
+                values[setting.name] = setting.metadata["parse"](text)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"setting {setting.name}: {error}") from None
+        if given:
+            raise InvalidInputError(f"unknown settings: {', '.join(sorted(given))}")
+        return cls(root=_resolve_root(root), **values)
+
+
+def _read_key(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"the ticket key file cannot be read: {type(error).__name__}") from error
+
+
+def _resolve_root(root: str) -> str:
+    if "://" in root:
+        raise InvalidInputError(f"only local directories can be served so far, not {root!r}")
+    resolved = os.path.realpath(root)
+    if not os.path.isdir(resolved):
+        raise InvalidInputError(f"the root to serve is not a directory: {root!r}")
+    return resolved

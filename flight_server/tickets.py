@@ -1,0 +1,112 @@
+"""Tickets: everything a server needs to stream one endpoint, signed, so that any server of the root can
+redeem it.
+
+    bytes 0..3    "LFT1": what this is, and the version of the form
+    bytes 4..35   HMAC-SHA256 over the magic and the payload
+    bytes 36..    payload: one JSON object, see `_PAYLOAD_FIELDS`
+
+A ticket names rows of one manifest, never a path or a filter to widen. With the well-known key of
+`settings` anybody can make a valid one, so its payload is checked as a command is and its ranges are
+checked against the manifest.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from flight_server.commands import MAXIMUM_COMMAND_BYTES, OUTPUT_FIELDS, VERSION
+from flight_server.json_fields import Checker, check_fields, integer, list_of, parse_object, string
+from lance_core.errors import InvalidInputError
+from lance_core.scan.plan import FragmentScan
+
+MAGIC = b"LFT1"
+MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES
+
+_SIGNATURE_BYTES = hashlib.sha256().digest_size
+_PAYLOAD_START = len(MAGIC) + _SIGNATURE_BYTES
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One endpoint: row ranges of one dataset version and the form in which they are sent."""
+
+    dataset: str
+    version: int
+    identity: str
+    """Identity of the manifest; another one under the same name and version is another dataset."""
+    expires: int
+    """Seconds since the epoch; refused from then on."""
+    tasks: tuple[FragmentScan, ...]
+    columns: tuple[str, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int | None = None
+    compression: str = "none"
+
+
+def is_ticket(data: bytes) -> bool:
+    """Whether `data` claims to be a ticket; commands start with other bytes."""
+    return data.startswith(MAGIC)
+
+
+def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
+    """The signed bytes of `ticket`; raises InvalidInputError when they exceed `MAXIMUM_TICKET_BYTES`."""
+    payload = {
+        name: value for name, value in asdict(ticket).items() if value is not None and value is not False
+    }
+    payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
+    text = json.dumps(payload, separators=(",", ":")).encode()
+    if _PAYLOAD_START + len(text) > MAXIMUM_TICKET_BYTES:
+        raise InvalidInputError(
+            f"an endpoint of {len(ticket.tasks)} fragments makes too large a ticket; ask for more endpoints",
+            expected=f"at most {MAXIMUM_TICKET_BYTES} bytes",
+            found=_PAYLOAD_START + len(text),
+        )
+    return MAGIC + _signature(text, key) + text
+
+
+def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
+    """The ticket in `data`, signature, form and expiry checked; `now` is in seconds since the epoch.
+
+    Raises InvalidInputError saying which check failed.
+    """
+    if len(data) > MAXIMUM_TICKET_BYTES:
+        raise InvalidInputError(f"ticket of {len(data)} bytes; at most {MAXIMUM_TICKET_BYTES}")
+    if not is_ticket(data) or len(data) <= _PAYLOAD_START:
+        raise InvalidInputError("not a ticket of this server")
+    signature, payload = data[len(MAGIC) : _PAYLOAD_START], data[_PAYLOAD_START:]
+    if not hmac.compare_digest(signature, _signature(payload, key)):
+        raise InvalidInputError("the ticket was altered, or signed with another key")
+    values = check_fields("ticket", parse_object(payload), _PAYLOAD_FIELDS, required=_REQUIRED_FIELDS)
+    ticket = Ticket(**values)
+    if now >= ticket.expires:
+        raise InvalidInputError(
+            f"the ticket expired {now - ticket.expires:.0f} seconds ago; plan the scan again"
+        )
+    return ticket
+
+
+def _signature(payload: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, MAGIC + payload, "sha256")
+
+
+def _task(field: str, value: Any) -> FragmentScan:
+    numbers = list_of(integer())(field, value)
+    if len(numbers) != 3 or numbers[1] >= numbers[2]:
+        raise InvalidInputError(f"{field}: expected a fragment, its first row and the row after its last")
+    return FragmentScan(*numbers)
+
+
+_PAYLOAD_FIELDS: Mapping[str, Checker] = {
+    "dataset": string,
+    "version": VERSION,
+    "identity": string,
+    "expires": integer(),
+    "tasks": list_of(_task),
+    **OUTPUT_FIELDS,
+}
+_REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", "tasks")
