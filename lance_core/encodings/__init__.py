@@ -1,0 +1,1 @@
+"""How pages become Arrow arrays: one folder per file format generation, one file per encoding."""

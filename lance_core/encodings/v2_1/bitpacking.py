@@ -1,0 +1,71 @@
+"""Bit packing: values of a word size kept in fewer bits, in groups of 1024.
+
+The values of a group are transposed so that whole vectors unpack at once: with T-bit words a group has 1024/T lanes, and word k of
+lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
+
+Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is padded with zeros.
+Out of line (blocks only): the width is in the description; full groups, then a tail that is raw words or one padded group, told
+apart by the length of the block.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import FixedValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_WORDS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpacking(Encoding):
+    """Groups that carry their own bit width."""
+
+    name = "inline_bitpacking"
+    word_bits: int
+
+    @classmethod
+    def parse(cls, message: proto.InlineBitpacking) -> "InlineBitpacking":
+        """From the page's description."""
+        if message.HasField("values"):
+            raise CorruptData("inline bit packing with a compressed buffer")
+        return cls(_word_bits(message.uncompressed_bits_per_value))
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
+        return self.decode_blocks(buffers[0], counts)
+
+    def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
+        return FixedValues(as_buffer(kernels.unpack_inline(blocks, counts, self.word_bits)), self.word_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpacking(Encoding):
+    """Blocks whose bit width is known from the page."""
+
+    name = "out_of_line_bitpacking"
+    word_bits: int
+    packed_bits: int
+
+    @classmethod
+    def parse(cls, message: proto.OutOfLineBitpacking) -> "OutOfLineBitpacking":
+        """From the page's description."""
+        if message.values.WhichOneof("compression") != "flat":
+            raise CorruptData("out-of-line bit packing over something that is not flat")
+        word_bits = _word_bits(message.uncompressed_bits_per_value)
+        packed_bits = message.values.flat.bits_per_value
+        if not 0 < packed_bits < word_bits:
+            raise CorruptData(f"values of {word_bits} bits packed in {packed_bits}")
+        return cls(word_bits, packed_bits)
+
+    def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
+        values = kernels.unpack_out_of_line(blocks, counts, self.word_bits, self.packed_bits)
+        return FixedValues(as_buffer(values), self.word_bits)
+
+
+def _word_bits(bits: int) -> int:
+    if bits not in _WORDS:
+        raise CorruptData(f"bit packing of values of {bits} bits")
+    return bits

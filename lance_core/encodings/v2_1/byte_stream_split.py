@@ -1,0 +1,32 @@
+"""Byte stream split: byte 0 of all values of a chunk, then byte 1 of all, and so on; it helps the compressor behind it.
+
+float32 [a, b] with bytes a0 a1 a2 a3 and b0 b1 b2 b3:     a0 b0 a1 b1 a2 b2 a3 b3
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.values import FixedValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class ByteStreamSplit(Encoding):
+    """Split 32-bit or 64-bit values; mini-block chunks only."""
+
+    name = "byte_stream_split"
+    bits_per_value: int
+
+    @classmethod
+    def parse(cls, values: Encoding) -> "ByteStreamSplit":
+        """From the encoding of the values, which is flat."""
+        if not isinstance(values, Flat) or values.bits_per_value not in (32, 64):
+            raise CorruptData("byte stream split of values that are not flat words of 32 or 64 bits")
+        return cls(values.bits_per_value)
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
+        values = kernels.join_byte_streams(buffers[0], counts, self.bits_per_value // 8)
+        return FixedValues(as_buffer(values), self.bits_per_value)

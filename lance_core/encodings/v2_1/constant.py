@@ -1,0 +1,191 @@
+"""The constant layout: pages whose values are all null, or (2.2) all the same.
+
+The page buffers tell the form:
+
+    value inline    buffers                 meaning
+    no              none                    every row is null (or the type has no values: null, empty struct)
+    no              rep, def                no value that is not null
+    yes             none, or rep, def       one value, up to 32 bytes, in the description
+    no              scalar [, rep, def]     one value of any size, as the Arrow buffers of an array of one:
+                                            u32 n, n lengths (u32), then the buffers
+
+Levels are u16, or encoded where the description says so (2.2, all null). An empty buffer counts as absent.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.levels import LevelCoding, Structure
+from lance_core.encodings.v2_1.page import (
+    ByteRange,
+    Fetch,
+    LeafSlice,
+    LeafType,
+    Page,
+    PageDescription,
+    PageRead,
+)
+from lance_core.encodings.values import FixedValues, NoValues, Values, VariableValues, as_buffer, fixed_bits, offset_bits
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+
+class ConstantPage(Page):
+    """A page in the constant layout."""
+
+    def __init__(self, layout: proto.ConstantLayout, metadata: PageDescription, leaf: LeafType) -> None:
+        self._leaf = leaf
+        self._structure = Structure(layout.layers, leaf.nesting)
+        slots = self._structure.num_slots_per_row
+        if metadata.num_rows % slots:
+            raise CorruptData(f"{metadata.num_rows} slots in fixed-size lists of structs")
+        self.num_rows = metadata.num_rows // slots
+        buffers = list(metadata.buffers)
+        if len(buffers) > 3:
+            raise CorruptData(f"a constant page of {len(buffers)} buffers")
+        self._scalar: ByteRange | None = buffers.pop(0) if len(buffers) in (1, 3) else None
+        self._inline = layout.inline_value if layout.HasField("inline_value") else None
+        if self._inline is not None and self._scalar is not None:
+            raise CorruptData("a constant page with two values")
+        self._rep = self._level_source(
+            buffers[0] if buffers else None, layout, "rep_compression", layout.num_rep_values
+        )
+        self._def = self._level_source(
+            buffers[1] if buffers else None, layout, "def_compression", layout.num_def_values
+        )
+        if self._structure.has_lists and self._rep is None:
+            raise CorruptData("a list page without repetition levels")
+        self._levels: tuple[pa.Buffer | None, pa.Buffer | None] | None = None
+        self._value: Values | None = None
+
+    @property
+    def _has_value(self) -> bool:
+        return self._inline is not None or self._scalar is not None
+
+    @cached_property
+    def decoded_bytes(self) -> int:
+        slots = self.num_rows * self._structure.num_slots_per_row
+        if self._rep is not None:
+            slots = max(slots, self._rep.num_levels)
+        width = (fixed_bits(self._leaf.arrow_type) + 7) // 8
+        if self._has_value and not width:
+            width = 4 + (self._scalar[1] if self._scalar else len(self._inline or b""))
+        return slots * max(width, 1)
+
+    def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
+        if self._levels is None:
+            sources = [source for source in (self._rep, self._def) if source is not None]
+            read = iter(fetch([source.range for source in sources]))
+            self._levels = (
+                self._rep.decode(next(read)) if self._rep is not None else None,
+                self._def.decode(next(read)) if self._def is not None else None,
+            )
+        rep, def_ = self._levels
+        ranges = [self._scalar] if self._scalar is not None else []
+
+        def decode(buffers: list[pa.Buffer]) -> LeafSlice:
+            return self._decode(rep, def_, buffers[0] if buffers else None, start, end)
+
+        return PageRead(ranges, decode)
+
+    def _level_source(
+        self, where: ByteRange | None, layout: proto.ConstantLayout, coding: str, num_levels: int
+    ) -> "_LevelSource | None":
+        if where is None or where[1] == 0:
+            return None
+        if layout.HasField(coding):  # type: ignore[arg-type]
+            return _LevelSource(where, LevelCoding.parse(getattr(layout, coding)), num_levels)
+        if where[1] % 2:
+            raise CorruptData(f"{where[1]} bytes of levels of 2 bytes")
+        return _LevelSource(where, LevelCoding("flat", 0, None), where[1] // 2)
+
+    def _decode(
+        self, rep: pa.Buffer | None, def_: pa.Buffer | None, scalar: pa.Buffer | None, start: int, end: int
+    ) -> LeafSlice:
+        structure, arrow_type = self._structure, self._leaf.arrow_type
+        num_rows = end - start
+        if rep is not None:
+            entry, entry_end, value, value_end = kernels.find_rows(
+                rep, def_, structure.max_rep, structure.max_visible, start, num_rows
+            )
+            num_values = value_end - value
+            rep = rep.slice(2 * entry, 2 * (entry_end - entry))
+            def_ = None if def_ is None else def_.slice(2 * entry, 2 * (entry_end - entry))
+            layers = structure.unravel(rep, def_, num_values)
+        else:
+            slots = structure.num_slots_per_row
+            num_values = num_rows * slots
+            if def_ is not None:
+                if def_.size != 2 * self.num_rows * slots:
+                    raise CorruptData(f"{def_.size // 2} definition levels for {self.num_rows * slots} values")
+                layers = structure.unravel(None, def_.slice(2 * start * slots, 2 * num_values), num_values)
+            else:
+                layers = structure.without_levels(num_values)
+        if not self._has_value:
+            if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
+                array = NoValues().to_arrow(num_values, arrow_type, layers[0].validity)
+            else:
+                # Whatever the levels of the leaf say, there is no value.
+                array = pa.nulls(num_values, arrow_type)
+        else:
+            value_bytes = self._inline if self._inline is not None else scalar
+            assert value_bytes is not None
+            values = self._repeat(value_bytes, num_values)
+            array = values.to_arrow(num_values, arrow_type, layers[0].validity)
+        return LeafSlice(array, layers[1:])
+
+    def _repeat(self, value: "bytes | pa.Buffer", num_values: int) -> Values:
+        """`num_values` times the page's value."""
+        arrow_type = self._leaf.arrow_type
+        bits, offsets = fixed_bits(arrow_type), offset_bits(arrow_type)
+        if self._scalar is not None:
+            value = _scalar_value(value, offsets)
+        if offsets:
+            block, data = kernels.repeat_variable(value, num_values, offsets)
+            return VariableValues(as_buffer(block), as_buffer(data), offsets)
+        if not bits or len(value) != (bits + 7) // 8:
+            raise CorruptData(f"a constant of {len(value)} bytes in a column of type {arrow_type}")
+        if bits == 1:
+            bitmap = b"\xff" if value[0] else b"\x00"
+            return FixedValues(as_buffer(kernels.repeat_value(bitmap, (num_values + 7) // 8)), 1)
+        return FixedValues(as_buffer(kernels.repeat_value(value, num_values)), bits)
+
+
+class _LevelSource:
+    """Where a page keeps levels, and how."""
+
+    def __init__(self, where: ByteRange, coding: LevelCoding, num_levels: int) -> None:
+        self.range = where
+        self.num_levels = num_levels
+        self._coding = coding
+
+    def decode(self, block: pa.Buffer) -> pa.Buffer:
+        stream = Stream(block, np.zeros(1, np.int64), np.array([block.size]))
+        return self._coding.decode(stream, Counts(np.array([self.num_levels])))
+
+
+def _scalar_value(scalar: "bytes | pa.Buffer", offset_bits: int) -> bytes:
+    """The bytes of the one value that a scalar buffer holds."""
+    data = bytes(scalar)
+    num_buffers = int.from_bytes(data[:4], "little")
+    expected = 2 if offset_bits else 1
+    header = 4 + 4 * expected
+    if num_buffers != expected or len(data) < header:
+        raise CorruptData(f"a scalar of {num_buffers} buffers in {len(data)} bytes instead of {expected}")
+    sizes = np.frombuffer(data, "<u4", expected, 4).astype(np.int64)
+    if header + int(sizes.sum()) > len(data):
+        raise CorruptData(f"a scalar of {len(data)} bytes with buffers of {sizes.tolist()}")
+    first = data[header : header + int(sizes[0])]
+    if not offset_bits:
+        return first
+    width = offset_bits // 8
+    if len(first) != 2 * width:
+        raise CorruptData(f"a scalar with {len(first)} bytes of offsets")
+    begin, end = (int.from_bytes(first[i * width : (i + 1) * width], "little") for i in range(2))
+    text = data[header + len(first) : header + int(sizes.sum())]
+    if not begin <= end <= len(text):
+        raise CorruptData(f"a scalar at [{begin}, {end}) of {len(text)} bytes")
+    return text[begin:end]

@@ -1,0 +1,77 @@
+"""Dictionary pages: a mini-block page whose values are indices into items kept once per page.
+
+The items are a block of their own; plain columns get their values looked up, Arrow dictionary columns keep the indices. Every index
+must name an item, also where the value is null.
+"""
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import (
+    DictionaryValues,
+    FixedValues,
+    Values,
+    VariableValues,
+    as_buffer,
+)
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData, Counts, Stream
+
+
+def decode_dictionary(encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType) -> Values:
+    """The items of a page's dictionary; for a dictionary column they come as an array, ready to be shared."""
+    if num_items > 1 << 32:
+        raise CorruptData(f"a dictionary of {num_items} items")
+    stream = Stream(block, _int64(0), _int64(block.size))
+    items = encoding.decode_blocks(stream, Counts(_int64(num_items)))
+    if pa.types.is_dictionary(arrow_type):
+        return _Shared(items.to_arrow(num_items, arrow_type.value_type, None))
+    return items
+
+
+def look_up(
+    indices: Values, num_values: int, dictionary: Values, num_items: int, arrow_type: pa.DataType
+) -> Values:
+    """The values that `indices` stand for; for a dictionary column the indices over the shared items."""
+    if not isinstance(indices, FixedValues):
+        raise CorruptData("dictionary indices that are no numbers")
+    if isinstance(dictionary, _Shared):
+        if indices.bits != arrow_type.index_type.bit_width:
+            raise CorruptData(f"indices of {indices.bits} bits in a column of type {arrow_type}")
+        kernels.check_indices(indices.data, num_values, indices.bits, num_items)
+        return DictionaryValues(indices, dictionary.array)
+    if isinstance(dictionary, VariableValues):
+        offsets, data = kernels.gather_variable(
+            indices.data,
+            num_values,
+            indices.bits,
+            dictionary.offsets,
+            dictionary.data,
+            num_items,
+            dictionary.offset_bits,
+        )
+        return VariableValues(as_buffer(offsets), as_buffer(data), dictionary.offset_bits)
+    if isinstance(dictionary, FixedValues) and dictionary.bits % 8 == 0:
+        values = kernels.gather_fixed(
+            indices.data, num_values, indices.bits, dictionary.data, dictionary.bits // 8
+        )
+        return FixedValues(as_buffer(values), dictionary.bits)
+    raise UnsupportedFeatureError("a dictionary of this kind of items")
+
+
+class _Shared:
+    """Items of a dictionary column."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def slice(self, start: int, num_values: int) -> "_Shared":
+        return _Shared(self.array.slice(start, num_values))
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        return self.array
+
+
+def _int64(value: int) -> bytes:
+    return value.to_bytes(8, "little")

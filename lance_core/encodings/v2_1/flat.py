@@ -1,0 +1,52 @@
+"""Flat: values as they are, `bits_per_value` each.
+
+    int16 [1, 2]          01 00 02 00
+    bool [true, false]    01                 a bitmap, LSB first, that starts at a byte in every chunk
+
+In a full-zip entry a bool takes a whole byte.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import FixedValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class Flat(Encoding):
+    """Uncompressed values of one width."""
+
+    name = "flat"
+    bits_per_value: int
+
+    @classmethod
+    def parse(cls, message: proto.Flat) -> "Flat":
+        """From the page's description; compressed flat buffers do not exist in 2.1 and 2.2."""
+        bits = message.bits_per_value
+        if message.HasField("data"):
+            raise CorruptData("a flat encoding with a compressed buffer")
+        if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > 1 << 32):
+            raise CorruptData(f"flat values of {bits} bits")
+        return cls(bits)
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
+        return self.decode_blocks(buffers[0], counts)
+
+    def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
+        if self.bits_per_value == 1:
+            return FixedValues(as_buffer(kernels.join_bits(blocks, counts)), 1)
+        width = self.bits_per_value // 8
+        return FixedValues(as_buffer(kernels.join_fixed(blocks, counts, width)), self.bits_per_value)
+
+    @property
+    def row_bytes(self) -> int:
+        return (self.bits_per_value + 7) // 8
+
+    def decode_rows(self, rows: pa.Buffer, num_rows: int) -> FixedValues:
+        return FixedValues(rows, self.row_bytes * 8)

@@ -1,0 +1,44 @@
+"""FSST: strings as one-byte codes for symbols of one to eight bytes.
+
+A page has one symbol table of up to 255 symbols. Code 255 is an escape: the byte behind it stands for itself. Every value is coded
+on its own. The table carries a switch: when it is off, the values are plain text, which is common on small pages.
+
+The codes are stored as a `Variable` encoding would store bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import VariableValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream, SymbolTable
+
+
+@dataclass(frozen=True, slots=True)
+class Fsst(Encoding):
+    """Symbol codes over a chain that gives offsets and bytes."""
+
+    name = "fsst"
+    table: SymbolTable
+    offset_bits: int
+
+    @classmethod
+    def parse(cls, symbol_table: bytes, values: Encoding) -> "Fsst":
+        """From the page's symbol table and the encoding of the codes."""
+        offset_bits = getattr(values, "offset_bits", None)
+        if values.name != "variable" or offset_bits is None:
+            raise CorruptData(f"FSST over {values.name!r} instead of 'variable'")
+        return cls(SymbolTable(symbol_table), offset_bits)
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
+        offsets, data = kernels.expand_symbols(self.table, buffers[0], counts, self.offset_bits)
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
+    def decode_payloads(self, payloads: VariableValues, num_values: int) -> VariableValues:
+        if not self.table.codes:
+            return payloads
+        offsets, data = kernels.expand_symbol_values(
+            self.table, payloads.offsets, payloads.data, num_values, payloads.offset_bits
+        )
+        return VariableValues(as_buffer(offsets), as_buffer(data), payloads.offset_bits)

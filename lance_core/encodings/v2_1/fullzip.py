@@ -1,0 +1,139 @@
+"""The full-zip layout: large values, each stored together with its levels.
+
+    buffer 0    entries: control word | value                       fixed width
+                         control word | length | value              variable width; null entries end after the control word
+    buffer 1    where each row begins, and the end of the last one; only with lists or variable width
+
+A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. Entries that own no value are the control word alone.
+Without levels the entries of a fixed width are the plain array, which is used as it was read.
+"""
+
+from functools import cached_property
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.levels import Layer, Structure
+from lance_core.encodings.v2_1.page import (
+    ByteRange,
+    Fetch,
+    LeafSlice,
+    LeafType,
+    Page,
+    PageDescription,
+    PageRead,
+)
+from lance_core.encodings.v2_1.registry import parse_encoding
+from lance_core.encodings.values import Values, VariableValues, as_buffer, fixed_bits
+from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_INDEX_WIDTHS = (1, 2, 4, 8)
+
+
+class FullZipPage(Page):
+    """A page in the full-zip layout."""
+
+    def __init__(self, layout: proto.FullZipLayout, metadata: PageDescription, leaf: LeafType) -> None:
+        self._leaf = leaf
+        self._buffers = metadata.buffers
+        self._structure = structure = Structure(layout.layers, leaf.nesting)
+        self._bits_rep, self._bits_def = layout.bits_rep, layout.bits_def
+        if layout.bits_rep > structure.max_rep.bit_length() or layout.bits_def > structure.max_def.bit_length():
+            raise CorruptData(
+                f"levels of {layout.bits_rep} and {layout.bits_def} bits where {structure.max_rep} and "
+                f"{structure.max_def} are the highest"
+            )
+        self._control_bytes = _control_bytes(layout.bits_rep + layout.bits_def)
+        self._values = parse_encoding(layout.value_compression)
+        self._length_bits = layout.bits_per_offset if layout.WhichOneof("details") == "bits_per_offset" else 0
+        if self._length_bits not in (0, 32, 64):
+            raise CorruptData(f"lengths of {self._length_bits} bits")
+        slots = structure.num_slots_per_row
+        if metadata.num_rows % slots:
+            raise CorruptData(f"{metadata.num_rows} slots in fixed-size lists of structs")
+        self.num_rows = metadata.num_rows // slots
+        if not self._buffers or (self._has_index and len(self._buffers) < 2):
+            raise CorruptData(f"{len(self._buffers)} page buffers")
+        self._entry_bytes = 0
+        """Bytes of every entry, where they are all alike."""
+        if not self._has_index:
+            self._entry_bytes = self._control_bytes + self._values.row_bytes
+            if self._entry_bytes * metadata.num_rows != self._buffers[0][1]:
+                raise CorruptData(
+                    f"{self._buffers[0][1]} bytes for {metadata.num_rows} entries of {self._entry_bytes}"
+                )
+
+    @property
+    def _has_index(self) -> bool:
+        return self._structure.has_lists or self._length_bits != 0
+
+    @cached_property
+    def decoded_bytes(self) -> int:
+        factor = {"fsst": 3, "general": 4}.get(self._values.name, 1)
+        bits = fixed_bits(self._leaf.arrow_type)
+        return self._buffers[0][1] * factor + (self.num_rows * max(bits // 8, 4) if self._has_index else 0)
+
+    def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
+        def decode(buffers: list[pa.Buffer]) -> LeafSlice:
+            return self._decode(buffers[0], end - start)
+
+        return PageRead([self._byte_range(fetch, start, end)], decode)
+
+    def _byte_range(self, fetch: Fetch, start: int, end: int) -> ByteRange:
+        offset, size = self._buffers[0]
+        if start == 0 and end == self.num_rows:
+            return offset, size
+        if not self._has_index:
+            slots = self._structure.num_slots_per_row
+            return offset + start * slots * self._entry_bytes, (end - start) * slots * self._entry_bytes
+        index_offset, index_size = self._buffers[1]
+        width = index_size // (self.num_rows + 1)
+        if width not in _INDEX_WIDTHS or width * (self.num_rows + 1) != index_size:
+            raise CorruptData(f"a repetition index of {index_size} bytes for {self.num_rows} rows")
+        ends = fetch([(index_offset + start * width, width), (index_offset + end * width, width)])
+        begin, stop = (int.from_bytes(entry, "little") for entry in ends)
+        if not begin <= stop <= size:
+            raise CorruptData(f"rows at [{begin}, {stop}) of {size} bytes")
+        return offset + begin, stop - begin
+
+    def _decode(self, data: pa.Buffer, num_rows: int) -> LeafSlice:
+        structure = self._structure
+        rep: pa.Buffer | None = None
+        def_: pa.Buffer | None = None
+        values: Values
+        if self._length_bits:
+            rep_block, def_block, num_entries, offsets, payloads, num_values = kernels.unzip_variable(
+                data, self._bits_rep, self._bits_def, structure.max_visible, self._length_bits
+            )
+            zipped = VariableValues(as_buffer(offsets), as_buffer(payloads), self._length_bits)
+            values = self._values.decode_payloads(zipped, num_values)
+        elif self._control_bytes == 0:
+            num_entries = num_values = num_rows * structure.num_slots_per_row
+            values = self._values.decode_rows(data, num_values)
+        else:
+            rep_block, def_block, num_entries, rows, num_values = kernels.unzip_fixed(
+                data, self._bits_rep, self._bits_def, structure.max_visible, self._values.row_bytes
+            )
+            values = self._values.decode_rows(as_buffer(rows), num_values)
+        if self._bits_rep:
+            rep = as_buffer(rep_block)
+        if self._bits_def:
+            def_ = as_buffer(def_block)
+        if structure.has_lists and rep is None:
+            raise CorruptData("a list page without repetition levels")
+        layers: list[Layer]
+        if rep is None and def_ is None:
+            layers = structure.without_levels(num_values)
+        else:
+            layers = structure.unravel(rep, def_, num_values)
+        if layers[-1].length != num_rows:
+            raise CorruptData(f"{num_entries} entries hold {layers[-1].length} rows instead of {num_rows}")
+        array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
+        return LeafSlice(array, layers[1:])
+
+
+def _control_bytes(bits: int) -> int:
+    if bits == 0:
+        return 0
+    return 1 if bits <= 8 else 2 if bits <= 16 else 4

@@ -1,0 +1,37 @@
+"""From a page's metadata to the class that reads its layout. The only list of layouts."""
+
+from google.protobuf.message import DecodeError
+
+from lance_core.encodings.v2_1.constant import ConstantPage
+from lance_core.encodings.v2_1.fullzip import FullZipPage
+from lance_core.encodings.v2_1.miniblock import MiniBlockPage
+from lance_core.encodings.v2_1.page import LeafType, Page, PageDescription
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+PAGE_LAYOUT = "lance.encodings21.PageLayout"
+
+
+def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
+    """The reader of a page of a 2.1 or 2.2 file. Reads nothing.
+
+    Raises:
+        UnsupportedFeatureError: a layout or encoding that is not read, by name.
+        CorruptData: a description that contradicts itself or the column.
+    """
+    if metadata.encoding_type != PAGE_LAYOUT:
+        raise UnsupportedFeatureError(f"page description {metadata.encoding_type!r}")
+    layout = proto.PageLayout()
+    try:
+        layout.ParseFromString(metadata.encoding)
+    except DecodeError:
+        raise CorruptData("the page's description cannot be parsed") from None
+    kind = layout.WhichOneof("layout")
+    if kind == "mini_block_layout":
+        return MiniBlockPage(layout.mini_block_layout, metadata, leaf)
+    if kind == "full_zip_layout":
+        return FullZipPage(layout.full_zip_layout, metadata, leaf)
+    if kind == "constant_layout":
+        return ConstantPage(layout.constant_layout, metadata, leaf)
+    raise UnsupportedFeatureError(f"page layout {kind or 'unknown'!r}")

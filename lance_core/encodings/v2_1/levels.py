@@ -1,0 +1,220 @@
+"""Repetition and definition levels: what a page stores instead of list offsets and validity.
+
+Every leaf column repeats the structure above it as two small numbers per entry. A page lists its layers, innermost first, and what
+each can be: definition levels number the ways in which a value can be missing, from the leaf outwards, and 0 means a value.
+A repetition level r says that the r innermost lists begin anew.
+
+    list<int32> [[10, 20], null, [], [30]]     layers leaf, null-and-empty list
+    rep 1 0 1 1 1     def 0 0 1 2 0            1 = null list, 2 = empty list
+
+`docs/format.md`, levels, has the rules; the loops are in `kernels/levels.cpp`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.v2_1.general import General
+from lance_core.encodings.v2_1.registry import parse_encoding
+from lance_core.encodings.v2_1.rle import Rle
+from lance_core.encodings.values import as_buffer, slice_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_LIST_KINDS = (
+    proto.REPDEF_ALL_VALID_LIST,
+    proto.REPDEF_NULLABLE_LIST,
+    proto.REPDEF_EMPTYABLE_LIST,
+    proto.REPDEF_NULL_AND_EMPTY_LIST,
+)
+_ITEM_KINDS = (proto.REPDEF_ALL_VALID_ITEM, proto.REPDEF_NULLABLE_ITEM)
+_CAN_BE_NULL = (proto.REPDEF_NULLABLE_LIST, proto.REPDEF_NULL_AND_EMPTY_LIST)
+_NUM_LEVELS = {
+    proto.REPDEF_ALL_VALID_ITEM: 0,
+    proto.REPDEF_ALL_VALID_LIST: 0,
+    proto.REPDEF_NULLABLE_ITEM: 1,
+    proto.REPDEF_NULLABLE_LIST: 1,
+    proto.REPDEF_EMPTYABLE_LIST: 1,
+    proto.REPDEF_NULL_AND_EMPTY_LIST: 2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One nesting step of a leaf: the leaf itself, a struct, a list, or a fixed-size list of structs."""
+
+    offset_bits: int = 0
+    """Width of the offsets of a list; 0 for everything else."""
+    dimension: int = 1
+    """Items of a fixed-size list of structs; 1 for everything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The Arrow side of a node: one slot per value, struct or list."""
+
+    length: int
+    validity: pa.Buffer | None
+    offsets: pa.Buffer | None = None
+    """`length + 1` offsets of a list, starting at 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCoding:
+    """How levels are stored: a coding that the kernels know, perhaps compressed."""
+
+    coding: str
+    bits: int
+    compression: General | None
+
+    @classmethod
+    def parse(cls, message: proto.CompressiveEncoding) -> "LevelCoding":
+        """From the page's description; levels are 16-bit numbers before any encoding."""
+        encoding = parse_encoding(message)
+        compression = None
+        if isinstance(encoding, General):
+            compression, encoding = encoding, encoding.values
+        match encoding:
+            case Flat(16):
+                return cls("flat", 0, compression)
+            case InlineBitpacking(16):
+                return cls("inline", 0, compression)
+            case OutOfLineBitpacking(16, bits):
+                return cls("packed", bits, compression)
+            case Rle(16):
+                return cls("runs", 0, compression)
+        raise UnsupportedFeatureError(f"levels encoded as {encoding}")
+
+    def decode(self, stream: Stream, counts: Counts) -> pa.Buffer:
+        """All levels of a row of chunks as u16."""
+        return as_buffer(kernels.decode_levels(self._inflated(stream), counts, self.coding, self.bits))
+
+    def decode_validity(self, stream: Stream, counts: Counts, limit: int) -> pa.Buffer | None:
+        """A bitmap with one bit per level, set where level <= limit; None where all are set."""
+        bits, num_nulls = kernels.decode_validity(
+            self._inflated(stream), counts, self.coding, self.bits, limit
+        )
+        return as_buffer(bits) if num_nulls else None
+
+    def _inflated(self, stream: Stream) -> Stream:
+        return stream if self.compression is None else self.compression.inflate(stream)
+
+
+class Structure:
+    """The layers of a page laid over the nesting of its leaf."""
+
+    def __init__(self, layers: Sequence[int], nesting: Sequence[Node]) -> None:
+        """
+        Raises:
+            CorruptData: the layers do not fit the column's type.
+            UnsupportedFeatureError: lists around fixed-size lists of structs, which no release can read back.
+        """
+        self.layers = tuple(layers)
+        self.nesting = tuple(nesting)
+        if len(layers) != len(nesting):
+            raise CorruptData(f"{len(layers)} layers for a leaf with {len(nesting)} levels of nesting")
+        self.max_rep = 0
+        self.max_visible = 0
+        """Highest definition level of an entry that has a slot among the leaf's values."""
+        depth_of = [0]
+        for layer, node in zip(self.layers, self.nesting, strict=True):
+            if layer not in (_LIST_KINDS if node.offset_bits else _ITEM_KINDS):
+                raise CorruptData(f"layer kind {layer} for a {'list' if node.offset_bits else 'value'}")
+            if node.offset_bits:
+                self.max_rep += 1
+            depth_of += [self.max_rep] * _NUM_LEVELS[layer]
+            if self.max_rep == 0:
+                self.max_visible = len(depth_of) - 1
+        self.max_def = len(depth_of) - 1
+        self._depth_of = bytes(depth_of)
+        self.num_slots_per_row = 1
+        """Leaf slots of one row below fixed-size lists of structs."""
+        for node in self.nesting:
+            self.num_slots_per_row *= node.dimension
+        if self.num_slots_per_row != 1 and self.max_rep:
+            raise UnsupportedFeatureError("a list around or inside a fixed-size list of structs")
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether entries and values can differ in number."""
+        return self.max_rep > 0
+
+    def without_levels(self, num_values: int) -> list[Layer]:
+        """The layers of entries that are all valid."""
+        layers = []
+        for node in self.nesting:
+            num_values //= node.dimension
+            layers.append(Layer(num_values, None))
+        return layers
+
+    def from_validity(
+        self, coding: LevelCoding, stream: Stream, counts: Counts, start: int, num_values: int
+    ) -> list[Layer]:
+        """The layers of values `[start, start + num_values)` where there are no lists: bitmaps straight from the encoded levels."""
+        if self.num_slots_per_row != 1:
+            levels = coding.decode(stream, counts)
+            return self.unravel(None, levels.slice(2 * start, 2 * num_values), num_values)
+        layers, limit = [], 0
+        for kind in self.layers:
+            validity = None
+            if kind == proto.REPDEF_NULLABLE_ITEM:
+                validity = coding.decode_validity(stream, counts, limit)
+                limit += 1
+            layers.append(
+                Layer(num_values, None if validity is None else slice_bits(validity, start, num_values))
+            )
+        return layers
+
+    def unravel(self, rep: pa.Buffer | None, def_: pa.Buffer | None, num_values: int) -> list[Layer]:
+        """The layers, innermost first, of u16 levels that begin and end with a row.
+
+        Raises:
+            CorruptData: levels that contradict each other or the number of values.
+        """
+        result: list[Layer] = []
+        slots, limit, depth = num_values, 0, 0
+        for i, (kind, node) in enumerate(zip(self.layers, self.nesting, strict=True)):
+            if node.offset_bits:
+                assert rep is not None
+                null = limit + 1 if kind in _CAN_BE_NULL else -1
+                limit += _NUM_LEVELS[kind]
+                empty = limit if _NUM_LEVELS[kind] and kind != proto.REPDEF_NULLABLE_LIST else -1
+                shown = limit + self._nullable_structs_above(i)
+                offsets, bits, length, num_nulls, num_children, next_rep, next_def, _ = kernels.list_layer(
+                    rep, def_, null, empty, limit, shown, node.offset_bits
+                )
+                if num_children != slots:
+                    raise CorruptData(f"levels describe {num_children} list items where there are {slots}")
+                rep, def_ = as_buffer(next_rep), None if def_ is None else as_buffer(next_def)
+                depth += 1
+                slots = length
+                result.append(Layer(length, as_buffer(bits) if num_nulls else None, as_buffer(offsets)))
+                continue
+            if node.dimension != 1:
+                slots //= node.dimension
+                if def_ is not None:
+                    def_ = pa.py_buffer(np.frombuffer(def_, "<u2")[:: node.dimension].copy())
+            validity = None
+            if kind == proto.REPDEF_NULLABLE_ITEM and def_ is not None:
+                bits, length, num_nulls = kernels.item_validity(def_, self._depth_of, depth, limit)
+                if length != slots:
+                    raise CorruptData(f"levels describe {length} values where there are {slots}")
+                validity = as_buffer(bits) if num_nulls else None
+            limit += _NUM_LEVELS[kind]
+            result.append(Layer(slots, validity))
+        return result
+
+    def _nullable_structs_above(self, i: int) -> int:
+        """Nullable structs between list layer `i` and the next list outwards: their nulls are null lists here."""
+        count = 0
+        for kind, node in zip(self.layers[i + 1 :], self.nesting[i + 1 :], strict=True):
+            if node.offset_bits:
+                break
+            count += kind == proto.REPDEF_NULLABLE_ITEM
+        return count

@@ -1,0 +1,222 @@
+"""The mini-block layout: small values in chunks of a few KiB.
+
+    buffer 0       one word per chunk: bytes of the chunk / 8 - 1, and log2 of its values in the low 4 bits
+    buffer 1       the chunks: a header with sizes, levels, value buffers, each padded to 8 bytes
+    buffer 2       dictionary items, if the page has a dictionary
+    last buffer    repetition index, if the page has lists: rows that end in each chunk, entries left over
+
+The words are u16 in 2.1 and u32 in 2.2. The last chunk's count is what is left of the page's values.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
+from lance_core.encodings.v2_1.levels import LevelCoding, Structure
+from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
+from lance_core.encodings.v2_1.registry import parse_encoding
+from lance_core.encodings.values import Values, fixed_bits
+from lance_core.kernels import CorruptData, Counts
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkIndex:
+    """Where chunks lie and what they hold; all positions have one entry more than there are chunks."""
+
+    position: _Int64s
+    """Byte position in buffer 1."""
+    first_value: _Int64s
+    first_row: _Int64s
+    """Number of the first row that begins in the chunk."""
+    ended_rows: _Int64s
+    """Rows whose last entry lies before the chunk."""
+    dictionary: Values | None
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(a.nbytes for a in (self.position, self.first_value, self.first_row, self.ended_rows))
+
+
+class MiniBlockPage(Page):
+    """A page in the mini-block layout."""
+
+    def __init__(self, layout: proto.MiniBlockLayout, metadata: PageDescription, leaf: LeafType) -> None:
+        self._leaf = leaf
+        self._buffers = metadata.buffers
+        self._large = layout.has_large_chunk
+        self._num_items = layout.num_items
+        self._structure = Structure(layout.layers, leaf.nesting)
+        self._rep = LevelCoding.parse(layout.rep_compression) if layout.HasField("rep_compression") else None
+        self._def = LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None
+        self._values = parse_encoding(layout.value_compression)
+        self._dictionary = parse_encoding(layout.dictionary) if layout.HasField("dictionary") else None
+        self._num_dictionary_items = layout.num_dictionary_items
+        if metadata.num_rows % self._structure.num_slots_per_row:
+            raise CorruptData(f"{metadata.num_rows} slots in fixed-size lists of structs")
+        self.num_rows = metadata.num_rows // self._structure.num_slots_per_row
+        if layout.num_buffers != self._values.num_buffers:
+            raise CorruptData(
+                f"{layout.num_buffers} buffers per chunk for {self._values.name!r}, which has {self._values.num_buffers}"
+            )
+        if self._structure.has_lists and (self._rep is None or layout.repetition_index_depth != 1):
+            raise CorruptData(
+                f"a list page with a repetition index of depth {layout.repetition_index_depth}"
+            )
+        if not self._structure.has_lists:
+            if self._rep is not None:
+                raise CorruptData("repetition levels in a page without lists")
+            if self._num_items != metadata.num_rows:
+                raise CorruptData(f"{self._num_items} values in a page of {metadata.num_rows} rows")
+        num_buffers = 2 + (self._dictionary is not None) + self._structure.has_lists
+        if len(self._buffers) < num_buffers:
+            raise CorruptData(f"{len(self._buffers)} page buffers instead of {num_buffers}")
+        self._index: _ChunkIndex | None = None
+
+    @cached_property
+    def decoded_bytes(self) -> int:
+        bits = fixed_bits(self._leaf.arrow_type)
+        levels = self._num_items // 8 + 4 * self.num_rows * self._structure.max_rep
+        if bits:
+            return self._num_items * bits // 8 + levels
+        encoded = self._buffers[1][1]
+        if self._dictionary is not None:
+            items = max(self._num_dictionary_items, 1)
+            encoded = self._num_items * (4 + 2 * self._buffers[2][1] // items)
+        elif self._values.name == "fsst":
+            encoded *= 3
+        elif self._values.name == "general":
+            encoded *= 4
+        return encoded + levels
+
+    def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
+        index = self._index
+        if index is None:
+            index = self._index = self._read_index(fetch)
+        if self._structure.has_lists:
+            first = int(np.searchsorted(index.first_row[1:], start, side="right"))
+            last = int(np.searchsorted(index.ended_rows[1:], end - 1, side="right")) + 1
+        else:
+            slots = self._structure.num_slots_per_row
+            first = int(np.searchsorted(index.first_value, start * slots, side="right")) - 1
+            last = int(np.searchsorted(index.first_value, end * slots, side="left"))
+        begin, stop = int(index.position[first]), int(index.position[last])
+        whole = start == 0 and end == self.num_rows
+
+        def decode(buffers: list[pa.Buffer]) -> LeafSlice:
+            return self._decode(index, buffers[0], first, last, start, end, whole)
+
+        return PageRead([(self._buffers[1][0] + begin, stop - begin)], decode)
+
+    def _decode(
+        self, index: _ChunkIndex, data: pa.Buffer, first: int, last: int, start: int, end: int, whole: bool
+    ) -> LeafSlice:
+        """Rows `[start, end)` from the bytes of chunks `[first, last)`."""
+        structure = self._structure
+        if whole:
+            last = len(index.position) - 1  # entries without values may trail behind the last row's end
+        positions = index.position[first : last + 1] - index.position[first]
+        counts = Counts(np.diff(index.first_value[first : last + 1]))
+        num_levels, rep, def_, buffers = kernels.parse_chunks(
+            data,
+            positions,
+            counts,
+            self._rep is not None,
+            self._def is not None,
+            self._values.num_buffers,
+            self._large,
+        )
+        if not structure.has_lists:
+            slots = structure.num_slots_per_row
+            offset = start * slots - int(index.first_value[first])
+            num_values = (end - start) * slots
+            if self._def is not None:
+                layers = structure.from_validity(self._def, def_, num_levels, offset, num_values)
+            else:
+                layers = structure.without_levels(num_values)
+        else:
+            assert self._rep is not None
+            rep_levels = self._rep.decode(rep, num_levels)
+            def_levels = None if self._def is None else self._def.decode(def_, num_levels)
+            offset, num_values = 0, counts.total
+            if not whole:
+                skip = start - int(index.first_row[first])
+                entry, entry_end, offset, value_end = kernels.find_rows(
+                    rep_levels, def_levels, structure.max_rep, structure.max_visible, skip, end - start
+                )
+                rep_levels = rep_levels.slice(2 * entry, 2 * (entry_end - entry))
+                if def_levels is not None:
+                    def_levels = def_levels.slice(2 * entry, 2 * (entry_end - entry))
+                num_values = value_end - offset
+            layers = structure.unravel(rep_levels, def_levels, num_values)
+        values = self._values.decode_chunks(buffers, counts)
+        if index.dictionary is not None:
+            values = look_up(
+                values, counts.total, index.dictionary, self._num_dictionary_items, self._leaf.arrow_type
+            )
+        if offset or num_values != counts.total:
+            values = values.slice(offset, num_values)
+        array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
+        return LeafSlice(array, layers[1:])
+
+    def _read_index(self, fetch: Fetch) -> _ChunkIndex:
+        wanted = [self._buffers[0]]
+        if self._dictionary is not None:
+            wanted.append(self._buffers[2])
+        if self._structure.has_lists:
+            wanted.append(self._buffers[-1])
+        words, *rest = fetch(wanted)
+        position, first_value = self._locate_chunks(words)
+        dictionary = None
+        if self._dictionary is not None:
+            dictionary = decode_dictionary(
+                self._dictionary, rest[0], self._num_dictionary_items, self._leaf.arrow_type
+            )
+        first_row = ended_rows = first_value
+        if self._structure.has_lists:
+            first_row, ended_rows = self._locate_rows(rest[-1], len(position) - 1)
+        return _ChunkIndex(position, first_value, first_row, ended_rows, dictionary)
+
+    def _locate_chunks(self, words: pa.Buffer) -> tuple[_Int64s, _Int64s]:
+        """Byte positions and first values of the chunks, from the words of buffer 0."""
+        dtype = np.dtype("<u4" if self._large else "<u2")
+        if words.size == 0 or words.size % dtype.itemsize:
+            raise CorruptData(f"{words.size} bytes of chunk words of {dtype.itemsize} bytes")
+        word = np.frombuffer(words, dtype).astype(np.int64)
+        position = np.zeros(len(word) + 1, np.int64)
+        np.cumsum(((word >> 4) + 1) * 8, out=position[1:])
+        if position[-1] > self._buffers[1][1]:
+            raise CorruptData(f"chunks of {position[-1]} bytes in a buffer of {self._buffers[1][1]}")
+        exponent = word[:-1] & 15
+        if (exponent == 0).any():
+            raise CorruptData("a chunk before the last that holds a single value")
+        first_value = np.zeros(len(word) + 1, np.int64)
+        np.cumsum(1 << exponent, out=first_value[1:-1])
+        first_value[-1] = self._num_items
+        if first_value[-2] > self._num_items:
+            raise CorruptData(f"chunks hold {first_value[-2]} of {self._num_items} values before the last")
+        return position, first_value
+
+    def _locate_rows(self, repetition_index: pa.Buffer, num_chunks: int) -> tuple[_Int64s, _Int64s]:
+        """Rows that begin and rows that have ended before each chunk, from the repetition index."""
+        if repetition_index.size != 16 * num_chunks:
+            raise CorruptData(
+                f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks"
+            )
+        index = np.frombuffer(repetition_index, "<u8").reshape(num_chunks, 2)
+        if (index[:, 0] > self.num_rows).any():
+            raise CorruptData(f"a chunk that ends more than the page's {self.num_rows} rows")
+        ended_rows = np.zeros(num_chunks + 1, np.int64)
+        np.cumsum(index[:, 0], out=ended_rows[1:])
+        if ended_rows[-1] != self.num_rows:
+            raise CorruptData(f"a repetition index of {ended_rows[-1]} rows in a page of {self.num_rows}")
+        first_row = ended_rows.copy()
+        first_row[1:] += index[:, 1] > 0  # a row that runs over the end of the chunk has begun
+        return first_row, ended_rows

@@ -1,0 +1,44 @@
+"""Packed structs: all fields of a row side by side in one column.
+
+    {a: int32, b: uint8} [{1, 2}, {3, 4}]     01 00 00 00 02 | 03 00 00 00 04
+
+The fields have fixed widths and no nulls; whether the struct is null is a definition level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.values import FixedValues, PackedValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct(Encoding):
+    """Fields of fixed widths; mini-block chunks only."""
+
+    name = "packed_struct"
+    field_bytes: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, message: proto.PackedStruct, values: Encoding) -> "PackedStruct":
+        """From the page's description and the encoding of the rows, which is flat."""
+        bits = list(message.bits_per_value)
+        if any(width == 0 or width % 8 for width in bits):
+            raise CorruptData(f"a packed struct of fields of {bits} bits")
+        if not isinstance(values, Flat) or values.bits_per_value != sum(bits):
+            raise CorruptData(f"a packed struct of {sum(bits)} bits over rows that are not flat and as wide")
+        return cls(tuple(width // 8 for width in bits))
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> PackedValues:
+        rows = kernels.join_fixed(buffers[0], counts, sum(self.field_bytes))
+        columns = kernels.split_rows(rows, counts.total, list(self.field_bytes))
+        return PackedValues(
+            [
+                FixedValues(as_buffer(column), width * 8)
+                for column, width in zip(columns, self.field_bytes, strict=True)
+            ]
+        )

@@ -1,0 +1,81 @@
+"""A page of one leaf column: planned and decoded by row ranges.
+
+Planning says which bytes of the file a row range needs; decoding turns those bytes into arrays. What a page must know to plan (chunk
+positions, repetition index, dictionary) is read once and kept.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from lance_core.encodings.v2_1.levels import Layer, Node
+
+ByteRange = tuple[int, int]
+"""Offset in the file and length, in bytes."""
+
+Fetch = Callable[[Sequence[ByteRange]], list[pa.Buffer]]
+"""Reads byte ranges of the page's file."""
+
+
+class PageDescription(Protocol):
+    """What the file says about a page."""
+
+    @property
+    def buffers(self) -> tuple[ByteRange, ...]:
+        """Where the page's buffers lie in the file."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows; below a fixed-size list of structs, its slots."""
+
+    @property
+    def encoding_type(self) -> str:
+        """Name of the message in `encoding`."""
+
+    @property
+    def encoding(self) -> bytes:
+        """The serialised description of the page's layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafType:
+    """What the schema says about a leaf column."""
+
+    arrow_type: pa.DataType
+    nesting: tuple[Node, ...]
+    """Innermost first; the first is the leaf itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSlice:
+    """Decoded rows of one leaf: its array, and the layers around it, innermost first."""
+
+    array: pa.Array
+    layers: Sequence[Layer]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    """A planned read: the bytes it needs, and what makes a slice of them."""
+
+    ranges: Sequence[ByteRange]
+    decode: Callable[[list[pa.Buffer]], LeafSlice]
+
+
+class Page(ABC):
+    """One page of a leaf column."""
+
+    num_rows: int
+    """Top-level rows."""
+
+    @abstractmethod
+    def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
+        """Plan to read rows `[start, end)`; `fetch` brings what planning itself needs."""
+
+    @property
+    @abstractmethod
+    def decoded_bytes(self) -> int:
+        """About how many bytes the decoded page takes."""

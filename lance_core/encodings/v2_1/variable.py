@@ -1,0 +1,64 @@
+"""Variable: strings and binaries as offsets and bytes. The offsets have the width of the column's Arrow type.
+
+A mini-block chunk counts its offsets from the start of the buffer, so the first one is the size of the table:
+
+    ['ab', '', 'cde']     10 12 12 15 (u32 each) | 'abcde' | pad to a multiple of the offset width
+
+A block says the width and where the bytes start, and counts from there:
+
+    ['a', 'bb']           20 14 (u32 each) | 00 01 03 (u32 each) | 'abb'
+
+In a full-zip entry the value is its bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import VariableValues, as_buffer
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Encoding):
+    """Values of variable length without compression."""
+
+    name = "variable"
+    offset_bits: int
+
+    @classmethod
+    def parse(cls, message: proto.Variable) -> "Variable":
+        """From the page's description; offsets are flat in 2.1 and 2.2, and values are not compressed here."""
+        if message.HasField("values"):
+            raise CorruptData("a variable encoding with a compressed buffer")
+        if message.offsets.WhichOneof("compression") != "flat":
+            raise CorruptData(
+                f"offsets encoded as {message.offsets.WhichOneof('compression')} instead of flat"
+            )
+        bits = message.offsets.flat.bits_per_value
+        if bits not in (32, 64):
+            raise CorruptData(f"offsets of {bits} bits")
+        return cls(bits)
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
+        offsets, data = kernels.join_variable(buffers[0], counts, self.offset_bits)
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
+    def decode_blocks(self, blocks: Stream, counts: Counts) -> VariableValues:
+        block = single_block(blocks)
+        start, size, data_start, data_size = kernels.open_variable_block(block, counts.total, self.offset_bits)
+        return VariableValues(block.slice(start, size), block.slice(data_start, data_size), self.offset_bits)
+
+    def decode_payloads(self, payloads: VariableValues, num_values: int) -> VariableValues:
+        return payloads
+
+
+def single_block(blocks: Stream) -> pa.Buffer:
+    """The bytes of the only block of a stream."""
+    if len(blocks) != 1:
+        raise CorruptData(f"{len(blocks)} blocks of values where there is one")
+    return pa.py_buffer(blocks.chunks()[0])

@@ -1,0 +1,60 @@
+"""Packed structs with a field of variable length (2.2): the fields of a row one after the other in its full-zip payload.
+
+    {n: int32, s: string} {1, 'xy'}     01 00 00 00 | 02 00 00 00 'xy'
+
+A fixed field is its bytes, a variable one its length and its bytes, each under an encoding of its own. The payload of a null
+struct is empty.
+"""
+
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.values import PackedValues, Values, VariableValues, as_buffer
+from lance_core.kernels import CorruptData
+
+
+@dataclass(frozen=True, slots=True)
+class PackedField:
+    """One field: `width` bytes, or a length of `length_bits` bits and that many bytes; the other is 0."""
+
+    values: Encoding
+    width: int
+    length_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePackedStruct(Encoding):
+    """Fields of any width; variable-width full-zip pages only."""
+
+    name = "variable_packed_struct"
+    fields: tuple[PackedField, ...]
+
+    @classmethod
+    def parse(cls, fields: list[PackedField]) -> "VariablePackedStruct":
+        """From the fields in column order."""
+        for field in fields:
+            if field.length_bits not in (0, 32, 64) or (field.width == 0) == (field.length_bits == 0):
+                raise CorruptData(
+                    f"a packed field of {field.width} bytes with a length of {field.length_bits} bits"
+                )
+            if field.width and field.values.row_bytes != field.width:
+                raise CorruptData(f"a packed field of {field.width} bytes over {field.values.row_bytes}")
+        return cls(tuple(fields))
+
+    def decode_payloads(self, payloads: VariableValues, num_values: int) -> PackedValues:
+        columns = kernels.split_variable_rows(
+            payloads.offsets,
+            payloads.data,
+            num_values,
+            payloads.offset_bits,
+            [(field.width, field.length_bits) for field in self.fields],
+        )
+        values: list[Values] = []
+        for field, (first, second) in zip(self.fields, columns, strict=True):
+            if field.width:
+                values.append(field.values.decode_rows(as_buffer(first), num_values))
+            else:
+                column = VariableValues(as_buffer(first), as_buffer(second), field.length_bits)
+                values.append(field.values.decode_payloads(column, num_values))
+        return PackedValues(values)

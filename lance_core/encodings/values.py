@@ -1,0 +1,173 @@
+"""Decoded values of one leaf column, before they become an Arrow array.
+
+A value container does not know its number of values or its Arrow type; whoever holds it does. All buffers start at bit 0 of the
+first value, so slices are made by moving the buffer's start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.kernels import CorruptData
+
+
+class Values(Protocol):
+    """What every container can do."""
+
+    def slice(self, start: int, num_values: int) -> "Values":
+        """Values `[start, start + num_values)`."""
+        ...
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        """An array of `num_values` values.
+
+        Raises:
+            CorruptData: the values do not have the width or the shape of the type.
+        """
+        ...
+
+
+def as_buffer(block: "kernels.Block") -> pa.Buffer:
+    """An Arrow buffer over a kernel's block; no copy."""
+    return pa.py_buffer(block)
+
+
+def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:
+    """Bits `[start, start + num_bits)`; copied only where they do not start at a byte."""
+    if start % 8 == 0:
+        return bitmap.slice(start // 8, (num_bits + 7) // 8)
+    return as_buffer(kernels.copy_bits(bitmap, start, num_bits))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedValues:
+    """Values of one width, one after the other; a bitmap where the width is one bit."""
+
+    data: pa.Buffer
+    bits: int
+
+    def slice(self, start: int, num_values: int) -> "FixedValues":
+        if self.bits == 1:
+            return FixedValues(slice_bits(self.data, start, num_values), 1)
+        width = self.bits // 8
+        return FixedValues(self.data.slice(start * width, num_values * width), self.bits)
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        data = self.data
+        if pa.types.is_boolean(arrow_type) and self.bits == 8:
+            data = as_buffer(kernels.bytes_to_bits(data.slice(0, num_values)))
+        elif fixed_bits(arrow_type) != self.bits:
+            raise CorruptData(f"values of {self.bits} bits in a column of type {arrow_type}")
+        if data.size * 8 < num_values * fixed_bits(arrow_type):
+            raise CorruptData(f"{data.size} bytes for {num_values} values of type {arrow_type}")
+        return pa.Array.from_buffers(arrow_type, num_values, [validity, data])
+
+
+@dataclass(frozen=True, slots=True)
+class VariableValues:
+    """Offsets, one more than values, and the bytes they point into."""
+
+    offsets: pa.Buffer
+    data: pa.Buffer
+    offset_bits: int
+
+    def slice(self, start: int, num_values: int) -> "VariableValues":
+        width = self.offset_bits // 8
+        return VariableValues(
+            self.offsets.slice(start * width, (num_values + 1) * width), self.data, self.offset_bits
+        )
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        if offset_bits(arrow_type) != self.offset_bits:
+            raise CorruptData(f"values with {self.offset_bits}-bit offsets in a column of type {arrow_type}")
+        return pa.Array.from_buffers(arrow_type, num_values, [validity, self.offsets, self.data])
+
+
+@dataclass(frozen=True, slots=True)
+class ListValues:
+    """Fixed-size lists: `dimension` items per value, with the validity of the items where some are null."""
+
+    items: Values
+    dimension: int
+    item_validity: pa.Buffer | None
+
+    def slice(self, start: int, num_values: int) -> "ListValues":
+        first, count = start * self.dimension, num_values * self.dimension
+        validity = self.item_validity
+        return ListValues(
+            self.items.slice(first, count),
+            self.dimension,
+            slice_bits(validity, first, count) if validity is not None else None,
+        )
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != self.dimension:
+            raise CorruptData(f"lists of {self.dimension} items in a column of type {arrow_type}")
+        items = self.items.to_arrow(num_values * self.dimension, arrow_type.value_type, self.item_validity)
+        return pa.Array.from_buffers(arrow_type, num_values, [validity], children=[items])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedValues:
+    """A packed struct, already split into its fields."""
+
+    fields: Sequence[Values]
+
+    def slice(self, start: int, num_values: int) -> "PackedValues":
+        return PackedValues([field.slice(start, num_values) for field in self.fields])
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(self.fields):
+            raise CorruptData(f"a packed struct of {len(self.fields)} fields in a column of type {arrow_type}")
+        children = [
+            values.to_arrow(num_values, arrow_type.field(i).type, None) for i, values in enumerate(self.fields)
+        ]
+        return pa.Array.from_buffers(arrow_type, num_values, [validity], children=children)
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryValues:
+    """Indices into the dictionary of an Arrow dictionary column."""
+
+    indices: FixedValues
+    dictionary: pa.Array
+
+    def slice(self, start: int, num_values: int) -> "DictionaryValues":
+        return DictionaryValues(self.indices.slice(start, num_values), self.dictionary)
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        indices = self.indices.to_arrow(num_values, arrow_type.index_type, validity)
+        return pa.DictionaryArray.from_arrays(indices, self.dictionary, ordered=arrow_type.ordered, safe=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoValues:
+    """Values that are all null, or of a type that has none."""
+
+    def slice(self, start: int, num_values: int) -> "NoValues":
+        return self
+
+    def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+        if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
+            return pa.Array.from_buffers(arrow_type, num_values, [validity], children=[])
+        return pa.nulls(num_values, arrow_type)
+
+
+def fixed_bits(arrow_type: pa.DataType) -> int:
+    """Bits of one value of a fixed-width type; 0 for others."""
+    try:
+        return int(arrow_type.bit_width)
+    except ValueError:
+        return 0
+
+
+def offset_bits(arrow_type: pa.DataType) -> int:
+    """Width of the offsets of a string or binary type; 0 for others."""
+    if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        return 32
+    if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):
+        return 64
+    return 0
