@@ -246,6 +246,8 @@ def _resolve_extensions(described: pa.Field) -> pa.Field:
 
 
 def _text(metadata: Mapping[str, bytes], file: str | None) -> dict[str, str]:
+    if not metadata:
+        return {}
     try:
         return {key: value.decode() for key, value in metadata.items()}
     except UnicodeDecodeError:
@@ -255,37 +257,42 @@ def _text(metadata: Mapping[str, bytes], file: str | None) -> dict[str, str]:
 def _build_tree(messages: list[file_pb2.Field], file: str | None) -> tuple[Field, ...]:
     """Turn the flat list into a tree, children before parents, which is the list read backwards."""
     depths: dict[int, int] = {-1: 0}
+    nodes: list[tuple[int, int, file_pb2.Field]] = []
     for message in messages:
-        if message.id < 0 or message.id in depths:
-            raise CorruptFileError("field id is negative or used twice", file=file, found=message.id)
-        depth = depths.get(message.parent_id, -1)
-        if depth < 0:
+        number, parent = message.id, message.parent_id
+        if number < 0 or number in depths:
+            raise CorruptFileError("field id is negative or used twice", file=file, found=number)
+        if parent not in depths:
             raise CorruptFileError(
-                "field comes before its parent", file=file, column=message.name, found=message.parent_id
+                "field comes before its parent", file=file, column=message.name, found=parent
             )
-        if depth >= _MAX_DEPTH:
+        if depths[parent] == _MAX_DEPTH:
             raise UnsupportedFeatureError(
-                "nesting depth of the schema", file=file, expected=f"at most {_MAX_DEPTH}", found=depth + 1
+                "nesting depth of the schema", file=file, expected=f"at most {_MAX_DEPTH}", found="more"
             )
-        depths[message.id] = depth + 1
-    children: dict[int, list[Field]] = {}
-    for message in reversed(messages):
-        node = _field(message, tuple(reversed(children.pop(message.id, ()))), file)
-        children.setdefault(message.parent_id, []).append(node)
-    return tuple(reversed(children.pop(-1, [])))
+        depths[number] = depths[parent] + 1
+        nodes.append((number, parent, message))
+    children: dict[int, list[Field]] = {-1: []}
+    for number, parent, message in reversed(nodes):
+        below = children.pop(number, None)
+        node = _field(number, parent, message, tuple(reversed(below)) if below else (), file)
+        children.setdefault(parent, []).append(node)
+    return tuple(reversed(children[-1]))
 
 
-def _field(message: file_pb2.Field, children: tuple[Field, ...], file: str | None) -> Field:
+def _field(
+    number: int, parent: int, message: file_pb2.Field, children: tuple[Field, ...], file: str | None
+) -> Field:
     metadata = _text(message.metadata, file)
     if message.extension_name:
         metadata.setdefault(EXTENSION_NAME, message.extension_name)
     return Field(
-        id=message.id,
-        parent_id=message.parent_id,
-        name=message.name,
-        logical_type=message.logical_type,
-        nullable=message.nullable,
-        metadata=metadata,
-        extension_name=metadata.get(EXTENSION_NAME, ""),
-        children=children,
+        number,
+        parent,
+        message.name,
+        message.logical_type,
+        message.nullable,
+        metadata,
+        metadata.get(EXTENSION_NAME, ""),
+        children,
     )

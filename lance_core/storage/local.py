@@ -57,7 +57,7 @@ class LocalStorage(Storage):
         return os.path.join(self._root, contained_path(path)) if path else self._root
 
     def _open(self, path: str, flags: int) -> "_Descriptor":
-        """Open below the root. The open file is checked, not its name: a link cannot be swapped in between."""
+        """Open below the root. The open file is checked, not its name: no link can be swapped in between."""
         try:
             # Without O_NONBLOCK opening a pipe that lies in the dataset would wait for a writer for ever.
             descriptor = _Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from hashlib import blake2b
+from operator import attrgetter
 from typing import TypeVar
 from uuid import UUID
 
@@ -29,6 +30,7 @@ _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"LANC"
 _Message = TypeVar("_Message", bound=Message)
+_physical_rows = attrgetter("physical_rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -54,6 +56,7 @@ class Manifest:
     """The serialized transaction that made this version, where it is in the file."""
     _index_section: bytes | None = field(repr=False)
     _digest: str = field(repr=False)
+    """Of the message, where no transaction names the version."""
 
     @property
     def version(self) -> int:
@@ -72,13 +75,37 @@ class Manifest:
             CorruptFileError: an id appears twice or has more than 32 bits.
         """
         format_ = None if self.has_mixed_file_versions else self._declared_format
-        messages = list(self.message.fragments)
-        ids = {message.id for message in messages}
-        if len(ids) != len(messages) or max(ids, default=0) >= MAX_ROWS:
+        ids = {message.id for message in self._fragment_messages}
+        if len(ids) != len(self._fragment_messages) or max(ids, default=0) >= MAX_ROWS:
             raise CorruptFileError(
                 "fragment ids", file=self.name, expected="unique 32-bit numbers", found=max(ids, default=0)
             )
-        return tuple([Fragment(message, self.name, format_) for message in messages])
+        return tuple([Fragment(message, self.name, format_) for message in self._fragment_messages])
+
+    @property
+    def has_row_counts(self) -> bool:
+        """Whether every fragment says how many rows it has and how many of them are deleted."""
+        return all(map(_physical_rows, self._fragment_messages)) and all(
+            message.num_deleted_rows for message in self._deletion_messages
+        )
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of the table that are not deleted; None when the manifest does not say."""
+        if not self.has_row_counts:
+            return None
+        deleted = sum(message.num_deleted_rows for message in self._deletion_messages)
+        return sum(map(_physical_rows, self._fragment_messages)) - deleted
+
+    @cached_property
+    def _deletion_messages(self) -> list[table_pb2.DeletionFile]:
+        return [
+            message.deletion_file for message in self._fragment_messages if message.HasField("deletion_file")
+        ]
+
+    @cached_property
+    def _fragment_messages(self) -> list[table_pb2.DataFragment]:
+        return list(self.message.fragments)
 
     @cached_property
     def timestamp(self) -> datetime:
@@ -223,7 +250,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         message=message,
         _transaction=transaction,
         _index_section=index_section,
-        _digest=blake2b(section, digest_size=16).hexdigest(),
+        _digest="" if transaction else blake2b(section, digest_size=16).hexdigest(),
     )
     _refuse_unreadable_files(manifest)
     return manifest

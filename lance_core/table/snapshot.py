@@ -44,7 +44,7 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
 
 def _with_row_counts(storage: Storage, manifest: Manifest) -> Manifest:
     """Count the rows of fragments whose manifest does not say, as libraries before 0.8 left them."""
-    if all(fragment.has_row_counts for fragment in manifest.fragments):
+    if manifest.has_row_counts:
         return manifest
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)

@@ -1,10 +1,12 @@
 """Which versions a table has, by the names in `_versions/`.
 
 A table names its manifests by one of two schemes: `{version}.manifest`, or `{2^64 - 1 - version}.manifest`
-with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version hint,
-which may be stale) are no versions. Versions with the highest bit set are detached: `d{version}.manifest`,
+with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version
+hint, which may be stale) are no versions. Versions with the highest bit set are detached: `d{version}.manifest`,
 reached by number only. Source: Lance table format, "Names and version discovery"; docs/format.md.
 """
+
+import re
 
 from lance_core.errors import CorruptFileError, DatasetNotFoundError, FileMissingError, VersionNotFoundError
 from lance_core.storage import Storage
@@ -16,6 +18,8 @@ _MAX_VERSION = (1 << 64) - 1
 _DETACHED = 1 << 63
 _DIGITS = 20
 """Of a name in the inverted scheme."""
+_NUMBER = re.compile(r"/([0-9]+)\.manifest(?=/)")
+"""Finds the manifests among names that are joined by the one character no name can hold."""
 
 
 def list_versions(storage: Storage) -> tuple[int, ...]:
@@ -66,8 +70,8 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
         names = []
-    numbers = [name[: -len(_SUFFIX)] for name in names if name.endswith(_SUFFIX)]
-    numbers = [number for number in numbers if number.isascii() and number.isdecimal()]
+    # One search over all names: a table has thousands of them, and this is on the way of every open.
+    numbers = _NUMBER.findall("/".join(["", *names, ""]))
     if not numbers:
         raise DatasetNotFoundError(f"no dataset at {storage.uri}")
     lengths = set(map(len, numbers))
