@@ -1,8 +1,8 @@
 """Seeded Arrow arrays of any type: a distribution of values, a pattern of nulls, a shape of lists.
 
-`make_array` walks the type and fills every level. Leaves are made from 64-bit *codes*: the distribution decides the codes
-(sorted, runs, few distinct ones, ...) and the type decides what value a code stands for, so every distribution exists for
-every type.
+`make_array` walks the type and fills every level. Leaves are made from 64-bit *codes*: the distribution decides
+the codes (sorted, runs, few distinct ones, ...) and the type decides what value a code stands for, so every
+distribution exists for every type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,19 @@ LIST_SHAPES = ("short", "empty", "single", "long", "spanning", "one_huge")
 
 DAY_MS = 86_400_000
 RUN_LENGTHS = (1, 2, 7, 254, 255, 256, 300, 700)
-WORDS = "the quick brown fox jumps over lazy dogs while columnar mini blocks stay packed https://example.com/".split()
+WORDS = (
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "a",
+    "lazy",
+    "dog",
+    "https://example.com/",
+    "mini-block",
+)
 UNICODE = "naïve façade Größe 東京 🦊 \x00 é"
 
 
@@ -70,7 +82,7 @@ def _is_text(data_type: pa.DataType) -> bool:
     return small or large or pa.types.is_string_view(data_type) or pa.types.is_binary_view(data_type)
 
 
-# --- validity -----------------------------------------------------------------------------------------------------------
+# --- validity -------------------------------------------------------------------------------------
 
 
 def _validity(nullable: bool, length: int, spec: Spec, rng: np.random.Generator) -> np.ndarray | None:
@@ -94,7 +106,7 @@ def _bitmap(valid: np.ndarray | None) -> pa.Buffer | None:
     return None if valid is None else _pack(valid)
 
 
-# --- codes --------------------------------------------------------------------------------------------------------------
+# --- codes ----------------------------------------------------------------------------------------
 
 
 def _codes(distribution: str, length: int, rng: np.random.Generator) -> np.ndarray:
@@ -114,7 +126,7 @@ def _codes(distribution: str, length: int, rng: np.random.Generator) -> np.ndarr
     return rng.integers(0, 2**64, length, np.uint64)
 
 
-# --- fixed width --------------------------------------------------------------------------------------------------------
+# --- fixed width ----------------------------------------------------------------------------------
 
 
 def _fixed_width(
@@ -142,7 +154,7 @@ def _fixed_width(
 
 
 def _floats(bits: int, codes: np.ndarray, distribution: str) -> np.ndarray:
-    """Random bit patterns (NaN payloads, subnormals and infinities included), otherwise halves of small numbers."""
+    """Random bit patterns (NaN payloads, subnormals, infinities), otherwise halves of small numbers."""
     if distribution == "random":
         return codes.astype(f"u{bits // 8}")
     return ((codes % np.uint64(2**15)).astype(np.float64) / 2).astype(f"f{bits // 8}")
@@ -196,7 +208,7 @@ def _extremes(data_type: pa.DataType) -> np.ndarray:
     return np.array([0, 1, -1, limit - 1, -limit], f"i{width}")
 
 
-# --- variable width -----------------------------------------------------------------------------------------------------
+# --- variable width -------------------------------------------------------------------------------
 
 
 def _text(
@@ -208,11 +220,14 @@ def _text(
 ) -> pa.Array:
     """Strings or bytes. Null slots are empty, as every Arrow builder leaves them."""
     binary = not (
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+        pa.types.is_string(data_type)
+        or pa.types.is_large_string(data_type)
+        or pa.types.is_string_view(data_type)
     )
-    texts = _TEXT_MAKERS.get(spec.distribution, _numbered)(codes, rng)
+    make = _TEXT_MAKERS.get(spec.distribution, _numbered)
     if binary and spec.distribution == "random":
-        texts = [rng.bytes(int(code % 40)) for code in codes]
+        make = _random_bytes
+    texts = make(codes, rng)
     if valid is not None:
         texts = [text if keep else b"" for text, keep in zip(texts, valid, strict=True)]
     lengths = np.fromiter((len(text) for text in texts), np.int64, len(texts))
@@ -232,6 +247,11 @@ def _numbered(codes: np.ndarray, _: np.random.Generator) -> list[bytes]:
 def _random_letters(codes: np.ndarray, rng: np.random.Generator) -> list[bytes]:
     letters = rng.integers(97, 123, 64, np.uint8).tobytes()
     return [(letters[code % 61 :] + letters)[: code % 40] for code in codes.tolist()]
+
+
+def _random_bytes(codes: np.ndarray, rng: np.random.Generator) -> list[bytes]:
+    pool = rng.bytes(100_000)
+    return [pool[code % 99_960 : code % 99_960 + code % 40] for code in codes.tolist()]
 
 
 def _edge_texts(codes: np.ndarray, _: np.random.Generator) -> list[bytes]:
@@ -270,7 +290,7 @@ _TEXT_MAKERS: dict[str, TextMaker] = {
 }
 
 
-# --- dictionaries and lists ---------------------------------------------------------------------------------------------
+# --- dictionaries and lists -----------------------------------------------------------------------
 
 
 def _dictionary(
@@ -278,7 +298,9 @@ def _dictionary(
 ) -> pa.Array:
     """Indices follow the distribution; null slots keep an index that is in range."""
     wanted = 100 if data_type.index_type.bit_width == 8 else 300
-    pool = make_array(pa.field("", data_type.value_type, nullable=False), wanted, Spec("sorted"), rng).unique()
+    pool = make_array(
+        pa.field("", data_type.value_type, nullable=False), wanted, Spec("sorted"), rng
+    ).unique()
     codes = _codes(spec.distribution, length, rng) % np.uint64(len(pool))
     width = data_type.index_type.bit_width // 8
     buffers = [_bitmap(valid), pa.py_buffer(codes.astype(f"u{width}").tobytes())]
@@ -305,7 +327,7 @@ def _list(
 
 
 def _lengths(shape: str, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Items per list. "spanning" has lists larger than a mini-block, "one_huge" a single one of 100,000 items."""
+    """Items per list. "spanning" has lists larger than a mini-block, "one_huge" one of 100,000 items."""
     if shape == "empty":
         return np.zeros(length, np.int64)
     if shape == "single":

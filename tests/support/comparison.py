@@ -1,8 +1,8 @@
 """Strict comparison of two Arrow tables: schema, validity and value bytes, with the first difference named.
 
-Equality of `pyarrow` is not enough here: it calls 0.0 and -0.0 equal, takes every NaN for different (or, when asked,
-every NaN for the same) and says only yes or no. Here floats are compared bit by bit, positions that are null compare
-equal whatever bytes lie below them, and a difference is reported with its row and both values.
+Equality of `pyarrow` is not enough here: it calls 0.0 and -0.0 equal, takes every NaN for different (or, when
+asked, every NaN for the same) and says only yes or no. Here floats are compared bit by bit, positions that are null
+compare equal whatever bytes lie below them, and a difference is reported with its row and both values.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 SHOWN_CHARACTERS = 300
 
 
-class TablesDiffer(AssertionError):
+class TableDifferenceError(AssertionError):
     """Two tables are not the same; the message says where they part for the first time."""
 
 
 def assert_tables_equal(expected: pa.Table, actual: pa.Table, *, label: str = "") -> None:
-    """Raise `TablesDiffer` unless both tables have the same schema (metadata included), rows and value bits.
+    """Raise `TableDifferenceError` unless both tables have the same schema (metadata included), rows and value bits.
 
     `actual` is validated in full first, so a result whose buffers are unsound never counts as equal.
     """
@@ -27,12 +27,12 @@ def assert_tables_equal(expected: pa.Table, actual: pa.Table, *, label: str = ""
     try:
         actual.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise TablesDiffer(f"{prefix}the result is not valid Arrow data: {error}") from error
+        raise TableDifferenceError(f"{prefix}the result is not valid Arrow data: {error}") from error
     difference = schema_difference(expected.schema, actual.schema)
     if difference:
-        raise TablesDiffer(prefix + difference)
+        raise TableDifferenceError(prefix + difference)
     if expected.num_rows != actual.num_rows:
-        raise TablesDiffer(f"{prefix}expected {expected.num_rows} rows, found {actual.num_rows}")
+        raise TableDifferenceError(f"{prefix}expected {expected.num_rows} rows, found {actual.num_rows}")
     for index, field in enumerate(expected.schema):
         _compare_column(f"{prefix}{field.name}", expected.column(index), actual.column(index))
 
@@ -40,7 +40,7 @@ def assert_tables_equal(expected: pa.Table, actual: pa.Table, *, label: str = ""
 def assert_values_equal(expected: pa.ChunkedArray, actual: pa.ChunkedArray, *, label: str) -> None:
     """Compare the values of two columns whose types may differ only in names and nullability."""
     if len(expected) != len(actual):
-        raise TablesDiffer(f"{label}: expected {len(expected)} rows, found {len(actual)}")
+        raise TableDifferenceError(f"{label}: expected {len(expected)} rows, found {len(actual)}")
     _compare_column(label, expected, actual)
 
 
@@ -87,8 +87,9 @@ def _compare_column(path: str, expected: pa.ChunkedArray, actual: pa.ChunkedArra
     if found is None:
         return
     where, row, what = found
-    raise TablesDiffer(
-        f"{where}: row {row}: {what}\n  expected row: {_shorten(left[row])}\n  found row:    {_shorten(right[row])}"
+    raise TableDifferenceError(
+        f"{where}: row {row}: {what}"
+        f"\n  expected row: {_shorten(left[row])}\n  found row:    {_shorten(right[row])}"
     )
 
 
@@ -115,7 +116,9 @@ def _first_difference(path: str, expected: pa.Array, actual: pa.Array, rows: np.
         expected, actual = expected.dictionary_decode(), actual.dictionary_decode()
     valid, other_valid = _validity(expected), _validity(actual)
     if (at := _first_true(valid != other_valid)) is not None:
-        what = f"expected {'a value' if valid[at] else 'null'}, found {'a value' if other_valid[at] else 'null'}"
+        what = (
+            f"expected {'a value' if valid[at] else 'null'}, found {'a value' if other_valid[at] else 'null'}"
+        )
         return path, int(rows[at]), f"element {at}: {what}"
 
     data_type = expected.type
@@ -141,7 +144,9 @@ def _first_difference(path: str, expected: pa.Array, actual: pa.Array, rows: np.
     return path, int(rows[at]), what + _bits_of(expected, actual, at)
 
 
-def _list_difference(path: str, expected: pa.Array, actual: pa.Array, valid: np.ndarray, rows: np.ndarray) -> Found:
+def _list_difference(
+    path: str, expected: pa.Array, actual: pa.Array, valid: np.ndarray, rows: np.ndarray
+) -> Found:
     lengths, other_lengths = _list_lengths(expected, valid), _list_lengths(actual, valid)
     if (at := _first_true(lengths != other_lengths)) is not None:
         what = f"element {at}: expected a list of {lengths[at]} items, found {other_lengths[at]}"

@@ -1,0 +1,34 @@
+"""Every case of the matrix, written by the reference and read locally: equal in type, metadata and value bits."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.cases import Case, all_cases
+from support.checks import check_local, expected_table, write_case
+
+
+def _parameters() -> Iterator[object]:
+    for case in all_cases():
+        for version in case.versions:
+            marks = [pytest.mark.long] if case.long else []
+            yield pytest.param(case, version, id=f"{version}-{case.name}", marks=marks)
+
+
+@pytest.fixture
+def dataset_path(tmp_path: Path) -> Iterator[Path]:
+    """A place for one dataset, removed at once: the whole matrix would fill a disk."""
+    path = tmp_path / "case.lance"
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.mark.parametrize(("case", "version"), _parameters())
+def test_reads_what_the_reference_wrote(case: Case, version: str, dataset_path: Path) -> None:
+    source = write_case(case, version, dataset_path)
+    expected = expected_table(case, dataset_path, source)
+    check_local(case, dataset_path, expected)

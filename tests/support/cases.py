@@ -1,0 +1,542 @@
+"""The matrix: which tables are written by the reference and read back, as a table of `Case`s.
+
+Axes: leaf type x nullability x nesting x distribution x size x pages x field-metadata encodings. A case is one
+dataset; its columns vary what can vary inside one dataset (distribution, nulls, list shapes), so that a few
+thousand datasets cover tens of thousands of columns.
+
+Cells that the reference itself refuses or misreads are left out; `LEFT_OUT` says which and why.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from support.arrays import DISTRIBUTIONS, NULL_PATTERNS, TEXT_DISTRIBUTIONS, Spec, make_array
+from support.reference import FILE_VERSIONS
+
+SMALL_SIZES = (0, 1, 2, 1023, 1024, 1025, 4095, 4096, 4097)
+LARGE_SIZE = 100_000
+ONLY_2_2 = ("2.2",)
+
+Metadata = Mapping[str, str]
+
+LEFT_OUT = {
+    "decimal32, decimal64, month_day_nano intervals": "refused by the reference's schema",
+    "dictionary of temporal, decimal, float16 or fixed_size_binary": "refused by the reference's schema",
+    "ordered dictionaries": "the order flag is lost by the reference",
+    "fixed_size_list of strings, binaries or dictionaries": "the writer panics or refuses",
+    "map, fixed_size_list<struct>, variable packed struct in 2.1": "refused: 2.2 only",
+    "lists above or below fixed_size_list<struct>": "writer or reader panics",
+    "packed struct with null values, bool, dictionary, list or struct children": "refused or unreadable",
+    "packed struct with a fixed_size_list child in 2.1": "refused: 2.2 only",
+    "empty struct with nulls, in a list or beside other columns": "refused, or misread with its neighbours",
+    "fixed_size_list with only null items forced to mini-block": "the writer panics",
+    "fixed_size_list<bool> forced to full-zip": "refused: not byte aligned (in a list: the writer panics)",
+    "vectors wider than a mini-block chunk forced to mini-block": "refused",
+    "maps with sorted keys": "refused by the reference's schema",
+    "blob columns": "a later issue; tested where they are refused",
+    "arrow.json": "stored in a binary form of its own; tested where it is refused",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a case: the field with its metadata, and how it is filled."""
+
+    field: pa.Field
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dataset. `pages` batches of `rows` rows each; with more than one, every batch is a page of its own.
+
+    `reference_fails` says why the reference cannot read back what it wrote: then the source is the truth.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: int
+    pages: int = 1
+    versions: tuple[str, ...] = FILE_VERSIONS
+    long: bool = False
+    reference_fails: str = ""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([column.field for column in self.columns])
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The data, the same at every call."""
+        rng = np.random.default_rng(zlib.crc32(self.name.encode()))
+        return [self._batch(page, rng) for page in range(self.pages)]
+
+    def _batch(self, page: int, rng: np.random.Generator) -> pa.RecordBatch:
+        rows = self.rows + 11 * page  # pages of different lengths
+        arrays = [make_array(c.field, rows, _varied(c.spec, page), rng) for c in self.columns]
+        return pa.record_batch(arrays, schema=self.schema)
+
+
+def _varied(spec: Spec, page: int) -> Spec:
+    """The third page without nulls, the fourth of one value: layers and layouts change between pages."""
+    if page % 4 == 3:
+        return Spec("constant", "none", spec.lists)
+    return Spec(spec.distribution, "none", spec.lists) if page % 4 == 2 else spec
+
+
+# --- leaf types -----------------------------------------------------------------------------------
+
+INTEGERS = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
+FLOATS = (pa.float16(), pa.float32(), pa.float64())
+DECIMALS = (pa.decimal128(5, 2), pa.decimal128(38, 3), pa.decimal256(40, 10), pa.decimal256(76, 0))
+TIMES = (
+    pa.date32(),
+    pa.date64(),
+    pa.time32("s"),
+    pa.time32("ms"),
+    pa.time64("us"),
+    pa.time64("ns"),
+    *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")),
+    pa.timestamp("us", "Europe/Berlin"),
+    pa.timestamp("ns", "+02:00"),
+    *(pa.duration(unit) for unit in ("s", "ms", "us", "ns")),
+)
+FIXED_BINARIES = tuple(pa.binary(width) for width in (1, 3, 8, 16, 40, 300))
+TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.binary_view())
+DICTIONARIES = (
+    *(pa.dictionary(index, pa.string()) for index in INTEGERS),
+    *(
+        pa.dictionary(pa.int16(), value)
+        for value in (
+            pa.large_string(),
+            pa.binary(),
+            pa.large_binary(),
+            pa.bool_(),
+            pa.int8(),
+            pa.int64(),
+            pa.float32(),
+            pa.float64(),
+        )
+    ),
+)
+EXTENSIONS = (pa.uuid(), pa.bool8(), pa.fixed_shape_tensor(pa.float32(), (2, 3)))
+LEAF_TYPES = (
+    pa.null(),
+    pa.bool_(),
+    *INTEGERS,
+    *FLOATS,
+    *DECIMALS,
+    *TIMES,
+    *FIXED_BINARIES,
+    *TEXTS,
+    *DICTIONARIES,
+    *EXTENSIONS,
+)
+
+
+EVERY_SIZE_LEAVES = (
+    pa.bool_(),
+    pa.uint8(),
+    pa.int32(),
+    pa.float64(),
+    pa.decimal128(38, 3),
+    pa.string(),
+    pa.binary(),
+)
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return data_type in TEXTS
+
+
+def _leaf_specs(data_type: pa.DataType, rows: int) -> Iterator[tuple[bool, Spec]]:
+    """(nullable, spec) per column of one leaf type: all distributions, all patterns of nulls, some of both."""
+    if pa.types.is_null(data_type):
+        yield True, Spec()
+        return
+    distributions = DISTRIBUTIONS
+    if _is_text(data_type):
+        distributions += tuple(name for name in TEXT_DISTRIBUTIONS if name != "huge" and rows < LARGE_SIZE)
+    for distribution in distributions:
+        yield False, Spec(distribution)
+        yield True, Spec(distribution, "sparse")
+    for nulls in NULL_PATTERNS:
+        yield True, Spec("random", nulls)
+    yield True, Spec("constant", "half")
+    yield True, Spec("runs", "runs")
+    yield True, Spec("small", "half")
+
+
+def _leaf_columns(data_type: pa.DataType, rows: int) -> tuple[Column, ...]:
+    return tuple(
+        Column(pa.field(f"c{index}_{spec}", data_type, nullable), spec)
+        for index, (nullable, spec) in enumerate(_leaf_specs(data_type, rows))
+    )
+
+
+def leaf_cases() -> Iterator[Case]:
+    """Every leaf type in every size."""
+    for data_type in LEAF_TYPES:
+        for rows in SMALL_SIZES:
+            columns = _leaf_columns(data_type, rows)
+            long = data_type not in EVERY_SIZE_LEAVES and rows in (2, 1023, 4095, 4096)
+            yield Case(f"leaf-{_short_name(data_type)}-{rows}", columns, rows, long=long)
+        columns = _leaf_columns(data_type, LARGE_SIZE)
+        title = f"leaf-{_short_name(data_type)}-{LARGE_SIZE}"
+        yield Case(title, columns[:: 1 if data_type in EVERY_SIZE_LEAVES else 4], LARGE_SIZE)
+        yield Case(f"{title}-all", columns, LARGE_SIZE, long=True)
+
+
+def _short_name(data_type: pa.DataType) -> str:
+    text = data_type.extension_name if isinstance(data_type, pa.BaseExtensionType) else str(data_type)
+    return "".join(character if character.isalnum() else "_" for character in text).strip("_")
+
+
+# --- nesting --------------------------------------------------------------------------------------
+
+Nest = Callable[[pa.DataType], pa.DataType]
+
+
+def _deep(levels: int, wrap: Callable[[int, pa.DataType], pa.DataType]) -> Nest:
+    def nest(leaf: pa.DataType) -> pa.DataType:
+        for level in range(levels):
+            leaf = wrap(level, leaf)
+        return leaf
+
+    return nest
+
+
+def _required(leaf: pa.DataType) -> pa.DataType:
+    """Not nullable at any level."""
+    inner = pa.struct([pa.field("a", leaf, leaf == pa.null()), pa.field("b", pa.int16(), False)])
+    return pa.struct([pa.field("l", pa.list_(pa.field("item", inner, False)), False)])
+
+
+NESTINGS: Mapping[str, Nest] = {
+    "list": pa.list_,
+    "large_list": pa.large_list,
+    "named_item": lambda leaf: pa.list_(pa.field("element", leaf, metadata={"note": "kept"})),
+    "list2": lambda leaf: pa.list_(pa.list_(leaf)),
+    "list3": lambda leaf: pa.list_(pa.large_list(pa.list_(leaf))),
+    "list8": _deep(8, lambda _, leaf: pa.list_(leaf)),
+    "struct": lambda leaf: pa.struct([("a", leaf), ("b", pa.int64()), ("c", leaf)]),
+    "struct3": lambda leaf: pa.struct([("a", pa.struct([("b", pa.struct([("c", leaf)])), ("d", leaf)]))]),
+    "struct20": _deep(20, lambda level, leaf: pa.struct([(f"s{level}", leaf)])),
+    "list_struct": lambda leaf: pa.list_(pa.struct([("a", leaf), ("b", pa.string())])),
+    "struct_list": lambda leaf: pa.struct([("a", pa.list_(leaf)), ("b", leaf)]),
+    "list_struct_list": lambda leaf: pa.list_(pa.struct([("a", leaf), ("b", pa.list_(leaf))])),
+    "struct_list_struct_list": lambda leaf: pa.struct(
+        [("a", pa.list_(pa.struct([("b", pa.list_(leaf)), ("c", leaf)]))), ("d", pa.int8())]
+    ),
+    "required": _required,
+}
+FIXED_NESTINGS: Mapping[str, Nest] = {
+    "fsl1": lambda leaf: pa.list_(leaf, 1),
+    "fsl2": lambda leaf: pa.list_(leaf, 2),
+    "fsl_required_items": lambda leaf: pa.list_(pa.field("item", leaf, False), 5),
+    "fsl_wide": lambda leaf: pa.list_(leaf, 300),
+    "fsl_fsl": lambda leaf: pa.list_(pa.list_(leaf, 3), 2),
+    "struct_fsl": lambda leaf: pa.struct([("v", pa.list_(leaf, 4)), ("a", leaf)]),
+    "list_fsl": lambda leaf: pa.list_(pa.list_(leaf, 3)),
+    "list_fsl_wide": lambda leaf: pa.list_(pa.list_(leaf, 100)),
+}
+NESTINGS_2_2: Mapping[str, Nest] = {
+    "map": lambda leaf: pa.map_(pa.string(), leaf),
+    "map_int": lambda leaf: pa.map_(pa.int32(), leaf),
+    "list_map": lambda leaf: pa.list_(pa.map_(pa.int32(), leaf)),
+    "map_map": lambda leaf: pa.map_(pa.string(), pa.map_(pa.int8(), leaf)),
+    "map_list_struct": lambda leaf: pa.map_(pa.string(), pa.list_(pa.struct([("a", leaf)]))),
+    "struct_map": lambda leaf: pa.struct([("m", pa.map_(pa.string(), leaf)), ("a", leaf)]),
+    "fsl_struct": lambda leaf: pa.list_(pa.struct([("a", leaf), ("b", pa.int8())]), 3),
+    "struct_fsl_struct": lambda leaf: pa.struct(
+        [("q", pa.list_(pa.struct([("a", leaf), ("b", pa.int8())]), 3))]
+    ),
+    "fsl_struct_struct": lambda leaf: pa.list_(pa.struct([("a", pa.struct([("z", leaf)]))]), 2),
+    "fsl_struct_fsl_struct": lambda leaf: pa.list_(
+        pa.struct([("a", pa.list_(pa.struct([("z", leaf)]), 2))]), 2
+    ),
+}
+FIXED_NESTINGS_2_2: Mapping[str, Nest] = {
+    "map_fsl": lambda leaf: pa.map_(pa.string(), pa.list_(leaf, 2)),
+    "fsl_struct_fsl": lambda leaf: pa.list_(pa.struct([("a", pa.list_(leaf, 2))]), 2),
+}
+
+FIXED_LEAVES = (
+    pa.bool_(),
+    pa.int32(),
+    pa.uint8(),
+    pa.float16(),
+    pa.float64(),
+    pa.decimal128(20, 2),
+    pa.decimal256(60, 1),
+    pa.timestamp("us", "UTC"),
+    pa.binary(5),
+)
+NESTED_LEAVES = (
+    *FIXED_LEAVES,
+    pa.null(),
+    pa.string(),
+    pa.large_binary(),
+    pa.dictionary(pa.int8(), pa.string()),
+)
+
+NESTED_SPECS = (
+    Spec("random", "none", "short"),
+    Spec("random", "sparse", "short"),
+    Spec("random", "half", "short"),
+    Spec("random", "runs", "short"),
+    Spec("few", "half", "single"),
+    Spec("constant", "none", "short"),
+    Spec("constant", "half", "short"),
+    Spec("small", "all", "short"),
+    Spec("small", "all_but_one", "short"),
+    Spec("sorted", "sparse", "empty"),
+    Spec("runs", "none", "short"),
+    Spec("extremes", "half", "short"),
+)
+LONG_LIST_SPECS = (
+    Spec("random", "none", "long"),
+    Spec("small", "half", "long"),
+    Spec("runs", "runs", "spanning"),
+    Spec("random", "sparse", "spanning"),
+    Spec("sorted", "none", "spanning"),
+    Spec("small", "half", "one_huge"),
+    Spec("few", "none", "one_huge"),
+)
+
+
+def _nested_columns(
+    data_type: pa.DataType, specs: tuple[Spec, ...], metadata: Metadata | None = None
+) -> tuple[Column, ...]:
+    """One column per spec; every fifth is not nullable itself (its children are)."""
+    return tuple(
+        Column(pa.field(f"c{index}_{spec}", data_type, index % 5 != 4, metadata), spec)
+        for index, spec in enumerate(specs)
+    )
+
+
+def _nestings() -> Iterator[tuple[str, Nest, tuple[pa.DataType, ...], tuple[str, ...]]]:
+    """(name, nest, leaves that may stand inside, versions)."""
+    for name, nest in NESTINGS.items():
+        yield name, nest, NESTED_LEAVES, FILE_VERSIONS
+    for name, nest in FIXED_NESTINGS.items():
+        yield name, nest, FIXED_LEAVES, FILE_VERSIONS
+    for name, nest in NESTINGS_2_2.items():
+        yield name, nest, NESTED_LEAVES, ONLY_2_2
+    for name, nest in FIXED_NESTINGS_2_2.items():
+        yield name, nest, FIXED_LEAVES, ONLY_2_2
+
+
+_NULLS = "it counts the nulls of a struct over pages with different layers wrongly"
+_ITEMS = "it counts the items of fixed_size_list<struct> over several pages wrongly"
+PAGES_THE_REFERENCE_MISREADS = {
+    **dict.fromkeys(("struct_list", "struct_list_struct_list", "required", "struct_map"), _NULLS),
+    **dict.fromkeys(("fsl_struct", "struct_fsl_struct", "fsl_struct_struct"), _ITEMS),
+    **dict.fromkeys(("fsl_struct_fsl_struct", "fsl_struct_fsl"), _ITEMS),
+}
+
+
+def nested_cases() -> Iterator[Case]:
+    """Every nesting with every leaf; all sizes, long lists and several pages with two leaves."""
+    for name, nest, leaves, versions in _nestings():
+        most_rows = 80 if name == "list8" else LARGE_SIZE
+        for leaf in leaves:
+            columns = _nested_columns(nest(leaf), NESTED_SPECS)
+            title = f"nested-{name}-{_short_name(leaf)}"
+            yield Case(f"{title}-325", columns, min(325, most_rows), versions=versions)
+            if leaf not in (pa.int32(), pa.string()):
+                continue
+            for rows in SMALL_SIZES:
+                if rows <= most_rows:
+                    yield Case(
+                        f"{title}-{rows}", columns, rows, versions=versions, long=rows in (2, 1023, 4095)
+                    )
+            fails = PAGES_THE_REFERENCE_MISREADS.get(name, "")
+            yield Case(f"{title}-5pages", columns, min(400, most_rows), 5, versions, reference_fails=fails)
+            if "fsl" not in name and name not in ("list8", "map_map"):
+                long_columns = _nested_columns(nest(leaf), LONG_LIST_SPECS)
+                yield Case(f"{title}-long_lists", long_columns, 150, versions=versions)
+            if name in ("list", "large_list", "struct", "list_struct", "fsl2", "map", "fsl_struct"):
+                some = _nested_columns(nest(leaf), NESTED_SPECS[1:4])
+                yield Case(f"{title}-{LARGE_SIZE}", some, LARGE_SIZE, versions=versions)
+
+
+# --- encodings chosen by field metadata -----------------------------------------------------------
+
+
+def _encoding(**options: str) -> Metadata:
+    return {f"lance-encoding:{key.replace('_', '-')}": value for key, value in options.items()}
+
+
+ENCODINGS: tuple[Metadata, ...] = (
+    _encoding(compression="none"),
+    _encoding(compression="lz4"),
+    _encoding(compression="zstd"),
+    _encoding(compression="zstd", compression_level="9"),
+    _encoding(compression="fsst"),
+    _encoding(compression="zstd", bss="on"),
+    _encoding(compression="lz4", bss="on"),
+    _encoding(compression="lz4", bss="off"),
+    _encoding(compression="zstd", rle_threshold="0.9"),
+    _encoding(rle_threshold="0.9"),
+    _encoding(rle_threshold="0.0"),
+    _encoding(dict_divisor="100000"),
+    _encoding(dict_divisor="1", dict_size_ratio="1.0"),
+    _encoding(dict_size_ratio="0.01"),
+    _encoding(dict_values_compression="none"),
+    _encoding(dict_values_compression="zstd"),
+    _encoding(dict_values_compression="lz4", dict_divisor="1", dict_size_ratio="1.0"),
+    _encoding(minichunk_size="128"),
+    _encoding(minichunk_size="16384"),
+    _encoding(minichunk_size="131072"),
+    _encoding(minichunk_size="131072", compression="zstd"),
+)
+ENCODED_LEAVES = (
+    pa.bool_(),
+    pa.int8(),
+    pa.uint16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.float16(),
+    pa.decimal128(38, 3),
+    pa.binary(16),
+    pa.string(),
+    pa.large_string(),
+    pa.binary(),
+    pa.list_(pa.float32(), 6),
+    pa.dictionary(pa.int16(), pa.string()),
+)
+ENCODED_SPECS = (
+    Spec("random"),
+    Spec("small", "sparse"),
+    Spec("sorted"),
+    Spec("constant", "half"),
+    Spec("runs", "runs"),
+    Spec("few", "half"),
+    Spec("extremes", "sparse"),
+)
+
+
+def encoding_cases() -> Iterator[Case]:
+    """Every encoding option on every kind of leaf, at the top and inside a list and a struct."""
+    for metadata in ENCODINGS:
+        label = "-".join(f"{key.partition(':')[2]}={value}" for key, value in metadata.items())
+        for leaf in ENCODED_LEAVES:
+            specs = ENCODED_SPECS
+            if _is_text(leaf):
+                specs += (Spec("words"), Spec("long", "sparse"), Spec("mixed", "half"))
+            columns = _nested_columns(leaf, specs, metadata)
+            title = f"encoding-{label}-{_short_name(leaf)}"
+            yield Case(f"{title}-6000", columns, 6_000)
+            inside = pa.field("item", leaf, metadata=metadata)
+            nested = pa.struct([inside, pa.field("l", pa.list_(inside))])
+            yield Case(f"{title}-nested", _nested_columns(nested, ENCODED_SPECS[:6]), 1_500)
+
+
+STRUCTURAL_NESTINGS = (
+    "list",
+    "list2",
+    "struct",
+    "list_struct_list",
+    "fsl2",
+    "fsl_wide",
+    "fsl_fsl",
+    "list_fsl",
+    "map",
+)
+
+
+def structural_cases() -> Iterator[Case]:
+    """Mini-block and full-zip forced on the top-level field."""
+    nestings = {name: (nest, leaves, versions) for name, nest, leaves, versions in _nestings()}
+    for layout in ("miniblock", "fullzip"):
+        metadata = _encoding(structural_encoding=layout)
+        for leaf in (*ENCODED_LEAVES, pa.binary(300), pa.uuid(), pa.large_binary()):
+            columns = _nested_columns(leaf, NESTED_SPECS[:7], metadata)
+            yield Case(f"structural-{layout}-{_short_name(leaf)}-1025", columns, 1025)
+            if _is_text(leaf):
+                specs = (Spec("words"), Spec("long", "sparse"), Spec("mixed", "half"), Spec("empty", "half"))
+                for rows in (1, 4_000):
+                    title = f"structural-{layout}-{_short_name(leaf)}-texts-{rows}"
+                    yield Case(title, _nested_columns(leaf, specs, metadata), rows)
+                zipped = {**metadata, **_encoding(compression="zstd")}
+                title = f"structural-{layout}-zstd-{_short_name(leaf)}-4000"
+                yield Case(title, _nested_columns(leaf, specs, zipped), 4_000)
+        for name in STRUCTURAL_NESTINGS:
+            nest, leaves, versions = nestings[name]
+            for leaf in leaves:
+                if (leaf, layout) == (pa.bool_(), "fullzip") and "fsl" in name:
+                    continue  # see LEFT_OUT
+                if name == "fsl_wide" and layout == "miniblock" and pa.types.is_decimal(leaf):
+                    continue  # see LEFT_OUT
+                specs = tuple(s for s in NESTED_SPECS if s.nulls != "all" or not name.startswith("fsl"))
+                columns = _nested_columns(nest(leaf), specs, metadata)
+                title = f"structural-{layout}-{name}-{_short_name(leaf)}"
+                yield Case(f"{title}-500", columns, 500, versions=versions)
+
+
+PACKED = {"lance-encoding:packed": "true"}
+
+
+def packed_cases() -> Iterator[Case]:
+    """Packed structs: fixed width in both versions, with variable children in 2.2."""
+
+    def required(*types: pa.DataType) -> pa.DataType:
+        return pa.struct([pa.field(f"f{index}", child, False) for index, child in enumerate(types)])
+
+    fixed = (
+        required(pa.int32(), pa.int8()),
+        required(pa.float64(), pa.decimal128(10, 1), pa.binary(3), pa.timestamp("us")),
+        required(pa.uint16()),
+    )
+    variable = (
+        required(pa.int32(), pa.string()),
+        required(pa.large_binary(), pa.string(), pa.list_(pa.float32(), 3)),
+        required(pa.list_(pa.float32(), 3)),
+        pa.struct([("a", pa.int64()), ("b", pa.large_string())]),
+    )
+    for number, data_type in enumerate((*fixed, *variable)):
+        versions = FILE_VERSIONS if number < len(fixed) else ONLY_2_2
+        nulls = ("none", "half", "sparse", "all") if not data_type.field(0).nullable else ("none",)
+        specs = tuple(Spec(name, pattern) for name in ("random", "few", "constant") for pattern in nulls)
+        columns = _nested_columns(data_type, specs, PACKED)
+        listed = pa.list_(pa.field("item", data_type, metadata=PACKED))
+        for rows in (0, 1, 300, 5_000):
+            yield Case(f"packed{number}-{rows}", columns, rows, versions=versions)
+        lists = _nested_columns(listed, (Spec("random"), Spec("few", "none", "spanning")))
+        yield Case(f"packed{number}-list", lists, 300, versions=versions)
+        yield Case(f"packed{number}-4pages", columns, 300, pages=4, versions=versions)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def page_cases() -> Iterator[Case]:
+    """Many pages per column, with layers and layouts that change, and values of 1 MB."""
+    for leaf in LEAF_TYPES:
+        columns = _leaf_columns(leaf, 0)
+        small_keys = pa.types.is_dictionary(leaf) and leaf.index_type.bit_width == 8
+        fails = "its dictionaries of several pages outgrow the key type" if small_keys else ""
+        yield Case(f"pages-{_short_name(leaf)}-6", columns, 1_100, pages=6, reference_fails=fails)
+    for leaf in (pa.string(), pa.large_binary(), pa.binary_view()):
+        specs = (Spec("huge"), Spec("huge", "half"))
+        title = f"huge-{_short_name(leaf)}"
+        yield Case(f"{title}-flat", _nested_columns(leaf, specs), 5, pages=2)
+        yield Case(f"{title}-list", _nested_columns(pa.list_(leaf), specs), 3)
+        yield Case(f"{title}-struct", _nested_columns(pa.struct([("a", leaf), ("b", pa.int8())]), specs), 4)
+    empty = Column(pa.field("nothing", pa.struct([])), Spec())
+    for rows in (0, 1, 1_025):
+        yield Case(f"empty_struct-{rows}", (empty,), rows)
+
+
+def all_cases() -> list[Case]:
+    """Every case of the matrix, those for the long run included."""
+    groups = (leaf_cases, nested_cases, encoding_cases, structural_cases, packed_cases, page_cases)
+    return [case for group in groups for case in group()]

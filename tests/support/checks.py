@@ -1,0 +1,101 @@
+"""What is checked of one written dataset: whole table, row ranges and nested projections, all exactly."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from support.cases import Case
+from support.comparison import assert_tables_equal, assert_values_equal
+from support.reference import read_reference, reference_schema, write_reference, write_reference_pages
+
+RANGES_PER_CASE = 3
+VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def write_case(case: Case, version: str, path: Path) -> pa.Table:
+    """Write the case with the reference; returns the source data."""
+    batches = case.batches()
+    source = pa.Table.from_batches(batches)
+    if case.pages > 1:
+        write_reference_pages(batches, path, version)
+    else:
+        write_reference(source, path, version)
+    return source
+
+
+def expected_table(case: Case, path: Path, source: pa.Table) -> pa.Table:
+    """What the reference reads; it has to equal the source, or the cell belongs into `LEFT_OUT`."""
+    stored = _as_stored(source, path)
+    if case.reference_fails:
+        return stored
+    expected = read_reference(path)
+    for name in source.schema.names:
+        assert_values_equal(
+            stored[name], expected[name], label=f"{case.name}: reference against source: {name}"
+        )
+    return expected
+
+
+def _as_stored(source: pa.Table, path: Path) -> pa.Table:
+    """The source under the dataset's schema: views are stored as plain strings and binaries."""
+    schema = reference_schema(path)
+    columns = [
+        source[field.name].cast(VIEWS[source[field.name].type])
+        if source[field.name].type in VIEWS
+        else source[field.name]
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def check_local(case: Case, path: Path, expected: pa.Table) -> None:
+    """Our reading of the dataset: all of it, ranges of rows, children of structs."""
+    import lance_core
+
+    dataset = lance_core.dataset(str(path))
+    assert dataset.count_rows() == expected.num_rows
+    assert_tables_equal(expected, dataset.to_table(), label=case.name)
+
+    for offset, limit in _row_ranges(case, expected.num_rows):
+        found = dataset.to_table(offset=offset, limit=limit)
+        assert_tables_equal(
+            expected.slice(offset, limit), found, label=f"{case.name}, offset={offset} limit={limit}"
+        )
+
+    if case.reference_fails:
+        return
+    paths = [path for field in expected.schema for path in _struct_children(field)]
+    for chosen in _subsets(paths, case):
+        projected = read_reference(path, columns=chosen)
+        found = dataset.to_table(columns=chosen)
+        assert_tables_equal(projected, found, label=f"{case.name}, columns={chosen}")
+
+
+def _row_ranges(case: Case, rows: int) -> Iterator[tuple[int, int]]:
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    for _ in range(RANGES_PER_CASE if rows > 1 else 0):
+        offset = int(rng.integers(0, rows))
+        yield offset, int(rng.integers(1, rows - offset + 1))
+
+
+def _struct_children(field: pa.Field, prefix: str = "") -> Iterator[str]:
+    """Dotted paths of what lies in structs (not below lists: the reference cannot project there)."""
+    if not pa.types.is_struct(field.type) or (field.metadata or {}).get(b"lance-encoding:packed"):
+        return
+    for child in field.type:
+        yield f"{prefix}{field.name}.{child.name}"
+        yield from _struct_children(child, f"{prefix}{field.name}.")
+
+
+def _subsets(paths: list[str], case: Case) -> Iterator[list[str]]:
+    """All children of structs in one projection, and a few of them in another order."""
+    if not paths:
+        return
+    yield paths
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    yield [paths[index] for index in rng.permutation(len(paths))[:3]]
