@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.scan.plan import live_rows
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.fragment import DataFile, Fragment
 
@@ -48,7 +47,7 @@ class LanceFragment:
     @property
     def num_deletions(self) -> int:
         """Deleted rows."""
-        return self.physical_rows - self.count_rows()
+        return self._metadata.num_deleted_rows or 0
 
     def data_files(self) -> list[DataFile]:
         """The files that hold the columns of this fragment."""
@@ -56,7 +55,7 @@ class LanceFragment:
 
     def count_rows(self) -> int:
         """Rows that are not deleted."""
-        return live_rows(self._dataset.snapshot, self._metadata)
+        return self._metadata.num_rows
 
     def scanner(self, columns: list[str] | None = None, **arguments: Any) -> LanceScanner:
         """A scan of this fragment; arguments are those of `LanceDataset.scanner`."""

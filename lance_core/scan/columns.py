@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import FileCache, check_readable
 from lance_core.scan.projection import DataColumn
 from lance_core.schema.columns import leaves
 from lance_core.schema.fields import Field
@@ -96,33 +96,23 @@ def open_column(snapshot: Snapshot, fragment: Fragment, column: DataColumn, file
     """Find the files that hold the leaves of a projected column, and make a reader for it.
 
     Raises:
-        CorruptFileError: a field is held by two files of the fragment.
+        UnsupportedFeatureError: a file has a version that is not read yet.
+        LanceError: a file cannot be opened, see `FileCache.open`.
     """
     wanted = {leaf.id for leaf in leaves(column.field)}
-    owners: dict[int, int] = {}
     parts = []
     for data_file in fragment.files:
-        # Negative ids are no fields: -2 marks a column that was replaced (Lance table format, section 4.2).
-        stored = dict(zip(data_file.field_ids, data_file.column_indices, strict=True))
-        here = {field_id: index for field_id, index in stored.items() if field_id in wanted and index >= 0}
-        for field_id in here:
-            if owners.setdefault(field_id, len(parts)) != len(parts):
-                raise CorruptFileError(
-                    f"fragment {fragment.id} holds field {field_id} in two files", file=data_file.path
-                )
-        if here:
-            parts.append((data_file, here))
+        check_readable(data_file)
+        stored = {field_id: index for field_id, index in data_file.columns.items() if field_id in wanted}
+        if stored:
+            parts.append((files.open(snapshot, fragment, data_file), stored))
     if not parts:
         return NullColumn(fragment.physical_rows, column.output.type)
     if len(parts) == 1:
-        data_file, indices = parts[0]
-        reader = files.open(snapshot, fragment, data_file).column(column.field, indices)
-        return StoredColumn(column, reader)
-    readers = []
-    for data_file, indices in parts:
-        field = _only(column.field, indices.keys())
-        readers.append((field, files.open(snapshot, fragment, data_file).column(field, indices)))
-    return SplitColumn(column, readers)
+        file, stored = parts[0]
+        return StoredColumn(column, file.column(column.field, stored))
+    fields = [(_only(column.field, stored), file, stored) for file, stored in parts]
+    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:

@@ -17,14 +17,15 @@ from itertools import accumulate
 
 import pyarrow as pa
 
+from lance_core.errors import LanceError
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.cuts import cut_rows
 from lance_core.scan.files import FileCache
-from lance_core.scan.fragment import FragmentReader
+from lance_core.scan.fragment import FragmentOpener, FragmentReader
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan
 from lance_core.scan.pool import decode_pool, num_workers
-from lance_core.scan.projection import Projection, project
+from lance_core.scan.projection import project
 from lance_core.table.snapshot import Snapshot
 
 WINDOW_BYTES = 8 << 20
@@ -55,7 +56,7 @@ def scan_batches(
         for task in plan.tasks:
             yield from _rowless_batches(task.end - task.start, plan)
         return
-    windows = _windows(snapshot, plan, projection, files)
+    windows = _windows(plan, FragmentOpener(snapshot, projection, files))
     with closing(_run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as decoded:
         for window in decoded:
             yield from _cut_batches([arrays for _, arrays in window], plan.schema, plan.options)
@@ -71,7 +72,7 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> pa.Table
     if not projection.columns:
         return pa.Table.from_batches(_rowless_batches(plan.num_rows, plan), plan.schema)
     chunks: list[list[pa.Array]] = [[] for _ in projection.columns]
-    pieces = _grouped(_pieces(snapshot, plan, projection, files), PIECE_BYTES // 4)
+    pieces = _grouped(_pieces(plan, FragmentOpener(snapshot, projection, files)), PIECE_BYTES // 4)
     unlimited = MemoryBudget(sys.maxsize)
     with closing(_run_ahead(pieces, unlimited, most_jobs=4 * num_workers())) as decoded:
         for group in decoded:
@@ -95,12 +96,10 @@ class _Read:
         return self.fragment.read(self.column, self.start, self.end)
 
 
-def _windows(
-    snapshot: Snapshot, plan: ScanPlan, projection: Projection, files: FileCache
-) -> Iterator[list[_Read]]:
+def _windows(plan: ScanPlan, opener: FragmentOpener) -> Iterator[list[_Read]]:
     aim = max(WINDOW_BYTES, plan.options.batch_bytes)
     for task in plan.tasks:
-        fragment = FragmentReader(snapshot, task, projection, files)
+        fragment = opener.open(task)
         widths = [column.bytes_per_row for column in fragment.columns]
         widest = fragment.columns[widths.index(max(widths))]
         for start, end in cut_rows(
@@ -117,9 +116,9 @@ def _windows(
             ]
 
 
-def _pieces(snapshot: Snapshot, plan: ScanPlan, projection: Projection, files: FileCache) -> Iterator[_Read]:
+def _pieces(plan: ScanPlan, opener: FragmentOpener) -> Iterator[_Read]:
     for task in plan.tasks:
-        fragment = FragmentReader(snapshot, task, projection, files)
+        fragment = opener.open(task)
         for index, column in enumerate(fragment.columns):
             width = column.bytes_per_row
             for start, end in cut_rows(
@@ -152,10 +151,11 @@ def _grouped(reads: Iterable[_Read], least_bytes: int) -> Iterator[list[_Read]]:
 
 
 class _Job:
-    """Reads handed to the pool, and the bytes of the budget that are held for them."""
+    """Reads handed to the pool, their estimated size, and the bytes of the budget that are held for them."""
 
-    def __init__(self, reads: Sequence[_Read], held_bytes: int) -> None:
+    def __init__(self, reads: Sequence[_Read], estimate: int, held_bytes: int) -> None:
         pool = decode_pool()
+        self.estimate = estimate
         self.held_bytes = held_bytes
         self._reads = reads
         self._futures: list[Future[list[list[pa.Array]]]] = [
@@ -183,22 +183,24 @@ def _run_ahead(
     What a job holds of the budget is given back when the result after it is asked for.
     """
     begun: deque[_Job] = deque()
+    upcoming = _Upcoming(jobs)
     # Estimates come from metadata; what compressed data really takes is learnt from the job before.
     growth = 1.0
-    following = next(jobs, None)
     try:
-        while begun or following is not None:
-            while following is not None and len(begun) < most_jobs:
-                needed = int(sum(read.num_bytes for read in following) * growth)
-                if not budget.take(needed, required=not begun):
+        while True:
+            while upcoming.reads is not None and len(begun) < most_jobs:
+                estimate = sum(read.num_bytes for read in upcoming.reads)
+                if not budget.take(int(estimate * growth), required=not begun):
                     break
-                begun.append(_Job(following, needed))
-                following = next(jobs, None)
+                begun.append(_Job(upcoming.reads, estimate, int(estimate * growth)))
+                upcoming.advance()
+            if not begun:
+                break
             job = begun[0]
             result = job.result()
             size = sum(array.nbytes for _, arrays in result for array in arrays)
-            growth = max(1.0, growth * size / job.held_bytes)
-            budget.take(size - job.held_bytes, required=True)
+            growth = max(1.0, size / job.estimate)
+            budget.give_back(job.held_bytes - size)
             job.held_bytes = size
             yield result
             del result
@@ -207,6 +209,24 @@ def _run_ahead(
         for job in begun:
             job.stop()
             budget.give_back(job.held_bytes)
+    if upcoming.error is not None:
+        raise upcoming.error
+
+
+class _Upcoming:
+    """The reads that come next, `None` at their end, and the error that ended them, kept for its turn."""
+
+    def __init__(self, jobs: Iterator[list[_Read]]) -> None:
+        self.error: LanceError | None = None
+        self._jobs = jobs
+        self.advance()
+
+    def advance(self) -> None:
+        self.reads: list[_Read] | None = None
+        try:
+            self.reads = next(self._jobs, None)
+        except LanceError as error:
+            self.error = error
 
 
 def _cut_batches(
@@ -245,7 +265,7 @@ def _halved(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
 
 def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     """Batches without columns that still have a number of rows."""
-    most = plan.options.batch_rows or num_rows
+    most = plan.options.batch_rows or max(num_rows, 1)
     for start in range(0, num_rows, most):
         rows = pa.StructArray.from_buffers(pa.struct([]), min(most, num_rows - start), [None])
         yield pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(plan.schema.metadata)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
+from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata, read_file_metadata
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
-_READABLE_VERSIONS = ("2.1", "2.2")
-# Reader feature flag of tables whose files may differ in version (Lance table format, section 2.4).
-_MIXED_FILE_VERSIONS = 256
+_READABLE_VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
 
 
 class OpenFile:
@@ -27,7 +27,7 @@ class OpenFile:
         self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
         self._lock = threading.Lock()
 
-    def column(self, field: Field, columns: dict[int, int]) -> ColumnReader:
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """The reader of `field`, whose leaves lie in the columns that `columns` gives for their field ids.
 
         Versions of a table may give one column of a file different fields, so both are part of the key.
@@ -55,15 +55,10 @@ class FileCache:
         """The data file of a fragment, opened and checked against the manifest.
 
         Raises:
-            UnsupportedFeatureError: the file lies under another base path, or has a version that is not read.
-            CorruptFileError: version or number of rows differ from what the manifest says.
+            CorruptFileError: version, size or number of rows differ from what the manifest says.
+            StorageError: the storage failed, or the file is missing.
         """
-        if data_file.base_id is not None:
-            raise UnsupportedFeatureError(
-                f"data file {data_file.path} lies under base path {data_file.base_id}"
-            )
-        _check_version(snapshot, data_file)
-        file = snapshot.storage.open_file(f"data/{data_file.path}", data_file.size or None)
+        file = snapshot.storage.open_file(data_file.path, data_file.size)
         key = (snapshot.storage.uri, file.name, file.identity)
         with self._lock:
             opened = self._files.get(key)
@@ -81,20 +76,14 @@ class FileCache:
         return opened
 
 
-def _check_version(snapshot: Snapshot, data_file: DataFile) -> None:
-    version = data_file.version.name
-    if version not in _READABLE_VERSIONS:
+def check_readable(data_file: DataFile) -> None:
+    """Refuse files of versions that are not read yet with an `UnsupportedFeatureError`."""
+    if data_file.version not in _READABLE_VERSIONS:
         raise UnsupportedFeatureError(
-            f"data file {data_file.path} has file version {version}, which is not read yet"
-        )
-    table_version = snapshot.manifest.data_storage_version
-    mixed = snapshot.manifest.reader_feature_flags & _MIXED_FILE_VERSIONS
-    if version != table_version and not mixed:
-        raise CorruptFileError(
-            "the file version differs from that of the table",
+            "data files of this version are not read yet",
             file=data_file.path,
-            expected=table_version,
-            found=version,
+            expected="2.1 or 2.2",
+            found=data_file.version,
         )
 
 
@@ -103,8 +92,8 @@ def _check_metadata(metadata: FileMetadata, fragment: Fragment, data_file: DataF
         raise CorruptFileError(
             "the file version differs from the one in the manifest",
             file=data_file.path,
-            expected=data_file.version.name,
-            found=metadata.version.name,
+            expected=data_file.version,
+            found=metadata.version,
         )
     if metadata.num_rows != fragment.physical_rows:
         raise CorruptFileError(

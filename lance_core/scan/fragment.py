@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError
 from lance_core.scan.columns import Column, NumberColumn, open_column
 from lance_core.scan.deletions import LiveRows, drop_rows
 from lance_core.scan.files import FileCache
-from lance_core.scan.plan import FragmentScan, live_rows
+from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import ROW_ADDRESS, ROW_OFFSET, Projection, RowColumn
 from lance_core.table.deletions import read_deletions
 from lance_core.table.fragment import Fragment
@@ -28,27 +27,10 @@ class FragmentReader:
         start, end: The physical rows that hold the live rows of the task.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, task: FragmentScan, projection: Projection, files: FileCache
-    ) -> None:
-        fragment = next(f for f in snapshot.manifest.fragments if f.id == task.fragment_id)
-        deleted = read_deletions(snapshot.storage, fragment)
-        self._live = LiveRows(fragment.physical_rows, deleted)
-        if task.end > self._live.num_rows:
-            raise CorruptFileError(
-                f"fragment {fragment.id} has fewer live rows than the manifest says",
-                expected=task.end,
-                found=self._live.num_rows,
-            )
-        self.start, self.end = self._live.physical_range(task.start, task.end)
-        self.columns: tuple[Column, ...] = tuple(
-            NumberColumn(
-                fragment.physical_rows, _row_numbers(column.output.name, snapshot, fragment, self._live)
-            )
-            if isinstance(column, RowColumn)
-            else open_column(snapshot, fragment, column, files)
-            for column in projection.columns
-        )
+    def __init__(self, task: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
+        self.columns = columns
+        self.start, self.end = live.physical_range(task.start, task.end)
+        self._live = live
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """The live rows of the physical range `[start, end)` of one column."""
@@ -57,19 +39,45 @@ class FragmentReader:
         return drop_rows(arrays, deleted) if len(deleted) else arrays
 
 
-def _row_numbers(
-    name: str, snapshot: Snapshot, fragment: Fragment, live: LiveRows
-) -> Callable[[int, int], npt.NDArray[np.integer]]:
-    """What gives the values of a row column for physical rows (Lance table format, section 5.1)."""
-    if name == ROW_OFFSET:
-        before = 0
-        for other in snapshot.manifest.fragments:
-            if other.id == fragment.id:
-                break
-            before += live_rows(snapshot, other)
-        return lambda start, end: live.live_offsets(start, end) + before
-    if name == ROW_ADDRESS or not snapshot.manifest.has_stable_row_ids:
-        first = fragment.id << 32
-        return lambda start, end: np.arange(first + start, first + end, dtype=np.uint64)
-    row_ids = read_row_ids(fragment)
-    return lambda start, end: row_ids[start:end]
+class FragmentOpener:
+    """Opens the fragments of one scan."""
+
+    def __init__(self, snapshot: Snapshot, projection: Projection, files: FileCache) -> None:
+        self._snapshot = snapshot
+        self._projection = projection
+        self._files = files
+        self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+
+    def open(self, task: FragmentScan) -> FragmentReader:
+        """Open the files that a task needs, and read its deletions.
+
+        Raises:
+            LanceError: a file is missing, corrupt or of a kind that is not supported.
+        """
+        fragment = self._fragments[task.fragment_id]
+        live = LiveRows(fragment.physical_rows, read_deletions(self._snapshot.storage, fragment))
+        columns = (
+            self._row_column(column.output.name, fragment, live)
+            if isinstance(column, RowColumn)
+            else open_column(self._snapshot, fragment, column, self._files)
+            for column in self._projection.columns
+        )
+        return FragmentReader(task, live, tuple(columns))
+
+    def _row_column(self, name: str, fragment: Fragment, live: LiveRows) -> NumberColumn:
+        """Ids, addresses and offsets of rows (Lance table format, section 5.1)."""
+        num_rows = fragment.physical_rows
+        if name == ROW_OFFSET:
+            before = self._live_rows_before[fragment.id]
+            return NumberColumn(num_rows, lambda start, end: live.live_offsets(start, end) + before)
+        if name == ROW_ADDRESS or not self._snapshot.manifest.has_stable_row_ids:
+            first = fragment.id << 32
+            return NumberColumn(num_rows, lambda start, end: np.arange(first + start, first + end))
+        row_ids = read_row_ids(fragment)
+        return NumberColumn(num_rows, lambda start, end: row_ids[start:end])
+
+    @cached_property
+    def _live_rows_before(self) -> dict[int, int]:
+        """Live rows of the dataset before each fragment."""
+        ends = accumulate((fragment.num_rows for fragment in self._fragments.values()), initial=0)
+        return dict(zip(self._fragments, ends, strict=False))

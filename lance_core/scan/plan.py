@@ -10,7 +10,6 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import project
-from lance_core.table.deletions import read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -60,7 +59,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     for fragment in _chosen(snapshot, options):
         if left == 0:
             break
-        rows = live_rows(snapshot, fragment)
+        rows = fragment.num_rows
         start = min(skip, rows)
         skip -= start
         end = rows if left is None else min(rows, start + left)
@@ -69,16 +68,6 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         if end > start:
             tasks.append(FragmentScan(fragment.id, start, end))
     return ScanPlan(options, schema, (), 0).with_tasks(tasks)
-
-
-def live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
-    """Rows of a fragment that are not deleted (Lance table format, sections 4.1 and 6).
-
-    Old manifests leave the number of deleted rows out; then the deletion file is read and counted.
-    """
-    if fragment.deletion_file is not None and fragment.num_deleted_rows is None:
-        return fragment.physical_rows - len(read_deletions(snapshot.storage, fragment))
-    return fragment.num_rows
 
 
 def _chosen(snapshot: Snapshot, options: ScanOptions) -> Iterator[Fragment]:

@@ -1,0 +1,376 @@
+"""Running scans: rows, batches, memory and cancelling."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_core
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.execute import WINDOW_BYTES, scan_batches
+from lance_core.scan.files import FileCache
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.plan import FragmentScan, plan_scan
+from lance_core.scan.pool import decode_pool
+from support.comparison import assert_tables_equal
+
+KINDS = ["plain", "deleted", "stable", "evolved"]
+ROW_COLUMNS = ["_rowid", "_rowaddr", "_rowoffset"]
+
+
+@pytest.fixture(params=KINDS)
+def reference(request, storage_version):
+    return request.getfixturevalue(request.param)
+
+
+def stream(dataset, budget=None, **options):
+    snapshot = dataset.snapshot
+    plan = plan_scan(snapshot, ScanOptions(**options))
+    return scan_batches(snapshot, plan, budget or MemoryBudget(1 << 30), FileCache())
+
+
+# Rows
+
+
+def test_all_columns_and_rows(reference):
+    ours = lance_core.dataset(reference.uri)
+    expected = reference.to_table()
+    assert_tables_equal(expected, ours.to_table())
+    assert_tables_equal(expected, pa.Table.from_batches(ours.to_batches()))
+    assert ours.count_rows() == expected.num_rows
+
+
+@pytest.mark.parametrize("columns", [[], ["id"], ["point.y.z", "id"], [*ROW_COLUMNS, "tags"]], ids=str)
+@pytest.mark.parametrize(
+    ("limit", "offset"), [(None, None), (0, 0), (3, 1499), (1600, 1234), (None, 4000), (10, 10**6)], ids=str
+)
+def test_projection_with_limit_and_offset(reference, columns, limit, offset):
+    ours = lance_core.dataset(reference.uri)
+    expected = reference.to_table(columns=columns, limit=limit, offset=offset)
+    assert_tables_equal(expected, ours.to_table(columns, limit=limit, offset=offset))
+    batches = list(ours.to_batches(columns, limit=limit, offset=offset))
+    assert_tables_equal(expected, pa.Table.from_batches(batches, expected.schema))
+    assert all(batch.num_rows for batch in batches)
+    assert sum(batch.num_rows for batch in batches) == expected.num_rows
+
+
+def test_chosen_fragments(reference):
+    chosen = [reference.get_fragments()[k] for k in (2, 0)]
+    ours = lance_core.dataset(reference.uri)
+    ids = [fragment.fragment_id for fragment in chosen]
+    fragments = [ours.get_fragment(fragment_id) for fragment_id in ids]
+    expected = reference.scanner(columns=["id", "name", "_rowoffset"], fragments=chosen).to_table()
+    assert_tables_equal(expected, ours.scanner(["id", "name", "_rowoffset"], fragments=fragments).to_table())
+    assert_tables_equal(chosen[0].to_table(limit=5, offset=3), fragments[0].to_table(limit=5, offset=3))
+
+
+def test_parts_of_fragments_put_together_are_the_whole(deleted):
+    """What endpoints of one flight return is the dataset, wherever fragments were cut."""
+    dataset = lance_core.dataset(deleted.uri)
+    plan = plan_scan(dataset.snapshot, ScanOptions())
+    parts = [
+        FragmentScan(task.fragment_id, start, min(start + 411, task.end))
+        for task in plan.tasks
+        for start in range(task.start, task.end, 411)
+    ]
+    batches = [
+        batch
+        for part in parts
+        for batch in scan_batches(
+            dataset.snapshot, plan.with_tasks([part]), MemoryBudget(1 << 30), FileCache()
+        )
+    ]
+    assert_tables_equal(deleted.to_table(), pa.Table.from_batches(batches))
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_more_than_five_thousand_deletions_lie_in_a_bitmap(tmp_path, version):
+    """Both kinds of deletion files: the reference switches to bitmaps at 5000 rows."""
+    table = pa.table({"id": range(30_000), "text": [f"row {k}" for k in range(30_000)]})
+    reference = lance.write_dataset(
+        table, str(tmp_path / "d"), max_rows_per_file=15_000, data_storage_version=version
+    )
+    reference.delete("id % 2 = 0 and id < 15000")
+    reference.delete("id = 20000")
+    assert {name.suffix for name in (tmp_path / "d" / "_deletions").iterdir()} == {".bin", ".arrow"}
+    ours = lance_core.dataset(tmp_path / "d")
+    assert_tables_equal(reference.to_table(), ours.to_table())
+    assert_tables_equal(reference.to_table(limit=9000, offset=4000), ours.to_table(limit=9000, offset=4000))
+
+
+def test_empty_dataset(tmp_path):
+    reference = lance.write_dataset(pa.table({"id": pa.array([], pa.int32())}), str(tmp_path / "empty"))
+    ours = lance_core.dataset(tmp_path / "empty")
+    assert_tables_equal(reference.to_table(), ours.to_table())
+    assert list(ours.to_batches()) == []
+    assert ours.count_rows() == 0
+
+
+def test_dataset_whose_rows_are_all_deleted(tmp_path):
+    reference = lance.write_dataset(pa.table({"id": range(10)}), str(tmp_path / "d"), max_rows_per_file=5)
+    reference.delete("true")
+    assert_tables_equal(reference.to_table(), lance_core.dataset(tmp_path / "d").to_table())
+
+
+# Batches
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """About 40 MB in two fragments; text of very uneven length, several pages in each column."""
+    rng = np.random.default_rng(3)
+    num_rows = 60_000
+    lengths = np.where(rng.random(num_rows) < 0.001, 30_000, 20)
+    table = pa.table(
+        {
+            "id": np.arange(num_rows),
+            "vector": pa.FixedSizeListArray.from_arrays(
+                pa.array(rng.random(num_rows * 128, dtype=np.float32)), 128
+            ),
+            "text": pa.array([chr(97 + k % 26) * int(length) for k, length in enumerate(lengths)]),
+        }
+    )
+    path = tmp_path_factory.mktemp("wide") / "wide.lance"
+    batches = [
+        table.slice(start, 7000).combine_chunks().to_batches()[0] for start in range(0, num_rows, 7000)
+    ]
+    return lance.write_dataset(
+        pa.RecordBatchReader.from_batches(table.schema, batches),
+        str(path),
+        max_rows_per_file=42_000,
+        data_storage_version="2.1",
+    )
+
+
+@pytest.mark.parametrize("aim", [64 << 10, 1 << 20])
+def test_batches_are_about_as_large_as_asked_and_never_twice_that(wide, aim):
+    dataset = lance_core.dataset(wide.uri)
+    batches = list(stream(dataset, batch_bytes=aim))
+    sizes = [batch.nbytes for batch in batches]
+    assert max(sizes) <= 2 * aim
+    assert sum(sizes) / len(sizes) > aim / 2
+    assert_tables_equal(wide.to_table(), pa.Table.from_batches(batches))
+
+
+def test_a_row_larger_than_a_batch_is_a_batch_of_its_own(tmp_path):
+    texts = ["x" * size for size in (10, 3_000_000, 10, 10, 5_000_000, 4_000_000, 10)]
+    lance.write_dataset(pa.table({"text": texts}), str(tmp_path / "d"))
+    batches = list(lance_core.dataset(tmp_path / "d").to_batches())
+    assert [text for batch in batches for text in batch["text"].to_pylist()] == texts
+    assert all(batch.nbytes <= 2 << 20 or batch.num_rows == 1 for batch in batches)
+
+
+def test_batch_rows_caps_the_rows(wide, reference):
+    for source in (wide, reference):
+        dataset = lance_core.dataset(source.uri)
+        batches = list(dataset.to_batches(batch_size=700))
+        assert max(batch.num_rows for batch in batches) == 700
+        assert_tables_equal(source.to_table(), pa.Table.from_batches(batches))
+        rowless = list(dataset.to_batches([], batch_size=700))
+        assert max(batch.num_rows for batch in rowless) == 700
+        assert sum(batch.num_rows for batch in rowless) == source.count_rows()
+
+
+def test_batches_do_not_depend_on_timing_budget_or_caches(wide):
+    dataset = lance_core.dataset(wide.uri)
+
+    def cuts(budget, pause):
+        rows = []
+        for batch in stream(dataset, MemoryBudget(budget)):
+            rows.append((batch.num_rows, batch["id"][0].as_py()))
+            time.sleep(pause)
+        return rows
+
+    first = cuts(1 << 40, 0)
+    assert first == cuts(0, 0) == cuts(20 << 20, 0.002)
+
+
+def test_most_batches_of_a_wide_column_are_slices_of_what_was_read(wide):
+    """A batch costs no copy where its rows lie in one page: neighbours share one buffer."""
+    batches = list(stream(lance_core.dataset(wide.uri), columns=("vector",)))
+    buffers = [batch["vector"].values.buffers()[1].address for batch in batches]
+    assert len(set(buffers)) < len(batches) / 3
+
+
+# Memory, cancelling, errors
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_read_ahead_stays_within_the_budget(wide):
+    """T29, T33: what is decoded ahead of a reader fits the budget, or is one window."""
+    dataset = lance_core.dataset(wide.uri)
+    for limit in (0, 12 << 20, 30 << 20):
+        budget = MemoryBudget(limit)
+        for _ in stream(dataset, budget):
+            pass
+        assert budget.used_bytes == 0
+        assert budget.peak_bytes <= max(limit, WINDOW_BYTES) + WINDOW_BYTES // 2
+
+
+@pytest.mark.parametrize("num_batches", [0, 1, 5])
+def test_closing_a_stream_early_releases_everything(wide, num_batches):
+    """T30: the budget is empty, no work is left in the pool, and files are closed with their cache."""
+    dataset = lance_core.dataset(wide.uri)
+    list(stream(dataset))
+    gc.collect()
+    open_files = len(os.listdir("/proc/self/fd"))
+    threads = threading.active_count()
+    budget = MemoryBudget(1 << 30)
+    batches = stream(dataset, budget)
+    for _ in range(num_batches):
+        next(batches)
+    assert (budget.used_bytes > 0) == (num_batches > 0)
+    batches.close()
+    assert budget.used_bytes == 0
+    # Cancelled tasks stay in the queue until a thread throws them away, in no time.
+    wait_until(decode_pool()._work_queue.empty)
+    del batches
+    gc.collect()
+    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= open_files)
+    assert threading.active_count() <= threads
+
+
+def test_many_streams_share_a_small_budget_without_blocking_each_other(wide):
+    """T33: stalled streams hold one window each, and others go on."""
+    dataset = lance_core.dataset(wide.uri)
+    budget = MemoryBudget(1 << 20)
+    stalled = [stream(dataset, budget) for _ in range(8)]
+    for batches in stalled:
+        next(batches)
+    assert sum(batch.num_rows for batch in stream(dataset, budget)) == wide.count_rows()
+    for batches in stalled:
+        batches.close()
+    assert budget.used_bytes == 0
+
+
+def test_errors_come_in_the_place_of_the_rows_that_cannot_be_read(tmp_path):
+    """T25: rows before the damage are delivered, then the error names the file; the budget is given back."""
+    table = pa.table({"id": range(1000)})
+    reference = lance.write_dataset(table, str(tmp_path / "d"), max_rows_per_file=500)
+    lost = reference.get_fragments()[1].data_files()[0].path
+    dataset = lance_core.dataset(tmp_path / "d")
+    (tmp_path / "d" / "data" / lost).unlink()
+    budget = MemoryBudget(0)
+    batches = stream(dataset, budget)
+    assert next(batches)["id"].to_pylist() == list(range(500))
+    with pytest.raises(lance_core.LanceError, match=lost):
+        next(batches)
+    assert budget.used_bytes == 0
+    with pytest.raises(lance_core.LanceError, match=lost):
+        dataset.to_table()
+
+
+def test_number_of_rows_in_a_file_is_checked(tmp_path):
+    """T22: a file that does not have the rows of its fragment is refused by name."""
+    for name, rows in (("a", 10), ("b", 11)):
+        lance.write_dataset(pa.table({"id": pa.array(range(rows), pa.int64())}), str(tmp_path / name))
+    target, source = (next((tmp_path / name / "data").iterdir()) for name in "ab")
+    size = target.stat().st_size
+    assert size == source.stat().st_size
+    target.write_bytes(source.read_bytes())
+    with pytest.raises(lance_core.CorruptFileError, match=rf"{target.name}.*expected 10, found 11"):
+        lance_core.dataset(tmp_path / "a").to_table()
+
+
+@pytest.mark.parametrize("version", ["legacy", "2.0"])
+def test_older_files_are_refused_by_their_version(tmp_path, version):
+    lance.write_dataset(pa.table({"id": range(5)}), str(tmp_path / "d"), data_storage_version=version)
+    dataset = lance_core.dataset(tmp_path / "d")
+    assert dataset.count_rows() == 5
+    with pytest.raises(lance_core.UnsupportedFeatureError, match=dataset.data_storage_version):
+        dataset.to_table()
+
+
+SCAN_BEFORE_AND_AFTER_FORK = """
+import os, sys
+import lance_core
+
+dataset = lance_core.dataset(sys.argv[1])
+expected = dataset.to_table(["id"])
+child = os.fork()
+if child == 0:
+    os._exit(0 if dataset.to_table(["id"]).equals(expected) else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_scans_run_in_a_forked_child(plain):
+    """The threads of the pool do not survive a fork; the child makes its own."""
+    command = [sys.executable, "-c", SCAN_BEFORE_AND_AFTER_FORK, plain.uri]
+    assert subprocess.run(command, timeout=60).returncode == 0
+
+
+STREAM_AND_MEASURE = """
+import sys
+import lance_core
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.execute import scan_batches
+from lance_core.scan.files import FileCache
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.plan import plan_scan
+
+def anonymous_bytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+
+dataset = lance_core.dataset(sys.argv[1])
+dataset.to_table(limit=10)
+idle = peak = anonymous_bytes()
+rows = size = 0
+plan = plan_scan(dataset.snapshot, ScanOptions())
+for batch in scan_batches(dataset.snapshot, plan, MemoryBudget(int(sys.argv[2])), FileCache()):
+    rows += batch.num_rows
+    size += batch.nbytes
+    peak = max(peak, anonymous_bytes())
+print(rows, size, peak - idle)
+"""
+
+
+def test_streaming_ten_times_the_budget_takes_little_more_than_the_budget(tmp_path):
+    """T33: anonymous memory stays below idle + limit + 64 MiB."""
+    limit = 32 << 20
+    rng = np.random.default_rng(1)
+    chunk = 80_000
+
+    def batches():
+        for start in range(0, 4 * chunk, chunk):
+            numbers = np.arange(start, start + chunk)
+            yield pa.record_batch(
+                {
+                    "id": numbers,
+                    "vector": pa.FixedSizeListArray.from_arrays(
+                        pa.array(rng.random(chunk * 240, dtype=np.float32)), 240
+                    ),
+                    "text": pc.cast(pa.array(numbers), pa.string()),
+                }
+            )
+
+    schema = next(batches()).schema
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    lance.write_dataset(reader, str(tmp_path / "d"), max_rows_per_file=2 * chunk)
+    finished = subprocess.run(
+        [sys.executable, "-c", STREAM_AND_MEASURE, str(tmp_path / "d"), str(limit)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert finished.returncode == 0, finished.stderr
+    rows, size, growth = map(int, finished.stdout.split())
+    print(f"limit {limit >> 20} MiB, streamed {size >> 20} MiB, grew by {growth >> 20} MiB")
+    assert rows == 4 * chunk
+    assert size > 9 * limit
+    assert growth < limit + (64 << 20)

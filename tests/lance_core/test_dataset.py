@@ -1,0 +1,181 @@
+"""The facade: names, arguments and results of the reference."""
+
+from datetime import UTC, datetime, timedelta
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from support.comparison import assert_tables_equal
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Versions: 1 create, 2 append, 3 delete."""
+    path = str(tmp_path_factory.mktemp("facade") / "facade.lance")
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False, metadata={"unit": "none"}),
+            pa.field("text", pa.string()),
+        ],
+        metadata={"made by": "a test"},
+    )
+
+    def rows(first, last):
+        numbers = range(first, last)
+        return pa.table({"id": numbers, "text": [f"row {k}" for k in numbers]}, schema=schema)
+
+    dataset = lance.write_dataset(rows(0, 100), path, max_rows_per_file=40, data_storage_version="2.1")
+    dataset = lance.write_dataset(rows(100, 130), path, mode="append")
+    dataset.delete("id % 10 = 0")
+    return dataset
+
+
+@pytest.fixture
+def ours(reference):
+    return lance_core.dataset(reference.uri)
+
+
+def test_properties_are_those_of_the_reference(reference, ours):
+    assert ours.uri == reference.uri
+    assert ours.version == reference.version == 3
+    assert ours.latest_version == reference.latest_version
+    for found, expected in zip(ours.versions(), reference.versions(), strict=True):
+        # The reference computes its times with floats, which are off by up to a microsecond.
+        assert abs(found.pop("timestamp") - expected.pop("timestamp")) <= timedelta(microseconds=1)
+        assert found == expected
+    assert ours.schema.equals(reference.schema, check_metadata=True)
+    assert ours.data_storage_version == reference.data_storage_version
+    assert ours.has_stable_row_ids == reference.has_stable_row_ids
+    assert ours.count_rows() == reference.count_rows()
+
+
+def test_every_version_can_be_opened(reference):
+    for version in (1, 2, 3):
+        expected = reference.checkout_version(version)
+        ours = lance_core.dataset(reference.uri, version=version)
+        assert (ours.version, ours.latest_version) == (version, 3)
+        assert_tables_equal(expected.to_table(), ours.to_table())
+        assert ours.checkout_version(4 - version).version == 4 - version
+        assert ours.version == version
+        ours.checkout_latest()
+        assert ours.version == 3
+
+
+def test_a_commit_is_seen_by_what_is_opened_after_it(tmp_path):
+    path = str(tmp_path / "d")
+    lance.write_dataset(pa.table({"id": [1]}), path)
+    opened = lance_core.dataset(path)
+    lance.write_dataset(pa.table({"id": [2]}), path, mode="append")
+    assert (opened.version, opened.latest_version, opened.count_rows()) == (1, 2, 1)
+    assert lance_core.dataset(path).count_rows() == 2
+    opened.checkout_latest()
+    assert opened.to_table()["id"].to_pylist() == [1, 2]
+
+
+def test_asof_opens_the_last_version_before_a_time(reference):
+    times = [entry["timestamp"] for entry in reference.versions()]
+    just_after = timedelta(microseconds=1)
+    for version, time in enumerate(times, start=1):
+        for asof in (time + just_after, str(time + just_after), (time + just_after).astimezone(UTC)):
+            assert lance_core.dataset(reference.uri, asof=asof).version == version
+    assert lance.dataset(reference.uri, asof=times[1] + just_after).version == 2
+    for library in (lance, lance_core):
+        with pytest.raises(ValueError, match="earlier than the first version"):
+            library.dataset(reference.uri, asof=datetime(2000, 1, 1))
+    with pytest.raises(lance_core.InvalidInputError, match="yesterday"):
+        lance_core.dataset(reference.uri, asof="yesterday")
+    with pytest.raises(TypeError, match="int"):
+        lance_core.dataset(reference.uri, asof=5)
+
+
+def test_missing_datasets_and_versions(tmp_path, reference):
+    for library in (lance, lance_core):
+        with pytest.raises(ValueError, match="missing"):
+            library.dataset(str(tmp_path / "missing"))
+        with pytest.raises(ValueError, match="9"):
+            library.dataset(reference.uri, version=9)
+    with pytest.raises(lance_core.DatasetNotFoundError):
+        lance_core.dataset(tmp_path / "missing")
+    with pytest.raises(lance_core.DatasetNotFoundError, match="9"):
+        lance_core.dataset(reference.uri).checkout_version(9)
+    with pytest.raises(lance_core.UnsupportedFeatureError, match="gold"):
+        lance_core.dataset(reference.uri, version="gold")
+
+
+def test_fragments(reference, ours):
+    for expected, found in zip(reference.get_fragments(), ours.get_fragments(), strict=True):
+        assert found.fragment_id == expected.fragment_id
+        assert found.count_rows() == expected.count_rows()
+        assert found.physical_rows == expected.physical_rows
+        assert found.num_deletions == expected.num_deletions
+        assert found.schema.equals(expected.schema, check_metadata=True)
+        assert [file.path.removeprefix("data/") for file in found.data_files()] == [
+            file.path for file in expected.data_files()
+        ]
+        assert_tables_equal(expected.to_table(columns=["text"]), found.to_table(["text"]))
+        assert_tables_equal(expected.head(3), found.head(3))
+        assert pa.Table.from_batches(found.to_batches()).num_rows == expected.count_rows()
+    assert ours.get_fragment(2).fragment_id == 2
+    assert ours.get_fragment(77) is None
+
+
+def test_scanners(reference, ours):
+    expected = reference.scanner(columns=["text"], limit=50, offset=20)
+    found = ours.scanner(columns=["text"], limit=50, offset=20)
+    assert found.projected_schema.equals(expected.projected_schema, check_metadata=True)
+    assert found.dataset_schema.equals(reference.schema, check_metadata=True)
+    assert_tables_equal(expected.to_table(), found.to_table())
+    assert_tables_equal(expected.to_table(), found.to_reader().read_all())
+    assert_tables_equal(expected.to_table(), pa.Table.from_batches(found.to_batches()))
+    assert_tables_equal(expected.head(7), found.head(7))
+    assert found.count_rows() == 50
+    assert_tables_equal(reference.head(7), ours.head(7))
+    assert_tables_equal(reference.head(7, columns=["id"]), ours.head(7, columns=["id"]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"filter": "id > 3"},
+        {"columns": {"twice": "id * 2"}},
+        {"nearest": {"column": "v", "q": [1.0]}},
+        {"full_text_query": "row"},
+        {"order_by": ["id"]},
+        {"include_deleted_rows": True},
+        {"strict_batch_size": True},
+    ],
+    ids=lambda arguments: next(iter(arguments)),
+)
+def test_arguments_of_the_reference_that_are_missing_are_refused_by_name(ours, arguments):
+    with pytest.raises(lance_core.UnsupportedFeatureError, match=next(iter(arguments))):
+        ours.scanner(**arguments)
+
+
+def test_hints_change_nothing_and_unknown_arguments_are_refused(ours):
+    hints = {"batch_readahead": 4, "fragment_readahead": 2, "scan_in_order": False, "use_stats": True}
+    assert ours.to_table(**hints).equals(ours.to_table())
+    with pytest.raises(TypeError, match="wrong"):
+        ours.scanner(wrong=1)
+    with pytest.raises(lance_core.UnsupportedFeatureError, match="filter"):
+        ours.count_rows("id > 3")
+
+
+@pytest.mark.parametrize("columns", ["id", ("id",), [1]], ids=repr)
+def test_columns_of_the_wrong_kind_are_refused_as_by_the_reference(reference, ours, columns):
+    for dataset in (reference, ours):
+        with pytest.raises(TypeError, match="columns"):
+            dataset.to_table(columns=columns)
+
+
+@pytest.mark.parametrize("arguments", [{"limit": -1}, {"offset": -1}, {"batch_size": 0}], ids=str)
+def test_numbers_out_of_range_are_refused_as_by_the_reference(reference, ours, arguments):
+    for dataset in (reference, ours):
+        with pytest.raises(ValueError, match=r"(?i)limit|offset|batch"):
+            dataset.to_table(**arguments)
+
+
+def test_public_names():
+    assert lance_core.__all__ == sorted(lance_core.__all__)
+    assert all(hasattr(lance_core, name) for name in lance_core.__all__)
