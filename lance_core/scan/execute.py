@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _BATCH_MULTIPLE = 64
 
 def scan_batches(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan as record batches sized by `plan.options`, in order.
 
     Nothing is read before the first batch is asked for. Closing the iterator cancels what was started for it
@@ -177,7 +177,7 @@ def _run_all(reads: Sequence[_Read]) -> list[list[pa.Array]]:
 
 def _run_ahead(
     jobs: Iterator[list[_Read]], budget: MemoryBudget, most_jobs: int
-) -> Iterator[list[tuple[_Read, list[pa.Array]]]]:
+) -> Generator[list[tuple[_Read, list[pa.Array]]], None, None]:
     """Results of `jobs` in order; up to `most_jobs` of them are begun, as far as the budget allows.
 
     What a job holds of the budget is given back when the result after it is asked for.

@@ -59,6 +59,7 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
         UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
     """
     appended = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
+    columns: list[DataColumn | RowColumn]
     if options.columns is None:
         columns = [_data_column(field.name, field, ()) for field in schema.fields]
     else:
