@@ -94,8 +94,8 @@ class Manifest:
         """Rows of the table that are not deleted; None when the manifest does not say."""
         if not self.has_row_counts:
             return None
-        deleted = sum(message.num_deleted_rows for message in self._deletion_messages)
-        return sum(map(_physical_rows, self._fragment_messages)) - deleted
+        rows: int = sum(map(_physical_rows, self._fragment_messages))
+        return rows - sum(message.num_deleted_rows for message in self._deletion_messages)
 
     @cached_property
     def _deletion_messages(self) -> list[table_pb2.DeletionFile]:
