@@ -1,8 +1,8 @@
 """Seeded Arrow arrays of any type: a distribution of values, a pattern of nulls, a shape of lists.
 
-`make_array` walks the type and fills every level. Leaves are made from 64-bit *codes*: the distribution decides
-the codes (sorted, runs, few distinct ones, ...) and the type decides what value a code stands for, so every
-distribution exists for every type.
+`make_array` walks the type and fills every level. Leaves are made from 64-bit *codes*: the distribution
+decides the codes (sorted, runs, few distinct ones, ...) and the type decides what value a code stands for, so
+every distribution exists for every type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The matrix: which tables are written by the reference and read back, as a table of `Case`s.
 
-Axes: leaf type x nullability x nesting x distribution x size x pages x field-metadata encodings. A case is one
-dataset; its columns vary what can vary inside one dataset (distribution, nulls, list shapes), so that a few
-thousand datasets cover tens of thousands of columns.
+Axes: leaf type x nullability x nesting x distribution x size x pages x field-metadata encodings. A case is
+one dataset; its columns vary what can vary inside one dataset (distribution, nulls, list shapes), so that a
+few thousand datasets cover tens of thousands of columns.
 
 Cells that the reference itself refuses or misreads are left out; `LEFT_OUT` says which and why.
 """
@@ -155,7 +155,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 
 def _leaf_specs(data_type: pa.DataType, rows: int) -> Iterator[tuple[bool, Spec]]:
-    """(nullable, spec) per column of one leaf type: all distributions, all patterns of nulls, some of both."""
+    """(nullable, spec) per column of one leaf type: all distributions, all null patterns, some of both."""
     if pa.types.is_null(data_type):
         yield True, Spec()
         return

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from lance_core.dataset import dataset as open_dataset
 import numpy as np
 import pyarrow as pa
 
@@ -55,9 +56,7 @@ def _as_stored(source: pa.Table, path: Path) -> pa.Table:
 
 def check_local(case: Case, path: Path, expected: pa.Table) -> None:
     """Our reading of the dataset: all of it, ranges of rows, children of structs."""
-    import lance_core
-
-    dataset = lance_core.dataset(str(path))
+    dataset = open_dataset(str(path))
     assert dataset.count_rows() == expected.num_rows
     assert_tables_equal(expected, dataset.to_table(), label=case.name)
 

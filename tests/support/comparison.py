@@ -1,7 +1,7 @@
 """Strict comparison of two Arrow tables: schema, validity and value bytes, with the first difference named.
 
 Equality of `pyarrow` is not enough here: it calls 0.0 and -0.0 equal, takes every NaN for different (or, when
-asked, every NaN for the same) and says only yes or no. Here floats are compared bit by bit, positions that are null
+asked, every NaN for the same) and says only yes or no. Here floats are compared bit by bit, null positions
 compare equal whatever bytes lie below them, and a difference is reported with its row and both values.
 """
 
@@ -19,7 +19,7 @@ class TableDifferenceError(AssertionError):
 
 
 def assert_tables_equal(expected: pa.Table, actual: pa.Table, *, label: str = "") -> None:
-    """Raise `TableDifferenceError` unless both tables have the same schema (metadata included), rows and value bits.
+    """Raise `TableDifferenceError` unless schema (metadata included), rows and value bits are the same.
 
     `actual` is validated in full first, so a result whose buffers are unsound never counts as equal.
     """

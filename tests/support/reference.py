@@ -21,8 +21,9 @@ def write_reference(table: pa.Table, path: Path, version: str, **options: object
 def write_reference_pages(batches: Sequence[pa.RecordBatch], path: Path, version: str) -> lance.LanceDataset:
     """Write one fragment in which every batch becomes a page of its own in every column.
 
-    The dataset writer closes a page only when 8 MiB of a column are waiting. The file writer takes that limit as
-    an argument, so small batches give many pages; its file is then committed with the columns of a donor dataset.
+    The dataset writer closes a page only when 8 MiB of a column are waiting. The file writer takes that limit
+    as an argument, so small batches give many pages; its file is then committed with the field ids and column
+    indices of a donor dataset.
     """
     schema = batches[0].schema
     donor = lance.write_dataset(pa.Table.from_batches([batches[0]]), str(path), data_storage_version=version)

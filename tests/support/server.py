@@ -1,0 +1,81 @@
+"""A `lance-flight serve` process, as a user would start it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from pyarrow import flight
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+
+
+@dataclass
+class RunningServer:
+    """A server process on a free port; its log goes to a file."""
+
+    process: subprocess.Popen[str]
+    uri: str
+    log_file: Path
+
+    @property
+    def address(self) -> str:
+        """host:port"""
+        return self.uri.removeprefix("grpc://")
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(encoding="utf-8")
+
+    def client(self) -> flight.FlightClient:
+        return flight.connect(self.uri)
+
+    def anonymous_bytes(self) -> int:
+        """RssAnon of the process: memory that is neither a mapped file nor shared."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) << 10
+        raise AssertionError("the kernel reports no RssAnon")
+
+    def statistics(self) -> psutil.Process:
+        return psutil.Process(self.process.pid)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(timeout=STOP_TIMEOUT_S)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process whatever it does; harmless when it has ended."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def start_server(root: Path, log_file: Path, *options: str, **environment: str) -> RunningServer:
+    """Start a server on `root` and wait until it is ready; `environment` is added to the process's own."""
+    command = [sys.executable, "-m", "flight_server.cli", "serve", str(root), "--port", "0", *options]
+    with log_file.open("w") as log:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment}
+        )
+    assert process.stdout is not None
+    uri = process.stdout.readline().rstrip("\n")
+    server = RunningServer(process, uri, log_file)
+    if not uri.startswith("grpc://"):
+        server.kill()
+        raise AssertionError(f"no URI on the first line: {uri!r}\n{server.log}")
+    return server
