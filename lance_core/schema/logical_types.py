@@ -67,7 +67,7 @@ def leaf_type(logical_type: str) -> pa.DataType:
         if len(logical_type) > _MAX_LENGTH:
             raise ValueError("too long")
         return _parse(logical_type)
-    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+    except (ValueError, TypeError, LookupError, OverflowError, pa.ArrowException):
         raise UnsupportedFeatureError("logical type", found=repr(logical_type)) from None
 
 
