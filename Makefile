@@ -40,10 +40,11 @@ check: $(DEV_READY) ## lint, formatting, types, generated protos up to date
 	$(BIN)/clang-format --dry-run -Werror $(KERNEL_SOURCES)
 	$(BIN)/python scripts/generate_protos.py --check
 
-fmt: $(DEV_READY) ## format Python and C++, apply lint fixes
+fmt: $(DEV_READY) ## format Python and C++, apply lint fixes, list tests on the reliability page
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(KERNEL_SOURCES)
+	$(BIN)/python scripts/update_reliability_page.py
 
 bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server
 	$(BIN)/python -m benchmarks
