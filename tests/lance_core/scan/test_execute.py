@@ -135,7 +135,7 @@ def wide(tmp_path_factory):
             "vector": pa.FixedSizeListArray.from_arrays(
                 pa.array(rng.random(num_rows * 128, dtype=np.float32)), 128
             ),
-            "text": pa.array([chr(97 + k % 26) * int(length) for k, length in enumerate(lengths)]),
+            "text": pa.array([str(k) * (int(length) // 5) for k, length in enumerate(lengths)]),
         }
     )
     path = tmp_path_factory.mktemp("wide") / "wide.lance"
@@ -197,7 +197,7 @@ def test_most_batches_of_a_wide_column_are_slices_of_what_was_read(wide):
     """A batch costs no copy where its rows lie in one page: neighbours share one buffer."""
     batches = list(stream(lance_core.dataset(wide.uri), columns=("vector",)))
     buffers = [batch["vector"].values.buffers()[1].address for batch in batches]
-    assert len(set(buffers)) < len(batches) / 3
+    assert len(set(buffers)) < len(batches) / 2
 
 
 # Memory, cancelling, errors
