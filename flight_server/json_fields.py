@@ -33,6 +33,8 @@ def parse_object(data: bytes) -> dict[str, Any]:
         value = json.loads(
             data.decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=_refuse_constant
         )
+    except InvalidInputError:  # from the hooks
+        raise
     except RecursionError:
         raise InvalidInputError(f"JSON nested deeper than {MAXIMUM_DEPTH}") from None
     except UnicodeDecodeError as error:

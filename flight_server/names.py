@@ -7,7 +7,7 @@ Nothing is ever decoded or normalised: a name either matches letter by letter or
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
@@ -17,14 +17,6 @@ MAXIMUM_VERSION = (1 << 63) - 1
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
-
-
-@dataclass(frozen=True)
-class DatasetReference:
-    """A name and the version it asks for (None: the latest)."""
-
-    name: str
-    version: int | None = None
 
 
 def is_segment(text: str) -> bool:
@@ -38,26 +30,39 @@ def shown(text: str) -> str:
     return escaped if len(escaped) <= 160 else f"{escaped[:150]}...{escaped[0]}"
 
 
+@dataclass(frozen=True)
+class DatasetReference:
+    """A name and the version it asks for (None: the latest). No instance holds a name that is not allowed."""
+
+    name: str
+    """Segments with `/` between them; no suffix."""
+    version: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInputError naming the segment that is not allowed."""
+        if len(self.name) > MAXIMUM_NAME_CHARACTERS:
+            raise InvalidInputError(
+                f"dataset name of {len(self.name)} characters; at most {MAXIMUM_NAME_CHARACTERS}"
+            )
+        for segment in self.name.split("/"):
+            if not is_segment(segment):
+                raise InvalidInputError(
+                    f"dataset name {shown(self.name)}: a segment is not allowed",
+                    expected=_SEGMENT.pattern,
+                    found=shown(segment),
+                )
+        if self.name.endswith(SUFFIX):
+            raise InvalidInputError(f"dataset name {shown(self.name)}: a name ends without {SUFFIX}")
+
+
 def parse_name(text: str) -> DatasetReference:
-    """The dataset and version that `text` names.
+    """The dataset and version that `text` names; one `.lance` suffix is accepted.
 
     Raises InvalidInputError when a part is not allowed and UnsupportedFeatureError for tags and branches.
     """
-    if len(text) > MAXIMUM_NAME_CHARACTERS:
-        raise InvalidInputError(f"dataset name of {len(text)} characters; at most {MAXIMUM_NAME_CHARACTERS}")
-    path, at, reference = text.partition("@")
-    segments = path.split("/")
-    segments[-1] = segments[-1].removesuffix(SUFFIX)
-    for segment in segments:
-        if not is_segment(segment):
-            raise InvalidInputError(
-                f"dataset name {shown(text)}: a segment is not allowed",
-                expected=_SEGMENT.pattern,
-                found=shown(segment),
-            )
-    if segments[-1].endswith(SUFFIX):
-        raise InvalidInputError(f"dataset name {shown(text)}: more than one {SUFFIX} suffix")
-    return DatasetReference("/".join(segments), _parse_version(text, reference) if at else None)
+    name, at, version = text.partition("@")
+    reference = DatasetReference(name.removesuffix(SUFFIX))
+    return replace(reference, version=_parse_version(name, version)) if at else reference
 
 
 def parse_path(path: Sequence[str]) -> DatasetReference:

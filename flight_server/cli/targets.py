@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 from pyarrow import flight
 
-import lance_core
+from lance_core.dataset import dataset
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def open_target(target: str, version: int | None = None) -> Target:
 
 class LocalTarget(Target):
     def __init__(self, path: str, version: int | None) -> None:
-        self._dataset = lance_core.dataset(path, version=version)
+        self._dataset = dataset(path, version=version)
 
     def facts(self) -> Facts:
         return Facts(

@@ -1,0 +1,101 @@
+"""Settings: where each comes from, what is refused, and that secrets stay out of sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings, parse_bytes
+from lance_core.errors import InvalidInputError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1048576", 1 << 20),
+        ("256MiB", 256 << 20),
+        ("256mib", 256 << 20),
+        ("1 GiB", 1 << 30),
+        ("64k", 64_000),
+        ("64Ki", 65_536),
+        ("2GB", 2 * 10**9),
+        ("7B", 7),
+    ],
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5GiB", "MiB", "5 parsecs", "1e9", "0x10"])
+def test_bad_sizes(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="not a size"):
+        parse_bytes(text)
+
+
+def test_argument_before_environment_before_default(tmp_path: Path) -> None:
+    environment = {"LANCE_FLIGHT_PORT": "1", "LANCE_FLIGHT_HOST": "::1", "LANCE_FLIGHT_MEMORY_LIMIT": "3MiB"}
+    settings = Settings.resolve(str(tmp_path), {"port": "2", "host": None}, environment)
+    assert (settings.port, settings.host, settings.memory_limit) == (2, "::1", 3 << 20)
+    assert settings.max_streams == Settings.resolve(str(tmp_path), environment={}).max_streams
+    assert settings.ticket_key == WELL_KNOWN_TICKET_KEY
+
+
+def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCE_FLIGHT_ADVERTISE", "grpc://a:1, grpc+tls://b:2")
+    assert Settings.resolve(str(tmp_path)).advertise == ("grpc://a:1", "grpc+tls://b:2")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("port", "65536"),
+        ("port", "http"),
+        ("max_streams", "0"),
+        ("max_streams", "many"),
+        ("memory_limit", "lots"),
+        ("advertise", "host:8815"),
+        ("ticket_lifetime", "-1"),
+        ("drain_grace", "soon"),
+        ("log_level", "loud"),
+        ("ticket_key", "short"),
+    ],
+)
+def test_bad_values_name_the_setting(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(InvalidInputError, match=name):
+        Settings.resolve(str(tmp_path), {name: text}, {})
+    with pytest.raises(InvalidInputError, match=name):
+        Settings.resolve(str(tmp_path), {}, {f"LANCE_FLIGHT_{name.upper()}": text})
+
+
+def test_unknown_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="memroy_limit"):
+        Settings.resolve(str(tmp_path), {"memroy_limit": "1GiB"}, {})
+
+
+def test_the_root_is_a_directory_without_links(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert Settings.resolve(str(tmp_path / "link"), environment={}).root == str(tmp_path / "real")
+    for root in (str(tmp_path / "missing"), "s3://bucket"):
+        with pytest.raises(InvalidInputError):
+            Settings.resolve(root, environment={})
+
+
+def test_the_ticket_key_stays_out_of_sight(tmp_path: Path) -> None:
+    """T46."""
+    canary = "canary-7b1f0c-canary"
+    key_file = tmp_path / "key"
+    key_file.write_text(f"{canary}\n")
+    for arguments, environment in (
+        ({"ticket_key_file": str(key_file)}, {}),
+        ({}, {"LANCE_FLIGHT_TICKET_KEY": canary}),
+        ({}, {"LANCE_FLIGHT_TICKET_KEY_FILE": str(key_file)}),
+    ):
+        settings = Settings.resolve(str(tmp_path), arguments, environment)
+        assert settings.ticket_key == canary.encode()
+        assert canary not in repr(settings)
+    short = {"LANCE_FLIGHT_TICKET_KEY": "canary-short"}
+    with pytest.raises(InvalidInputError) as caught:
+        Settings.resolve(str(tmp_path), {}, short)
+    assert "canary" not in str(caught.value)
