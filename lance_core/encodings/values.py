@@ -1,7 +1,7 @@
 """Decoded values of one leaf column, before they become an Arrow array.
 
-A value container does not know its number of values or its Arrow type; whoever holds it does. All buffers start at bit 0 of the
-first value, so slices are made by moving the buffer's start.
+A value container does not know its number of values or its Arrow type; whoever holds it does. All buffers
+start at bit 0 of the first value, so slices are made by moving the buffer's start.
 """
 
 from collections.abc import Sequence
@@ -121,9 +121,12 @@ class PackedValues:
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(self.fields):
-            raise CorruptData(f"a packed struct of {len(self.fields)} fields in a column of type {arrow_type}")
+            raise CorruptData(
+                f"a packed struct of {len(self.fields)} fields in a column of type {arrow_type}"
+            )
         children = [
-            values.to_arrow(num_values, arrow_type.field(i).type, None) for i, values in enumerate(self.fields)
+            values.to_arrow(num_values, arrow_type.field(i).type, None)
+            for i, values in enumerate(self.fields)
         ]
         return pa.Array.from_buffers(arrow_type, num_values, [validity], children=children)
 
@@ -140,7 +143,9 @@ class DictionaryValues:
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         indices = self.indices.to_arrow(num_values, arrow_type.index_type, validity)
-        return pa.DictionaryArray.from_arrays(indices, self.dictionary, ordered=arrow_type.ordered, safe=False)
+        return pa.DictionaryArray.from_arrays(
+            indices, self.dictionary, ordered=arrow_type.ordered, safe=False
+        )
 
 
 @dataclass(frozen=True, slots=True)

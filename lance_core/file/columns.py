@@ -1,13 +1,14 @@
 """Top-level columns of a data file, read by row ranges.
 
-A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs and lists are put
-together from the layers that decoding a leaf gives (docs/format.md, levels).
+A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs
+and lists are put together from the layers that decoding a leaf gives (docs/format.md, levels).
 """
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -37,7 +38,8 @@ class ColumnReader:
             file: the data file.
             metadata: its metadata.
             field: the column; its children may be a part of what the file has, and then only these are read.
-            columns: column index in the file for each field id that owns a column. Fields without one read as null.
+            columns: column index in the file for each field id that owns a column;
+                fields without one read as null.
 
         Raises:
             UnsupportedFeatureError: a blob column, or no stored leaf below the field.
@@ -93,7 +95,7 @@ class ColumnReader:
             cuts.update(leaf.starts[first:last].tolist())
         rows = sorted(cuts)
         arrays: list[pa.Array] = []
-        for begin, stop in zip(rows[:-1], rows[1:], strict=True):
+        for begin, stop in pairwise(rows):
             arrays += self._read_piece(begin, stop)
         return arrays
 
@@ -185,9 +187,7 @@ class _Leaf:
         number = self.page_number(start)
         first = int(self.starts[number])
         page = self._page(number)
-        return self._guarded(
-            number, lambda: page.plan(self._file.read_ranges, start - first, end - first)
-        )
+        return self._guarded(number, lambda: page.plan(self._file.read_ranges, start - first, end - first))
 
     def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> _Slice:
         """Decode what was planned for rows from `start` on."""
@@ -247,7 +247,7 @@ def _node(field: Field) -> Node:
 
 
 def _assemble(field: Field, slices: Mapping[int, _Slice]) -> tuple[pa.Array | None, _Slice | None]:
-    """The array of a field from the slices of its leaves, and the slice of one of them seen from the field above.
+    """The array of a field from the slices of its leaves, and one of these as the field above sees it.
 
     Both are None where no leaf below the field is stored.
     """
@@ -265,7 +265,9 @@ def _assemble(field: Field, slices: Mapping[int, _Slice]) -> tuple[pa.Array | No
         for child, (array, _) in zip(field.children, children, strict=True)
     ]
     if any(len(array) != num_slots for array in arrays):
-        raise CorruptData(f"children of {[len(array) for array in arrays]} values where there are {num_slots}")
+        raise CorruptData(
+            f"children of {[len(array) for array in arrays]} values where there are {num_slots}"
+        )
     buffers = [layer.validity] if layer.offsets is None else [layer.validity, layer.offsets]
     return pa.Array.from_buffers(field.arrow_type, layer.length, buffers, children=arrays), outer
 

@@ -107,6 +107,9 @@ OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offset
 }  // namespace
 
 NB_MODULE(_kernels, m) {
+  // Arrow arrays that live until the interpreter ends keep their blocks; that is no leak worth a message.
+  nb::set_leak_warnings(false);
+
   nb::exception<CorruptData>(m, "CorruptData", PyExc_ValueError);
   nb::exception<OffsetOverflow>(m, "OffsetOverflow", PyExc_OverflowError);
 

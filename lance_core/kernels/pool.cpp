@@ -1,37 +1,46 @@
 #include "pool.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
 #include <utility>
-#include <vector>
 
 namespace lance {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kLarge = size_t{1} << 20;  // from here on a block is made of huge pages
 constexpr size_t kAlignment = 64;
+constexpr size_t kPooled = size_t{64} << 10;  // from here on blocks are kept for reuse
+constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of huge pages
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
 
-// Sizes are rounded so that a returned block fits later requests of about its size: 1, 2, 3, 4 huge pages, then eighths.
-size_t round_large(size_t bytes) {
-  size_t pages = (bytes + kHugePage - 1) / kHugePage;
+// Rounds up to whole pages, and to an eighth of the size: a block that comes back fits later requests of about its size.
+size_t round_up(size_t bytes) {
+  size_t page = bytes >= kLarge ? kHugePage : kPage;
+  size_t pages = (bytes + page - 1) / page;
   size_t step = 1;
   while (pages / step > 8) {
     step *= 2;
   }
-  return (pages + step - 1) / step * step * kHugePage;
+  return (pages + step - 1) / step * step * page;
 }
 
-uint8_t* map_large(size_t capacity) {
-  size_t span = capacity + kHugePage;
+uint8_t* map_pages(size_t capacity) {
+  bool huge = capacity >= kLarge;
+  size_t span = huge ? capacity + kHugePage : capacity;
   void* raw = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) {
     throw std::bad_alloc();
+  }
+  if (!huge) {
+    return static_cast<uint8_t*>(raw);
   }
   auto start = reinterpret_cast<uintptr_t>(raw);
   uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
@@ -46,44 +55,43 @@ uint8_t* map_large(size_t capacity) {
   return data;
 }
 
+size_t default_retention() {
+  size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(memory / 16, size_t{1} << 30);
+}
+
 class Pool {
  public:
-  uint8_t* take(size_t capacity) {
+  uint8_t* take(size_t& capacity) {
     {
       std::lock_guard lock(mutex_);
-      auto found = free_.find(capacity);
-      if (found != free_.end() && !found->second.empty()) {
-        uint8_t* data = found->second.back();
-        found->second.pop_back();
+      auto found = by_capacity_.lower_bound(capacity);
+      if (found != by_capacity_.end() && found->first <= capacity + capacity / 2) {
+        auto entry = found->second;
+        uint8_t* data = entry->data;
+        capacity = entry->capacity;
         retained_ -= capacity;
+        by_capacity_.erase(found);
+        by_age_.erase(entry);
         return data;
       }
     }
-    return map_large(capacity);
+    return map_pages(capacity);
   }
 
   void give_back(uint8_t* data, size_t capacity) {
-    {
-      std::lock_guard lock(mutex_);
-      if (retained_ + capacity <= retention_) {
-        free_[capacity].push_back(data);
-        retained_ += capacity;
-        return;
-      }
-    }
-    munmap(data, capacity);
+    std::lock_guard lock(mutex_);
+    by_age_.push_back({data, capacity, {}});
+    auto entry = std::prev(by_age_.end());
+    entry->position = by_capacity_.emplace(capacity, entry);
+    retained_ += capacity;
+    release_beyond(retention_);
   }
 
   void set_retention(size_t bytes) {
     std::lock_guard lock(mutex_);
     retention_ = bytes;
-    for (auto& [capacity, blocks] : free_) {
-      while (retained_ > retention_ && !blocks.empty()) {
-        munmap(blocks.back(), capacity);
-        blocks.pop_back();
-        retained_ -= capacity;
-      }
-    }
+    release_beyond(bytes);
   }
 
   size_t retained() {
@@ -92,10 +100,30 @@ class Pool {
   }
 
  private:
+  struct Free;
+  using ByAge = std::list<Free>;
+  using ByCapacity = std::multimap<size_t, ByAge::iterator>;
+  struct Free {
+    uint8_t* data;
+    size_t capacity;
+    ByCapacity::iterator position;
+  };
+
+  void release_beyond(size_t bytes) {
+    while (retained_ > bytes) {
+      Free& oldest = by_age_.front();
+      munmap(oldest.data, oldest.capacity);
+      retained_ -= oldest.capacity;
+      by_capacity_.erase(oldest.position);
+      by_age_.pop_front();
+    }
+  }
+
   std::mutex mutex_;
-  std::map<size_t, std::vector<uint8_t*>> free_;
+  ByAge by_age_;
+  ByCapacity by_capacity_;
   size_t retained_ = 0;
-  size_t retention_ = size_t{64} << 20;
+  size_t retention_ = default_retention();
 };
 
 // Never destroyed: Arrow buffers over our blocks may outlive static destruction.
@@ -109,11 +137,11 @@ std::atomic<size_t> used{0};
 }  // namespace
 
 Block::Block(size_t bytes) : size_(bytes) {
-  if (bytes >= kLarge) {
+  if (bytes >= kPooled - kAlignment) {  // so that a small block's capacity stays below the limit
     if (bytes > (size_t{1} << 46)) {
       throw std::bad_alloc();
     }
-    capacity_ = round_large(bytes);
+    capacity_ = round_up(std::max(bytes, kPooled));
     data_ = pool().take(capacity_);
   } else {
     capacity_ = (bytes + kAlignment) & ~(kAlignment - 1);  // never zero: an empty block still has an address
@@ -130,7 +158,7 @@ Block::~Block() {
     return;
   }
   used -= capacity_;
-  if (capacity_ >= kHugePage) {
+  if (capacity_ >= kPooled) {
     pool().give_back(data_, capacity_);
   } else {
     std::free(data_);

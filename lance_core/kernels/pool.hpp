@@ -1,7 +1,7 @@
 // Memory for decoded data.
 //
-// A fresh 4 KiB page costs more than decoding the values that go into it, so large blocks are aligned to 2 MiB, marked for
-// huge pages, and kept for reuse up to a limit. Small blocks come from malloc. All blocks are aligned to 64 bytes.
+// A fresh page costs more than decoding the values that go into it, so blocks of 64 KiB and more are kept for reuse up to a
+// limit, and those of 1 MiB and more are made of huge pages. Smaller ones come from malloc. All are aligned to 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,8 @@ struct PoolUse {
 };
 
 PoolUse pool_use();
-// Bytes of large blocks kept for reuse; what is above is given back at once.
+// Bytes of free blocks kept for reuse; beyond it the ones that were free for longest are given back.
+// The default is a sixteenth of the machine's memory, at most 1 GiB.
 void set_pool_retention(size_t bytes);
 
 }  // namespace lance

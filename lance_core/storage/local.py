@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFeatureError
+from lance_core.kernels import Block
 from lance_core.storage.base import Entry, ReadableFile, Storage
 from lance_core.storage.paths import contained_path
 
@@ -98,7 +99,7 @@ class LocalFile(ReadableFile):
         descriptor = self._descriptor
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)
-        buffer = pa.allocate_buffer(length)
+        buffer = pa.py_buffer(Block(length))  # memory that is reused: fresh pages cost as much as the read
         target = memoryview(buffer)
         done = 0
         while done < length:

@@ -1,11 +1,11 @@
 """Bit packing: values of a word size kept in fewer bits, in groups of 1024.
 
-The values of a group are transposed so that whole vectors unpack at once: with T-bit words a group has 1024/T lanes, and word k of
-lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
+The values of a group are transposed so that whole vectors unpack at once: with T-bit words a group has
+1024/T lanes, and word k of lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
 
-Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is padded with zeros.
-Out of line (blocks only): the width is in the description; full groups, then a tail that is raw words or one padded group, told
-apart by the length of the block.
+Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is
+padded with zeros. Out of line (blocks only): the width is in the description; full groups, then a tail that
+is raw words or one padded group, told apart by the length of the block.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Byte stream split: byte 0 of all values of a chunk, then byte 1 of all, and so on; it helps the compressor behind it.
+"""Byte stream split: byte 0 of all values of a chunk, then byte 1 of all, and so on.
+
+It compresses nothing; it helps the compressor behind it.
 
 float32 [a, b] with bytes a0 a1 a2 a3 and b0 b1 b2 b3:     a0 b0 a1 b1 a2 b2 a3 b3
 """

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.v2_1.encoding import one_block, one_count
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,
@@ -28,8 +29,16 @@ from lance_core.encodings.v2_1.page import (
     PageDescription,
     PageRead,
 )
-from lance_core.encodings.values import FixedValues, NoValues, Values, VariableValues, as_buffer, fixed_bits, offset_bits
-from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.encodings.values import (
+    FixedValues,
+    NoValues,
+    Values,
+    VariableValues,
+    as_buffer,
+    fixed_bits,
+    offset_bits,
+)
+from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 
@@ -96,7 +105,7 @@ class ConstantPage(Page):
     ) -> "_LevelSource | None":
         if where is None or where[1] == 0:
             return None
-        if layout.HasField(coding):  # type: ignore[arg-type]
+        if layout.HasField(coding):
             return _LevelSource(where, LevelCoding.parse(getattr(layout, coding)), num_levels)
         if where[1] % 2:
             raise CorruptData(f"{where[1]} bytes of levels of 2 bytes")
@@ -120,7 +129,9 @@ class ConstantPage(Page):
             num_values = num_rows * slots
             if def_ is not None:
                 if def_.size != 2 * self.num_rows * slots:
-                    raise CorruptData(f"{def_.size // 2} definition levels for {self.num_rows * slots} values")
+                    raise CorruptData(
+                        f"{def_.size // 2} definition levels for {self.num_rows * slots} values"
+                    )
                 layers = structure.unravel(None, def_.slice(2 * start * slots, 2 * num_values), num_values)
             else:
                 layers = structure.without_levels(num_values)
@@ -163,8 +174,7 @@ class _LevelSource:
         self._coding = coding
 
     def decode(self, block: pa.Buffer) -> pa.Buffer:
-        stream = Stream(block, np.zeros(1, np.int64), np.array([block.size]))
-        return self._coding.decode(stream, Counts(np.array([self.num_levels])))
+        return self._coding.decode(one_block(block), one_count(self.num_levels))
 
 
 def _scalar_value(scalar: "bytes | pa.Buffer", offset_bits: int) -> bytes:

@@ -1,13 +1,13 @@
 """Dictionary pages: a mini-block page whose values are indices into items kept once per page.
 
-The items are a block of their own; plain columns get their values looked up, Arrow dictionary columns keep the indices. Every index
-must name an item, also where the value is null.
+The items are a block of their own; plain columns get their values looked up, Arrow dictionary columns keep
+the indices. Every index must name an item, also where the value is null.
 """
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import Encoding, one_block, one_count
 from lance_core.encodings.values import (
     DictionaryValues,
     FixedValues,
@@ -16,15 +16,16 @@ from lance_core.encodings.values import (
     as_buffer,
 )
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.kernels import CorruptData
 
 
-def decode_dictionary(encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType) -> Values:
+def decode_dictionary(
+    encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType
+) -> Values:
     """The items of a page's dictionary; for a dictionary column they come as an array, ready to be shared."""
     if num_items > 1 << 32:
         raise CorruptData(f"a dictionary of {num_items} items")
-    stream = Stream(block, _int64(0), _int64(block.size))
-    items = encoding.decode_blocks(stream, Counts(_int64(num_items)))
+    items = encoding.decode_blocks(one_block(block), one_count(num_items))
     if pa.types.is_dictionary(arrow_type):
         return _Shared(items.to_arrow(num_items, arrow_type.value_type, None))
     return items
@@ -71,7 +72,3 @@ class _Shared:
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return self.array
-
-
-def _int64(value: int) -> bytes:
-    return value.to_bytes(8, "little")

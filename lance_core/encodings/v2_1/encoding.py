@@ -1,7 +1,8 @@
 """What a compressive encoding can do.
 
-The same encodings appear in three places, with different bytes: in the chunks of a mini-block page, as a block of its own (levels,
-dictionary items), and as the value of a full-zip entry. Each class implements the places where the format allows it.
+The same encodings appear in three places, with different bytes: in the chunks of a mini-block page, as a
+block of its own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the
+places where the format allows it.
 """
 
 from collections.abc import Sequence
@@ -47,3 +48,17 @@ class Encoding:
 
     def _not_here(self, place: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(f"encoding {self.name!r} in {place}")
+
+
+def one_block(block: pa.Buffer) -> Stream:
+    """A row of one block."""
+    return Stream(block, _int64(0), _int64(block.size))
+
+
+def one_count(num_values: int) -> Counts:
+    """The number of values of a row of one block."""
+    return Counts(_int64(num_values))
+
+
+def _int64(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)

@@ -1,7 +1,7 @@
 """Fixed-size lists of primitives: the items flattened, with a bitmap where items can be null.
 
-Nested lists nest their descriptions, outermost first, and end in `Flat`. The bitmap of a list covers its items; whether the list
-itself is null is a definition level.
+Nested lists nest their descriptions, outermost first, and end in `Flat`. The bitmap of a list covers its
+items; whether the list itself is null is a definition level.
 
     fsl<int32, 2> [[1, null], [3, 4]]     mini-block: buffer 0 = bitmap 0d, buffer 1 = 1 _ 3 4 (i32 each)
                                           full-zip row: bitmap 01 | 1 _ (i32 each)
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.v2_1.constant_values import Constant
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.v2_1.flat import Flat
-from lance_core.encodings.values import FixedValues, ListValues, Values, as_buffer
+from lance_core.encodings.values import FixedValues, ListValues, NoValues, Values, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -26,13 +27,13 @@ class FixedSizeList(Encoding):
 
     name = "fixed_size_list"
     dimension: int
-    values: "FixedSizeList | Flat"
+    values: "FixedSizeList | Flat | Constant"
     has_validity: bool
 
     @classmethod
     def parse(cls, message: proto.FixedSizeList, values: Encoding) -> "FixedSizeList":
         """From the page's description and the encoding of the items."""
-        if not isinstance(values, FixedSizeList | Flat):
+        if not isinstance(values, FixedSizeList | Flat | Constant):
             raise CorruptData(f"fixed-size lists over {values.name!r}")
         if not 0 < message.items_per_value <= 1 << 31:
             raise CorruptData(f"fixed-size lists of {message.items_per_value} items")
@@ -60,11 +61,13 @@ class FixedSizeList(Encoding):
         return self._assemble(parts, num_rows, 1)
 
     def _row_widths(self, outer: int) -> list[int]:
-        """Bytes of the bitmaps, outermost first, and of the items in a row that has `outer` of these lists."""
+        """Bytes of the bitmaps, outermost first, and of the items, in a row with `outer` of these lists."""
         items = outer * self.dimension
         widths = [(items + 7) // 8] if self.has_validity else []
         if isinstance(self.values, FixedSizeList):
             return widths + self.values._row_widths(items)
+        if isinstance(self.values, Constant):
+            return widths
         return [*widths, (items * self.values.bits_per_value + 7) // 8]
 
     def _assemble(self, parts: list[pa.Buffer], num_rows: int, outer: int) -> ListValues:
@@ -76,6 +79,8 @@ class FixedSizeList(Encoding):
         values: Values
         if isinstance(self.values, FixedSizeList):
             values = self.values._assemble(parts, num_rows, items)
+        elif isinstance(self.values, Constant):
+            values = NoValues()
         elif self.values.bits_per_value == 1:
             values = FixedValues(as_buffer(kernels.join_row_bits(parts[0], num_rows, items)), 1)
         else:

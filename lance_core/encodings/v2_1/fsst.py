@@ -1,7 +1,8 @@
 """FSST: strings as one-byte codes for symbols of one to eight bytes.
 
-A page has one symbol table of up to 255 symbols. Code 255 is an escape: the byte behind it stands for itself. Every value is coded
-on its own. The table carries a switch: when it is off, the values are plain text, which is common on small pages.
+A page has one symbol table of up to 255 symbols. Code 255 is an escape: the byte behind it stands for
+itself. Every value is coded on its own. The table carries a switch: when it is off, the values are plain
+text, which is common on small pages.
 
 The codes are stored as a `Variable` encoding would store bytes.
 """

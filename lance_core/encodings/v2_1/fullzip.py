@@ -1,11 +1,12 @@
 """The full-zip layout: large values, each stored together with its levels.
 
-    buffer 0    entries: control word | value                       fixed width
-                         control word | length | value              variable width; null entries end after the control word
+    buffer 0    entries:
+                control word | value                       fixed width
+                control word | length | value              variable width; a null entry has only the word
     buffer 1    where each row begins, and the end of the last one; only with lists or variable width
 
-A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. Entries that own no value are the control word alone.
-Without levels the entries of a fixed width are the plain array, which is used as it was read.
+A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. Entries that own no value are the control
+word alone. Without levels the entries of a fixed width are the plain array, which is used as it was read.
 """
 
 from functools import cached_property
@@ -39,7 +40,10 @@ class FullZipPage(Page):
         self._buffers = metadata.buffers
         self._structure = structure = Structure(layout.layers, leaf.nesting)
         self._bits_rep, self._bits_def = layout.bits_rep, layout.bits_def
-        if layout.bits_rep > structure.max_rep.bit_length() or layout.bits_def > structure.max_def.bit_length():
+        if (
+            layout.bits_rep > structure.max_rep.bit_length()
+            or layout.bits_def > structure.max_def.bit_length()
+        ):
             raise CorruptData(
                 f"levels of {layout.bits_rep} and {layout.bits_def} bits where {structure.max_rep} and "
                 f"{structure.max_def} are the highest"

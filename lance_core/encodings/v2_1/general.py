@@ -3,11 +3,13 @@
     LZ4      u32 size before compression | one LZ4 block
     ZSTD     u64 size before compression | one frame; a bare frame is accepted too
 
-Of a mini-block chunk only the first buffer is compressed, each chunk on its own. In a full-zip page each value is a frame.
+Of a mini-block chunk only the first buffer is compressed, each chunk on its own. In a full-zip page each
+value is a frame.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import lz4.block
 import numpy as np
@@ -22,7 +24,7 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _LZ4_MAX_RATIO = 256
 _ZSTD_MAX_RATIO = 33_000
-"""What one compressed byte can stand for at most; a size that claims more is a lie, found before memory is taken."""
+"""What one compressed byte can stand for at most; a larger claim is refused before memory is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class General(Encoding):
         dtype = np.dtype(f"<u{payloads.offset_bits // 8}")
         offsets = np.frombuffer(payloads.offsets, dtype, num_values + 1)
         data = memoryview(payloads.data)
-        parts = [self._decompress(data[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        parts = [self._decompress(data[a:b]) for a, b in pairwise(offsets)]
         inflated = np.zeros(num_values + 1, dtype)
         np.cumsum([len(part) for part in parts], out=inflated[1:])
         values = VariableValues(pa.py_buffer(inflated), pa.py_buffer(b"".join(parts)), payloads.offset_bits)
@@ -66,7 +68,7 @@ class General(Encoding):
         parts = [self._decompress(chunk) for chunk in chunks.chunks()]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         starts = np.cumsum(lengths) - lengths
-        return Stream(b"".join(parts), starts, lengths)
+        return Stream(b"".join(parts), starts.data, lengths.data)
 
     def _decompress(self, data: bytes | memoryview) -> bytes:
         if len(data) == 0:

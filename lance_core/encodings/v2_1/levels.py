@@ -1,8 +1,9 @@
 """Repetition and definition levels: what a page stores instead of list offsets and validity.
 
-Every leaf column repeats the structure above it as two small numbers per entry. A page lists its layers, innermost first, and what
-each can be: definition levels number the ways in which a value can be missing, from the leaf outwards, and 0 means a value.
-A repetition level r says that the r innermost lists begin anew.
+Every leaf column repeats the structure above it as two small numbers per entry. A page lists its layers,
+innermost first, and what each can be: definition levels number the ways in which a value can be missing,
+from the leaf outwards, and 0 means a value. A repetition level r says that the r innermost lists begin
+anew.
 
     list<int32> [[10, 20], null, [], [30]]     layers leaf, null-and-empty list
     rep 1 0 1 1 1     def 0 0 1 2 0            1 = null list, 2 = empty list
@@ -35,7 +36,7 @@ _LIST_KINDS = (
 )
 _ITEM_KINDS = (proto.REPDEF_ALL_VALID_ITEM, proto.REPDEF_NULLABLE_ITEM)
 _CAN_BE_NULL = (proto.REPDEF_NULLABLE_LIST, proto.REPDEF_NULL_AND_EMPTY_LIST)
-_NUM_LEVELS = {
+_NUM_LEVELS: dict[int, int] = {
     proto.REPDEF_ALL_VALID_ITEM: 0,
     proto.REPDEF_ALL_VALID_LIST: 0,
     proto.REPDEF_NULLABLE_ITEM: 1,
@@ -156,7 +157,10 @@ class Structure:
     def from_validity(
         self, coding: LevelCoding, stream: Stream, counts: Counts, start: int, num_values: int
     ) -> list[Layer]:
-        """The layers of values `[start, start + num_values)` where there are no lists: bitmaps straight from the encoded levels."""
+        """The layers of values `[start, start + num_values)` of a page without lists.
+
+        The bitmaps come straight from the encoded levels.
+        """
         if self.num_slots_per_row != 1:
             levels = coding.decode(stream, counts)
             return self.unravel(None, levels.slice(2 * start, 2 * num_values), num_values)
@@ -211,7 +215,7 @@ class Structure:
         return result
 
     def _nullable_structs_above(self, i: int) -> int:
-        """Nullable structs between list layer `i` and the next list outwards: their nulls are null lists here."""
+        """Nullable structs between list layer `i` and the next list outwards; their nulls are null lists."""
         count = 0
         for kind, node in zip(self.layers[i + 1 :], self.nesting[i + 1 :], strict=True):
             if node.offset_bits:

@@ -64,12 +64,11 @@ class MiniBlockPage(Page):
         self.num_rows = metadata.num_rows // self._structure.num_slots_per_row
         if layout.num_buffers != self._values.num_buffers:
             raise CorruptData(
-                f"{layout.num_buffers} buffers per chunk for {self._values.name!r}, which has {self._values.num_buffers}"
+                f"{layout.num_buffers} buffers per chunk instead of {self._values.num_buffers} "
+                f"for {self._values.name!r}"
             )
         if self._structure.has_lists and (self._rep is None or layout.repetition_index_depth != 1):
-            raise CorruptData(
-                f"a list page with a repetition index of depth {layout.repetition_index_depth}"
-            )
+            raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
         if not self._structure.has_lists:
             if self._rep is not None:
                 raise CorruptData("repetition levels in a page without lists")
@@ -123,10 +122,10 @@ class MiniBlockPage(Page):
         if whole:
             last = len(index.position) - 1  # entries without values may trail behind the last row's end
         positions = index.position[first : last + 1] - index.position[first]
-        counts = Counts(np.diff(index.first_value[first : last + 1]))
+        counts = Counts(np.diff(index.first_value[first : last + 1]).data)
         num_levels, rep, def_, buffers = kernels.parse_chunks(
             data,
-            positions,
+            positions.data,
             counts,
             self._rep is not None,
             self._def is not None,
@@ -207,9 +206,7 @@ class MiniBlockPage(Page):
     def _locate_rows(self, repetition_index: pa.Buffer, num_chunks: int) -> tuple[_Int64s, _Int64s]:
         """Rows that begin and rows that have ended before each chunk, from the repetition index."""
         if repetition_index.size != 16 * num_chunks:
-            raise CorruptData(
-                f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks"
-            )
+            raise CorruptData(f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks")
         index = np.frombuffer(repetition_index, "<u8").reshape(num_chunks, 2)
         if (index[:, 0] > self.num_rows).any():
             raise CorruptData(f"a chunk that ends more than the page's {self.num_rows} rows")

@@ -1,7 +1,7 @@
 """A page of one leaf column: planned and decoded by row ranges.
 
-Planning says which bytes of the file a row range needs; decoding turns those bytes into arrays. What a page must know to plan (chunk
-positions, repetition index, dictionary) is read once and kept.
+Planning says which bytes of the file a row range needs; decoding turns those bytes into arrays. What a page
+must know to plan (chunk positions, repetition index, dictionary) is read once and kept.
 """
 
 from abc import ABC, abstractmethod

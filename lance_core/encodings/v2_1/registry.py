@@ -5,6 +5,7 @@ from typing import Any
 
 from lance_core.encodings.v2_1.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_core.encodings.v2_1.byte_stream_split import ByteStreamSplit
+from lance_core.encodings.v2_1.constant_values import Constant
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.v2_1.fixed_size_list import FixedSizeList
 from lance_core.encodings.v2_1.flat import Flat
@@ -50,6 +51,7 @@ def _packed_fields(message: proto.VariablePackedStruct) -> list[PackedField]:
 
 ENCODINGS: dict[str, Callable[[Any], Encoding]] = {
     "flat": Flat.parse,
+    "constant": Constant.parse,
     "variable": Variable.parse,
     "inline_bitpacking": InlineBitpacking.parse,
     "out_of_line_bitpacking": OutOfLineBitpacking.parse,
@@ -63,7 +65,6 @@ ENCODINGS: dict[str, Callable[[Any], Encoding]] = {
 }
 
 UNSUPPORTED = {
-    "constant": "defined by the format, written by no release in 2.1 or 2.2 pages",
     "dictionary": "dictionaries are a property of the mini-block layout; no release writes them here",
 }
 """Encodings that are refused by name, and why."""

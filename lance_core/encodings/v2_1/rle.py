@@ -2,7 +2,8 @@
 
     int32 [5 x 300, 6 x 2]     values 5 5 6 (i32 each)     lengths ff 2d 02
 
-A mini-block chunk keeps values and lengths in two buffers; a block holds `u64 size of the values | values | lengths`.
+A mini-block chunk keeps values and lengths in two buffers; a block holds `u64 size of the values | values |
+lengths`.
 """
 
 from collections.abc import Sequence

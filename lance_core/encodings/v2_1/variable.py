@@ -32,7 +32,7 @@ class Variable(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Variable) -> "Variable":
-        """From the page's description; offsets are flat in 2.1 and 2.2, and values are not compressed here."""
+        """From the page's description; offsets are flat in 2.1 and 2.2, and values not compressed here."""
         if message.HasField("values"):
             raise CorruptData("a variable encoding with a compressed buffer")
         if message.offsets.WhichOneof("compression") != "flat":
@@ -50,7 +50,9 @@ class Variable(Encoding):
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> VariableValues:
         block = single_block(blocks)
-        start, size, data_start, data_size = kernels.open_variable_block(block, counts.total, self.offset_bits)
+        start, size, data_start, data_size = kernels.open_variable_block(
+            block, counts.total, self.offset_bits
+        )
         return VariableValues(block.slice(start, size), block.slice(data_start, data_size), self.offset_bits)
 
     def decode_payloads(self, payloads: VariableValues, num_values: int) -> VariableValues:

@@ -1,9 +1,10 @@
-"""Packed structs with a field of variable length (2.2): the fields of a row one after the other in its full-zip payload.
+"""Packed structs with a field of variable length (2.2): a row's fields one after the other.
 
     {n: int32, s: string} {1, 'xy'}     01 00 00 00 | 02 00 00 00 'xy'
 
-A fixed field is its bytes, a variable one its length and its bytes, each under an encoding of its own. The payload of a null
-struct is empty.
+The row is the payload of a full-zip entry. A fixed field is its bytes, a variable one its length and its
+bytes, each under an encoding of its own. The
+payload of a null struct is empty.
 """
 
 from dataclasses import dataclass

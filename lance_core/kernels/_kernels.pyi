@@ -1,0 +1,132 @@
+# Types of the compiled module. `_Bytes` is anything with the buffer protocol; arrays of numbers are
+# little-endian int64.
+# Every function raises CorruptData when the bytes contradict the format.
+
+from typing_extensions import Buffer as _Bytes
+
+class CorruptData(ValueError): ...  # noqa: N818
+class OffsetOverflow(OverflowError): ...  # noqa: N818
+
+class Block:
+    """Memory from the pool, with the buffer protocol."""
+
+    def __init__(self, num_bytes: int) -> None: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class Counts:
+    """Number of values in each chunk of a row of chunks."""
+
+    def __init__(self, values: _Bytes) -> None: ...
+    @property
+    def total(self) -> int: ...
+    def __len__(self) -> int: ...
+    def scaled(self, factor: int) -> Counts:
+        """Each count times `factor`."""
+
+class Stream:
+    """The same buffer of each of a row of chunks."""
+
+    def __init__(self, data: _Bytes, offsets: _Bytes, lengths: _Bytes) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    def chunks(self) -> list[bytes]:
+        """Copies of all chunks, for codecs that live in libraries."""
+
+class SymbolTable:
+    """A parsed FSST symbol table."""
+
+    def __init__(self, table: _Bytes) -> None: ...
+    @property
+    def codes(self) -> bool:
+        """False where values are stored as plain text."""
+
+def pool_use() -> tuple[int, int]:
+    """Bytes in blocks that are alive, and bytes kept for reuse."""
+
+def set_pool_retention(num_bytes: int) -> None:
+    """How many bytes of large blocks may be kept for reuse."""
+
+def parse_chunks(
+    data: _Bytes,
+    offsets: _Bytes,
+    counts: Counts,
+    has_rep: bool,
+    has_def: bool,
+    num_buffers: int,
+    large: bool,
+) -> tuple[Counts, Stream, Stream, list[Stream]]:
+    """Headers of mini-block chunks: levels per chunk, repetition levels, definition levels, value buffers."""
+
+def join_fixed(stream: Stream, counts: Counts, width: int) -> Block: ...
+def join_bits(stream: Stream, counts: Counts) -> Block: ...
+def copy_bits(bits: _Bytes, start: int, num_bits: int) -> Block: ...
+def bytes_to_bits(values: _Bytes) -> Block: ...
+def repeat_value(value: _Bytes, num_values: int) -> Block: ...
+def unpack_inline(stream: Stream, counts: Counts, word_bits: int) -> Block: ...
+def unpack_out_of_line(stream: Stream, counts: Counts, word_bits: int, bits: int) -> Block: ...
+def expand_runs(values: Stream, lengths: Stream, counts: Counts, word_bits: int) -> Block: ...
+def split_runs(blocks: Stream) -> tuple[Stream, Stream]: ...
+def join_byte_streams(stream: Stream, counts: Counts, width: int) -> Block: ...
+def join_variable(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Block, Block]:
+    """Offsets and bytes."""
+
+def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tuple[int, int, int, int]:
+    """Start and size of the offsets, start and size of the bytes."""
+
+def check_offsets(offsets: _Bytes, num_values: int, data_size: int, offset_bits: int) -> None: ...
+def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
+def expand_symbols(
+    table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int
+) -> tuple[Block, Block]: ...
+def expand_symbol_values(
+    table: SymbolTable, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
+) -> tuple[Block, Block]: ...
+def decode_levels(stream: Stream, counts: Counts, coding: str, bits: int) -> Block:
+    """`coding` is "flat", "inline", "packed" (in `bits` bits) or "runs"."""
+
+def decode_validity(stream: Stream, counts: Counts, coding: str, bits: int, limit: int) -> tuple[Block, int]:
+    """A bitmap of levels that are at most `limit`, and how many are above."""
+
+def find_rows(
+    rep: _Bytes, def_: _Bytes | None, max_rep: int, max_visible: int, skip_rows: int, num_rows: int
+) -> tuple[int, int, int, int]:
+    """First and end entry, first and end value of the rows."""
+
+def count_at_most(levels: _Bytes, limit: int) -> int: ...
+def item_validity(def_: _Bytes, depth_of: _Bytes, depth: int, limit: int) -> tuple[Block, int, int]:
+    """Bitmap, number of slots, number of nulls."""
+
+def list_layer(
+    rep: _Bytes, def_: _Bytes | None, null: int, empty: int, upper: int, shown: int, offset_bits: int
+) -> tuple[Block, Block, int, int, int, Block, Block, int]:
+    """Offsets, bitmap, lists, nulls, items, and the next layer: repetition, definition, entries."""
+
+def unzip_fixed(
+    data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, width: int
+) -> tuple[Block, Block, int, Block, int]:
+    """Repetition levels, definition levels, entries, values, number of values."""
+
+def unzip_variable(
+    data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, length_bits: int
+) -> tuple[Block, Block, int, Block, Block, int]:
+    """Repetition levels, definition levels, entries, offsets, bytes, number of values."""
+
+def check_indices(indices: _Bytes, num_values: int, index_bits: int, num_items: int) -> None: ...
+def gather_fixed(indices: _Bytes, num_values: int, index_bits: int, items: _Bytes, width: int) -> Block: ...
+def gather_variable(
+    indices: _Bytes,
+    num_values: int,
+    index_bits: int,
+    offsets: _Bytes,
+    data: _Bytes,
+    num_items: int,
+    offset_bits: int,
+) -> tuple[Block, Block]: ...
+def split_rows(rows: _Bytes, num_rows: int, widths: list[int]) -> list[Block]: ...
+def join_row_bits(rows: _Bytes, num_rows: int, bits_per_row: int) -> Block: ...
+def split_variable_rows(
+    offsets: _Bytes, data: _Bytes, num_rows: int, offset_bits: int, fields: list[tuple[int, int]]
+) -> list[tuple[Block, Block]]:
+    """Per field (width, length bits): values and nothing, or offsets and bytes."""
