@@ -25,7 +25,7 @@ DATASET = "timezones"
 HOME = "Europe/Lisbon"
 README = Path(__file__).parent.parent / "README.md"
 README_URI = "grpc://127.0.0.1:8815"
-QUERY = {"scan": {"dataset": DATASET, "columns": ["name", "countries", "offsets_h"]}}
+QUERY = {"scan": {"dataset": DATASET, "columns": ["name", "alias_of", "countries", "offsets_h"]}}
 STOP_TIMEOUT_S = 30
 
 
@@ -71,14 +71,14 @@ def fetch(client: flight.FlightClient) -> pa.Table:
 
 
 def print_similar_clocks(table: pa.Table) -> None:
-    """Compare the zones' vectors: the mean difference in hours to the clocks of ``HOME``, least first."""
+    """Compare the vectors of zones that are no aliases: mean difference in hours to ``HOME``, least first."""
     names = table["name"].to_pylist()
     vectors = as_matrix(table["offsets_h"])
     distance_h = np.abs(vectors - vectors[names.index(HOME)]).mean(axis=1)
-    countries = table["countries"].to_pylist()
-    nearest = [row for row in np.argsort(distance_h, kind="stable") if countries[row] and names[row] != HOME]
+    countries, is_place = table["countries"].to_pylist(), table["alias_of"].is_null().to_pylist()
+    nearest = [row for row in np.argsort(distance_h, kind="stable") if is_place[row] and names[row] != HOME]
     for row in nearest[:8]:
-        where = ", ".join(country["name"] for country in countries[row][:3])
+        where = ", ".join(country["name"] for country in countries[row][:4])
         print(f"  {distance_h[row]:5.2f} h  {names[row]:20} {where}")
 
 
