@@ -1,5 +1,5 @@
-// The only file that knows Python. Every function takes objects with the buffer protocol, releases the GIL while it works, and
-// returns blocks that Arrow wraps without a copy.
+// The only file that knows Python. Every function takes objects with the buffer protocol, releases the GIL while it
+// works, and returns blocks that Arrow wraps without a copy.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -124,7 +124,8 @@ NB_MODULE(_kernels, m) {
   m.def("set_pool_retention", &set_pool_retention, nb::arg("num_bytes"));
 
   nb::class_<Counts>(m, "Counts")
-      .def("__init__", [](Counts* self, nb::handle values) { new (self) Counts(read_int64(values)); }, nb::arg("values"))
+      .def(
+          "__init__", [](Counts* self, nb::handle values) { new (self) Counts(read_int64(values)); }, nb::arg("values"))
       .def_prop_ro("total", [](const Counts& self) { return self.total; })
       .def("__len__", [](const Counts& self) { return self.values.size(); })
       .def(
@@ -180,12 +181,12 @@ NB_MODULE(_kernels, m) {
 
   m.def(
       "parse_chunks",
-      [](nb::handle data, nb::handle offsets, const Counts& counts, bool has_rep, bool has_def, size_t num_buffers, bool large) {
+      [](nb::handle data, nb::handle offsets, const Counts& counts, bool has_rep, bool has_def, size_t num_buffers,
+         bool large) {
         auto owner = std::make_shared<Source>(data);
         std::vector<int64_t> positions = read_int64(offsets);
-        Chunks chunks = without_gil([&] {
-          return parse_chunks(owner->bytes(), positions, counts, {has_rep, has_def, large, num_buffers});
-        });
+        Chunks chunks = without_gil(
+            [&] { return parse_chunks(owner->bytes(), positions, counts, {has_rep, has_def, large, num_buffers}); });
         std::vector<PyStream> buffers;
         buffers.reserve(chunks.buffers.size());
         for (Stream& stream : chunks.buffers) {
@@ -194,8 +195,8 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(std::move(chunks.num_levels), PyStream{owner, std::move(chunks.rep)},
                                PyStream{owner, std::move(chunks.def)}, std::move(buffers));
       },
-      nb::arg("data"), nb::arg("offsets"), nb::arg("counts"), nb::arg("has_rep"), nb::arg("has_def"), nb::arg("num_buffers"),
-      nb::arg("large"));
+      nb::arg("data"), nb::arg("offsets"), nb::arg("counts"), nb::arg("has_rep"), nb::arg("has_def"),
+      nb::arg("num_buffers"), nb::arg("large"));
 
   m.def(
       "join_fixed",
@@ -205,7 +206,9 @@ NB_MODULE(_kernels, m) {
       nb::arg("stream"), nb::arg("counts"), nb::arg("width"));
   m.def(
       "join_bits",
-      [](const PyStream& stream, const Counts& counts) { return without_gil([&] { return join_bits(stream.stream, counts); }); },
+      [](const PyStream& stream, const Counts& counts) {
+        return without_gil([&] { return join_bits(stream.stream, counts); });
+      },
       nb::arg("stream"), nb::arg("counts"));
   m.def(
       "copy_bits",
@@ -300,8 +303,12 @@ NB_MODULE(_kernels, m) {
       nb::arg("value"), nb::arg("num_values"), nb::arg("offset_bits"));
 
   nb::class_<SymbolTable>(m, "SymbolTable")
-      .def("__init__", [](SymbolTable* self, nb::handle table) { new (self) SymbolTable(parse_symbol_table(Source(table).bytes())); },
-           nb::arg("table"))
+      .def(
+          "__init__",
+          [](SymbolTable* self, nb::handle table) {
+            new (self) SymbolTable(parse_symbol_table(Source(table).bytes()));
+          },
+          nb::arg("table"))
       .def_prop_ro("codes", [](const SymbolTable& self) { return self.codes; });
   m.def(
       "expand_symbols",
@@ -339,8 +346,9 @@ NB_MODULE(_kernels, m) {
       [](nb::handle rep, nb::handle def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows) {
         Source rep_source(rep);
         OptionalSource def_source(def);
-        RowRange range = without_gil(
-            [&] { return find_rows(rep_source.bytes(), def_source.bytes(), max_rep, max_visible, skip_rows, num_rows); });
+        RowRange range = without_gil([&] {
+          return find_rows(rep_source.bytes(), def_source.bytes(), max_rep, max_visible, skip_rows, num_rows);
+        });
         return std::make_tuple(range.entry_begin, range.entry_end, range.value_begin, range.value_end);
       },
       nb::arg("rep"), nb::arg("def_").none(), nb::arg("max_rep"), nb::arg("max_visible"), nb::arg("skip_rows"),
@@ -356,7 +364,8 @@ NB_MODULE(_kernels, m) {
       "item_validity",
       [](nb::handle def, nb::handle depth_of, size_t depth, uint16_t limit) {
         Source def_source(def), depth_source(depth_of);
-        Bitmap bitmap = without_gil([&] { return item_validity(def_source.bytes(), depth_source.bytes(), depth, limit); });
+        Bitmap bitmap =
+            without_gil([&] { return item_validity(def_source.bytes(), depth_source.bytes(), depth, limit); });
         return std::make_tuple(std::move(bitmap.bits), bitmap.length, bitmap.num_nulls);
       },
       nb::arg("def_"), nb::arg("depth_of"), nb::arg("depth"), nb::arg("limit"));
@@ -378,7 +387,8 @@ NB_MODULE(_kernels, m) {
       "unzip_fixed",
       [](nb::handle data, unsigned rep_bits, unsigned def_bits, uint16_t max_visible, size_t width) {
         Source source(data);
-        ZippedFixed zipped = without_gil([&] { return unzip_fixed(source.bytes(), {rep_bits, def_bits, max_visible}, width); });
+        ZippedFixed zipped =
+            without_gil([&] { return unzip_fixed(source.bytes(), {rep_bits, def_bits, max_visible}, width); });
         return std::make_tuple(std::move(zipped.levels.rep), std::move(zipped.levels.def), zipped.levels.num_entries,
                                std::move(zipped.values), zipped.num_values);
       },
@@ -390,7 +400,8 @@ NB_MODULE(_kernels, m) {
         ZippedVariable zipped =
             without_gil([&] { return unzip_variable(source.bytes(), {rep_bits, def_bits, max_visible}, length_bits); });
         return std::make_tuple(std::move(zipped.levels.rep), std::move(zipped.levels.def), zipped.levels.num_entries,
-                               std::move(zipped.values.offsets), std::move(zipped.values.data), zipped.values.num_values);
+                               std::move(zipped.values.offsets), std::move(zipped.values.data),
+                               zipped.values.num_values);
       },
       nb::arg("data"), nb::arg("rep_bits"), nb::arg("def_bits"), nb::arg("max_visible"), nb::arg("length_bits"));
 
@@ -408,21 +419,22 @@ NB_MODULE(_kernels, m) {
       "gather_fixed",
       [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle items, size_t width) {
         Source index_source(indices), item_source(items);
-        return without_gil([&] { return gather_fixed(index_source.bytes(), num_values, index_bits, item_source.bytes(), width); });
+        return without_gil(
+            [&] { return gather_fixed(index_source.bytes(), num_values, index_bits, item_source.bytes(), width); });
       },
       nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("items"), nb::arg("width"));
   m.def(
       "gather_variable",
-      [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle offsets, nb::handle data, size_t num_items,
-         unsigned offset_bits) {
+      [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle offsets, nb::handle data,
+         size_t num_items, unsigned offset_bits) {
         Source index_source(indices), offset_source(offsets), data_source(data);
         return without_gil([&] {
-          return as_tuple(gather_variable(index_source.bytes(), num_values, index_bits, offset_source.bytes(), data_source.bytes(),
-                                          num_items, offset_bits));
+          return as_tuple(gather_variable(index_source.bytes(), num_values, index_bits, offset_source.bytes(),
+                                          data_source.bytes(), num_items, offset_bits));
         });
       },
-      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_items"),
-      nb::arg("offset_bits"));
+      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("offsets"), nb::arg("data"),
+      nb::arg("num_items"), nb::arg("offset_bits"));
 
   m.def(
       "split_rows",
@@ -445,8 +457,9 @@ NB_MODULE(_kernels, m) {
         Source offset_source(offsets), data_source(data);
         std::vector<PackedField> packed;
         for (auto [width, length_bits] : fields) packed.push_back({width, length_bits});
-        std::vector<PackedColumn> columns = without_gil(
-            [&] { return split_variable_rows(offset_source.bytes(), data_source.bytes(), num_rows, offset_bits, packed); });
+        std::vector<PackedColumn> columns = without_gil([&] {
+          return split_variable_rows(offset_source.bytes(), data_source.bytes(), num_rows, offset_bits, packed);
+        });
         std::vector<std::tuple<Block, Block>> result;  // (values, empty) or (offsets, data)
         for (size_t k = 0; k < columns.size(); ++k) {
           if (packed[k].length_bits == 0) {

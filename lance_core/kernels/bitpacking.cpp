@@ -3,8 +3,9 @@
 namespace lance {
 namespace {
 
-// The packed words of a group form LANES columns. Reading row by row makes the inner loop run over consecutive words of the
-// input and consecutive values of the output, which the compiler turns into vectors; the bit width stays a run-time value.
+// The packed words of a group form LANES columns. Reading row by row makes the inner loop run over consecutive words of
+// the input and consecutive values of the output, which the compiler turns into vectors; the bit width stays a run-time
+// value.
 template <class T>
 inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, unsigned bits, T* out) {
   constexpr unsigned kBits = sizeof(T) * 8;
@@ -37,9 +38,15 @@ inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, un
 }
 
 LANCE_MULTIVERSION void unpack8(const uint8_t* packed, unsigned bits, uint8_t* out) { unpack_rows(packed, bits, out); }
-LANCE_MULTIVERSION void unpack16(const uint8_t* packed, unsigned bits, uint16_t* out) { unpack_rows(packed, bits, out); }
-LANCE_MULTIVERSION void unpack32(const uint8_t* packed, unsigned bits, uint32_t* out) { unpack_rows(packed, bits, out); }
-LANCE_MULTIVERSION void unpack64(const uint8_t* packed, unsigned bits, uint64_t* out) { unpack_rows(packed, bits, out); }
+LANCE_MULTIVERSION void unpack16(const uint8_t* packed, unsigned bits, uint16_t* out) {
+  unpack_rows(packed, bits, out);
+}
+LANCE_MULTIVERSION void unpack32(const uint8_t* packed, unsigned bits, uint32_t* out) {
+  unpack_rows(packed, bits, out);
+}
+LANCE_MULTIVERSION void unpack64(const uint8_t* packed, unsigned bits, uint64_t* out) {
+  unpack_rows(packed, bits, out);
+}
 
 }  // namespace
 

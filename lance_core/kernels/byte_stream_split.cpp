@@ -26,8 +26,8 @@ Block join_byte_streams(const Stream& stream, const Counts& counts, size_t width
   }
   for (size_t i = 0; i < stream.size(); ++i) {
     if (static_cast<unsigned __int128>(counts.values[i]) * width != static_cast<size_t>(stream.length[i])) {
-      corrupt("chunk %zu has %lld bytes for %lld split values of %zu bytes", i, static_cast<long long>(stream.length[i]),
-              static_cast<long long>(counts.values[i]), width);
+      corrupt("chunk %zu has %lld bytes for %lld split values of %zu bytes", i,
+              static_cast<long long>(stream.length[i]), static_cast<long long>(counts.values[i]), width);
     }
   }
   Block out(static_cast<size_t>(counts.total) * width);

@@ -6,7 +6,8 @@ namespace {
 // Walks through one chunk; every step is checked against the chunk's end.
 class Cursor {
  public:
-  Cursor(Bytes data, size_t begin, size_t end, size_t chunk) : data_(data), position_(begin), begin_(begin), end_(end), chunk_(chunk) {}
+  Cursor(Bytes data, size_t begin, size_t end, size_t chunk)
+      : data_(data), position_(begin), begin_(begin), end_(end), chunk_(chunk) {}
 
   template <class T>
   size_t read() {

@@ -9,8 +9,8 @@ namespace {
 constexpr uint8_t kEscape = 255;
 constexpr size_t kSlack = 8;  // a symbol is stored as eight bytes, whatever its length
 
-// Decodes codes to `out`, which has room for 8 bytes a code and the slack. Returns the end of the output, or nullptr when
-// an escape has nothing behind it.
+// Decodes codes to `out`, which has room for 8 bytes a code and the slack. Returns the end of the output, or nullptr
+// when an escape has nothing behind it.
 inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out) {
   while (code < end) {
     while (end - code >= 4) {
@@ -94,8 +94,8 @@ size_t expanded_size(const SymbolTable& table, const uint8_t* code, const uint8_
 }
 
 template <class T>
-void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8_t* codes, size_t n, Output& out, T*& to,
-                   size_t chunk) {
+void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8_t* codes, size_t n, Output& out,
+                   T*& to, size_t chunk) {
   size_t first = load<T>(offsets);
   size_t last = load<T>(offsets + n * sizeof(T));
   const uint8_t* begin = codes + first;
@@ -151,8 +151,8 @@ VariableValues expand_chunks(const SymbolTable& table, const Stream& stream, con
     T first = load<T>(chunk.data);
     T last = load<T>(chunk.data + n * sizeof(T));
     if (first < (n + 1) * sizeof(T) || last < first || last > chunk.size) {
-      corrupt("chunk %zu of %zu bytes holds codes at [%llu, %llu)", i, chunk.size, static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(last));
+      corrupt("chunk %zu of %zu bytes holds codes at [%llu, %llu)", i, chunk.size,
+              static_cast<unsigned long long>(first), static_cast<unsigned long long>(last));
     }
     coded += last - first;
   }
@@ -220,7 +220,8 @@ SymbolTable parse_symbol_table(Bytes table) {
   return result;
 }
 
-VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts, unsigned offset_bits) {
+VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts,
+                              unsigned offset_bits) {
   require_same_chunks(stream, counts);
   if (!table.codes) {
     return join_variable(stream, counts, offset_bits);
@@ -229,7 +230,8 @@ VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, co
                                         : expand_chunks<uint64_t>(table, stream, counts);
 }
 
-VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits) {
+VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
+                              unsigned offset_bits) {
   check_offsets(offsets, num_values, data.size, offset_bits);
   return offset_bytes(offset_bits) == 4 ? expand_array<uint32_t>(table, offsets, data, num_values)
                                         : expand_array<uint64_t>(table, offsets, data, num_values);

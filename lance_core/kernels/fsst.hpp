@@ -16,9 +16,11 @@ struct SymbolTable {
 SymbolTable parse_symbol_table(Bytes table);
 
 // Mini-block form: chunks of offsets and codes.
-VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts, unsigned offset_bits);
+VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts,
+                              unsigned offset_bits);
 
 // Codes under Arrow offsets (full-zip pages).
-VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits);
+VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
+                              unsigned offset_bits);
 
 }  // namespace lance

@@ -158,7 +158,8 @@ ZippedFixed unzip_fixed(Bytes data, ControlWord control, size_t width) {
 }
 
 ZippedVariable unzip_variable(Bytes data, ControlWord control, unsigned length_bits) {
-  return offset_bytes(length_bits) == 4 ? unzip_lengths<uint32_t>(data, control) : unzip_lengths<uint64_t>(data, control);
+  return offset_bytes(length_bits) == 4 ? unzip_lengths<uint32_t>(data, control)
+                                        : unzip_lengths<uint64_t>(data, control);
 }
 
 }  // namespace lance

@@ -122,14 +122,15 @@ Block gather_fixed(Bytes indices, size_t num_values, unsigned index_bits, Bytes 
   });
 }
 
-VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data, size_t num_items,
-                               unsigned offset_bits) {
+VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data,
+                               size_t num_items, unsigned offset_bits) {
   check_offsets(offsets, num_items, data.size, offset_bits);
   return with_indices(indices, num_values, index_bits, [&](auto* index) {
     using Index = std::remove_cv_t<std::remove_pointer_t<decltype(index)>>;
     check_below(index, num_values, num_items);
-    return offset_bytes(offset_bits) == 4 ? gather_strings<Index, uint32_t>(index, num_values, offsets, data, num_items)
-                                          : gather_strings<Index, uint64_t>(index, num_values, offsets, data, num_items);
+    return offset_bytes(offset_bits) == 4
+               ? gather_strings<Index, uint32_t>(index, num_values, offsets, data, num_items)
+               : gather_strings<Index, uint64_t>(index, num_values, offsets, data, num_items);
   });
 }
 

@@ -8,7 +8,7 @@ namespace lance {
 // `indices` are unsigned numbers of index_bits bits; every one must be below num_items.
 void check_indices(Bytes indices, size_t num_values, unsigned index_bits, size_t num_items);
 Block gather_fixed(Bytes indices, size_t num_values, unsigned index_bits, Bytes items, size_t width);
-VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data, size_t num_items,
-                               unsigned offset_bits);
+VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data,
+                               size_t num_items, unsigned offset_bits);
 
 }  // namespace lance

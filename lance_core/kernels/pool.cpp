@@ -21,7 +21,8 @@ constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of h
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// Rounds up to whole pages, and to an eighth of the size: a block that comes back fits later requests of about its size.
+// Rounds up to whole pages, and to an eighth of the size: a block that comes back fits later requests of about its
+// size.
 size_t round_up(size_t bytes) {
   size_t page = bytes >= kLarge ? kHugePage : kPage;
   size_t pages = (bytes + page - 1) / page;

@@ -71,7 +71,8 @@ namespace {
 
 // Walks through the fields of all rows; `each(row, field, bytes)` gets an empty value where the row is null.
 template <class Each>
-void walk_rows(Bytes offsets, Bytes data, size_t num_rows, unsigned offset_bits, const std::vector<PackedField>& fields, Each each) {
+void walk_rows(Bytes offsets, Bytes data, size_t num_rows, unsigned offset_bits, const std::vector<PackedField>& fields,
+               Each each) {
   OffsetReader offset(offsets.data, offset_bits);
   for (size_t row = 0; row < num_rows; ++row) {
     size_t position = offset[row];
@@ -122,7 +123,8 @@ std::vector<PackedColumn> split_variable_rows(Bytes offsets, Bytes data, size_t 
     }
   }
   std::vector<size_t> bytes(fields.size());
-  walk_rows(offsets, data, num_rows, offset_bits, fields, [&](size_t, size_t k, Bytes value) { bytes[k] += value.size; });
+  walk_rows(offsets, data, num_rows, offset_bits, fields,
+            [&](size_t, size_t k, Bytes value) { bytes[k] += value.size; });
   std::vector<PackedColumn> columns(fields.size());
   for (size_t k = 0; k < fields.size(); ++k) {
     if (fields[k].length_bits == 0) {

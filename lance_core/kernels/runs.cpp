@@ -31,7 +31,8 @@ void split_runs_chunk(Bytes block, Bytes& values, Bytes& lengths, size_t index) 
   }
   auto size = load<uint64_t>(block.data);
   if (size > block.size - 8) {
-    corrupt("chunk %zu: %llu bytes of run values in a block of %zu", index, static_cast<unsigned long long>(size), block.size);
+    corrupt("chunk %zu: %llu bytes of run values in a block of %zu", index, static_cast<unsigned long long>(size),
+            block.size);
   }
   values = {block.data + 8, static_cast<size_t>(size)};
   lengths = {block.data + 8 + size, block.size - 8 - static_cast<size_t>(size)};

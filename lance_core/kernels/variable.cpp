@@ -40,8 +40,8 @@ VariableValues join_chunks(const Stream& stream, const Counts& counts) {
     T first = load<T>(chunk.data);
     T last = load<T>(chunk.data + n * sizeof(T));
     if (first < (n + 1) * sizeof(T) || last < first || last > chunk.size) {
-      corrupt("chunk %zu of %zu bytes holds values at [%llu, %llu)", i, chunk.size, static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(last));
+      corrupt("chunk %zu of %zu bytes holds values at [%llu, %llu)", i, chunk.size,
+              static_cast<unsigned long long>(first), static_cast<unsigned long long>(last));
     }
     total += last - first;
   }
@@ -80,8 +80,8 @@ VariableBlock open_block(Bytes block, size_t n) {
   T width = load<T>(block.data);
   T start = load<T>(block.data + sizeof(T));
   if (width != sizeof(T) * 8) {
-    corrupt("a block of values says its offsets have %llu bits where the column has %zu", static_cast<unsigned long long>(width),
-            sizeof(T) * 8);
+    corrupt("a block of values says its offsets have %llu bits where the column has %zu",
+            static_cast<unsigned long long>(width), sizeof(T) * 8);
   }
   if (start < (n + 3) * sizeof(T) || start > block.size) {
     corrupt("a block of %zu bytes starts its values at %llu", block.size, static_cast<unsigned long long>(start));
@@ -133,8 +133,8 @@ VariableValues join_variable(const Stream& stream, const Counts& counts, unsigne
 }
 
 VariableBlock open_variable_block(Bytes block, size_t num_values, unsigned offset_bits) {
-  VariableBlock opened =
-      offset_bytes(offset_bits) == 4 ? open_block<uint32_t>(block, num_values) : open_block<uint64_t>(block, num_values);
+  VariableBlock opened = offset_bytes(offset_bits) == 4 ? open_block<uint32_t>(block, num_values)
+                                                        : open_block<uint64_t>(block, num_values);
   check_offsets(opened.offsets, num_values, opened.data.size, offset_bits);
   return opened;
 }
