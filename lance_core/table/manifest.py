@@ -252,15 +252,23 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         _index_section=index_section,
         _digest="" if transaction else blake2b(section, digest_size=16).hexdigest(),
     )
-    _refuse_unreadable_files(manifest)
+    if message.base_paths:
+        _refuse_other_bases(manifest)
+    if manifest.has_stable_row_ids:
+        _require_row_ids(manifest)
     return manifest
 
 
-def _refuse_unreadable_files(manifest: Manifest) -> None:
-    """Refuse now what would only be found when fragments are read."""
-    if manifest.message.base_paths:
-        for fragment in manifest.fragments:
-            _ = fragment.files, fragment.deletion_file
+def _refuse_other_bases(manifest: Manifest) -> None:
+    """Base paths that no file uses are harmless; a file in one is refused by its fragment."""
+    for fragment in manifest.fragments:
+        _ = fragment.files, fragment.deletion_file
+
+
+def _require_row_ids(manifest: Manifest) -> None:
+    for message in manifest.message.fragments:
+        if message.WhichOneof("row_id_sequence") is None:
+            raise CorruptFileError(f"fragment {message.id} has no row ids", file=manifest.name)
 
 
 def _section(data: bytes, position: int, what: str, name: str) -> bytes:
