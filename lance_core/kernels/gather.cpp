@@ -46,7 +46,8 @@ void gather_typed(const Index* index, size_t n, const uint8_t* items, uint8_t* o
 
 template <class Index, class T>
 VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes data, size_t num_items) {
-  constexpr size_t kShort = 16;
+  constexpr size_t kStep = 32;
+  constexpr size_t kPaddedItems = size_t{1} << 16;  // 2 MiB of padded items
   VariableValues result;
   result.num_values = n;
   result.offsets = Block((n + 1) * sizeof(T));
@@ -65,16 +66,16 @@ VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes
   for (size_t i = 0; i < num_items; ++i) {
     longest = std::max(longest, static_cast<size_t>(from(i + 1) - from(i)));
   }
-  Block bytes(total + kShort);
+  Block bytes(total + kStep);
   uint8_t* out = bytes.data();
-  if (longest <= kShort) {
-    // Sixteen bytes at once, whatever the length: a fixed copy has no branches. The items get the same slack.
-    std::vector<uint8_t> items(num_items * kShort);
+  if (longest <= kStep && num_items <= kPaddedItems) {
+    // A fixed copy, whatever the length, has no branches. Padding gives the items the slack that the output has.
+    Block items(num_items * kStep);
     for (size_t i = 0; i < num_items; ++i) {
-      std::memcpy(items.data() + i * kShort, data.data + from(i), from(i + 1) - from(i));
+      std::memcpy(items.data() + i * kStep, data.data + from(i), from(i + 1) - from(i));
     }
     for (size_t i = 0; i < n; ++i) {
-      std::memcpy(out + to[i], items.data() + static_cast<size_t>(index[i]) * kShort, kShort);
+      std::memcpy(out + to[i], items.data() + static_cast<size_t>(index[i]) * kStep, kStep);
     }
   } else {
     for (size_t i = 0; i < n; ++i) {
