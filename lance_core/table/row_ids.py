@@ -51,12 +51,12 @@ def _segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
     match segment.WhichOneof("segment"):
         case "range":
             _check_length(segment.range.end - segment.range.start, limit, name)
-            return np.arange(segment.range.start, segment.range.end, dtype=np.uint64)
+            return _range(segment.range.start, segment.range.end)
         case "range_with_holes":
             span = segment.range_with_holes
             holes = _array(span.holes, name)
             _check_length(span.end - span.start - len(holes), limit, name)
-            values = np.arange(span.start, span.end, dtype=np.uint64)
+            values = _range(span.start, span.end)
             kept = values[~np.isin(values, holes)]
             if len(kept) != len(values) - len(holes):
                 raise CorruptFileError(f"{name}: holes lie outside their range or appear twice")
@@ -68,6 +68,10 @@ def _segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
         case "array":
             return _limited(_array(segment.array, name), limit, name)
     raise UnsupportedFeatureError(f"kind of segment in {name}")
+
+
+def _range(start: int, end: int) -> RowIds:
+    return np.arange(end - start, dtype=np.uint64) + np.uint64(start)
 
 
 def _bitmap(segment: rowids_pb2.U64Segment.RangeWithBitmap, limit: int, name: str) -> RowIds:
@@ -91,8 +95,10 @@ def _array(array: rowids_pb2.EncodedU64Array, name: str) -> RowIds:
     dtype = {"u16_array": "<u2", "u32_array": "<u4", "u64_array": "<u8"}[kind]
     if len(encoded) % np.dtype(dtype).itemsize:
         raise CorruptFileError(f"{name}: array has a partial value", found=f"{len(encoded)} bytes of {dtype}")
-    values: RowIds = np.frombuffer(encoded, dtype=dtype).astype(np.uint64) + np.uint64(base)
-    return values
+    offsets = np.frombuffer(encoded, dtype=dtype).astype(np.uint64)
+    if len(offsets) and int(offsets.max()) + base >= 1 << 64:
+        raise CorruptFileError(f"{name} have more than 64 bits")
+    return offsets + np.uint64(base)
 
 
 def _limited(values: RowIds, limit: int, name: str) -> RowIds:
