@@ -42,16 +42,16 @@ class Catalog:
         yield from self._names_below("", 0)
 
     def _names_below(self, namespace: str, depth: int) -> Iterator[str]:
+        parent = os.path.join(self._root, namespace)
         try:
-            with os.scandir(os.path.join(self._root, namespace)) as entries:
-                directories = sorted(entry.name for entry in entries if entry.is_dir())
+            entries = sorted(os.listdir(parent))
         except OSError as error:
             self._report(namespace, f"cannot be listed: {error.strerror}")
             return
         found: set[str] = set()
-        for directory in directories:
+        for directory in (entry for entry in entries if os.path.isdir(os.path.join(parent, entry))):
             relative = f"{namespace}/{directory}" if namespace else directory
-            if self._is_dataset(relative):
+            if self._dataset_path(relative):
                 name = relative.removesuffix(SUFFIX)
                 if not is_segment(directory) or name.endswith(SUFFIX):
                     self._report(relative, "is a dataset whose name is not allowed")
@@ -67,8 +67,7 @@ class Catalog:
                 self._report(relative, "is not served: its name is not allowed, or it is a link")
 
     def locate(self, name: str) -> str:
-        """Absolute, resolved path of the dataset `name` (without suffix and version, as `parse_name` gives
-        it).
+        """Absolute, resolved path of the dataset `name`, as a DatasetReference holds it.
 
         Raises DatasetNotFoundError, or InvalidInputError when `name` and `name.lance` both exist.
         """
@@ -76,14 +75,16 @@ class Catalog:
         for depth in range(1, len(namespaces) + 1):
             if not self._is_namespace("/".join(namespaces[:depth])):
                 raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
-        found = [relative for relative in (name, name + SUFFIX) if self._is_dataset(relative)]
+        found = {
+            relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
+        }
         if not found:
             raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
         if len(found) > 1:
             raise InvalidInputError(
                 f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
             )
-        return os.path.realpath(os.path.join(self._root, found[0]))
+        return next(iter(found.values()))
 
     def open(self, reference: DatasetReference) -> Snapshot:
         """The snapshot that `reference` names: the version it asks for, else the latest commit at this
@@ -100,12 +101,16 @@ class Catalog:
 
     def _is_namespace(self, relative: str) -> bool:
         path = os.path.join(self._root, relative)
-        return os.path.isdir(path) and not os.path.islink(path) and not self._is_dataset(relative)
+        return os.path.isdir(path) and not os.path.islink(path) and not self._dataset_path(relative)
 
-    def _is_dataset(self, relative: str) -> bool:
-        resolved = os.path.realpath(os.path.join(self._root, relative))
-        below_root = resolved.startswith(os.path.join(self._root, ""))
-        return below_root and os.path.isdir(os.path.join(resolved, _VERSIONS_DIRECTORY))
+    def _dataset_path(self, relative: str) -> str | None:
+        """Resolved path of the dataset in the directory `relative`; None when there is none below the root.
+
+        Whoever goes on from here uses this path: resolving a second time could lead elsewhere.
+        """
+        path = os.path.realpath(os.path.join(self._root, relative))
+        below_root = path.startswith(os.path.join(self._root, ""))
+        return path if below_root and os.path.isdir(os.path.join(path, _VERSIONS_DIRECTORY)) else None
 
     def _report(self, relative: str, problem: str) -> None:
         if relative not in self._reported:

@@ -190,10 +190,7 @@ class Service:
         return snapshot
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        return ScanStream(plan.schema, self._batches(snapshot, plan), compression)
-
-    def _batches(self, snapshot: Snapshot, plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
-        yield from scan_batches(snapshot, plan, self._budget, self._files)
+        return ScanStream(plan.schema, scan_batches(snapshot, plan, self._budget, self._files), compression)
 
 
 def _scan_options(asked: ScanCommand) -> ScanOptions:

@@ -26,20 +26,17 @@ def do_get(
 def _batches(
     service: Service, context: flight.ServerCallContext, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.Table | None]:
-    """First None, once the stream is admitted, then the batches.
+    """First None, once the stream is admitted, then the batches. Until then errors are the handler's.
 
     Bare batches with dictionary columns arrive without their dictionaries; as tables they arrive whole.
     """
-    with (
-        translated_errors(service, context, "do_get"),
-        service.admission.stream(),
-        closing(stream.batches) as batches,
-    ):
+    with service.admission.stream(), closing(stream.batches) as batches:
         yield None
         as_table = any(has_dictionary(field.type) for field in stream.schema)
-        for batch in batches:
-            service.admission.check_stream()
-            yield pa.Table.from_batches([batch]) if as_table else batch
+        with translated_errors(service, context, "do_get"):
+            for batch in batches:
+                service.admission.check_stream()
+                yield pa.Table.from_batches([batch]) if as_table else batch
 
 
 def has_dictionary(data_type: pa.DataType) -> bool:

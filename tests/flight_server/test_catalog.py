@@ -1,0 +1,264 @@
+"""Which directories are datasets, under which names, and what keeps a name inside the root."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from flight_server.catalog import Catalog
+from flight_server.names import DatasetReference
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError, VersionNotFoundError
+
+CACHE_BYTES = 1 << 20
+
+
+def write(path: Path, value: int = 1) -> Path:
+    lance.write_dataset(pa.table({"x": [value]}), path, mode="overwrite")
+    return path
+
+
+def catalog_of(root: Path) -> Catalog:
+    return Catalog(os.path.realpath(root), CACHE_BYTES)
+
+
+def fragment_rows(catalog: Catalog, name: str) -> int:
+    return catalog.open(DatasetReference(name)).manifest.fragments[0].num_rows
+
+
+def test_names_are_paths_without_the_suffix(tmp_path: Path) -> None:
+    for name in ("trips.lance", "plain", "ns/deep/er/x.lance", "ns.lance/y", "a..b"):
+        write(tmp_path / name)
+    (tmp_path / "nothing" / "here").mkdir(parents=True)
+    (tmp_path / "file.lance").write_bytes(b"")
+    catalog = catalog_of(tmp_path)
+    names = ["a..b", "ns/deep/er/x", "ns.lance/y", "plain", "trips"]
+    assert sorted(catalog.names()) == sorted(names)
+    for name in names:
+        assert fragment_rows(catalog, name) == 1
+    for missing in ("nothing", "nothing/here", "file", "ns", "ns/deep", "trips/data", "ns/y", "x"):
+        with pytest.raises(DatasetNotFoundError, match=missing):
+            catalog.open(DatasetReference(missing))
+
+
+def test_the_root_is_no_dataset_and_datasets_are_not_searched(tmp_path: Path) -> None:
+    write(tmp_path)
+    write(tmp_path / "a.lance")
+    write(tmp_path / "a.lance" / "tree" / "inner.lance")
+    catalog = catalog_of(tmp_path)
+    assert list(catalog.names()) == ["a"]
+    for name in ("a.lance/tree/inner", "a/tree/inner"):
+        with pytest.raises(DatasetNotFoundError):
+            catalog.open(DatasetReference(name))
+
+
+def test_with_and_without_suffix_side_by_side_are_both_refused(tmp_path: Path) -> None:
+    write(tmp_path / "ns" / "a")
+    write(tmp_path / "ns" / "a.lance")
+    write(tmp_path / "ns" / "b.lance")
+    catalog = catalog_of(tmp_path)
+    with pytest.raises(InvalidInputError, match=r"ambiguous.*'ns/a' and 'ns/a\.lance'"):
+        catalog.open(DatasetReference("ns/a"))
+    assert list(catalog.names()) == ["ns/a", "ns/b"]
+
+
+def test_names_that_are_not_allowed_are_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("ok.lance", "-dash.lance", "two.lance.lance", "sp ace", "l\u00f6we.lance"):
+        write(tmp_path / name)
+    write(tmp_path / "in ner" / "c.lance")
+    catalog = catalog_of(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        assert list(catalog.names()) == ["ok"]
+        assert list(catalog.names()) == ["ok"]
+    assert len(caplog.records) == 5
+    assert all(record.getMessage().isascii() for record in caplog.records)
+
+
+def test_links_out_of_the_root_are_not_followed(tmp_path: Path) -> None:
+    """T8: a dataset may be a link inside the root; no link leads out, none is a namespace."""
+    root, outside = tmp_path / "root", tmp_path / "root-outside"
+    write(outside / "secret.lance")
+    write(root / "real.lance")
+    links = {
+        "alias.lance": root / "real.lance",
+        "leak.lance": outside / "secret.lance",
+        "relative.lance": Path("..") / "root-outside" / "secret.lance",
+        "chain.lance": root / "leak.lance",
+        "folder": outside,
+        "inside": root,
+        "loop": root / "loop",
+        "parent": tmp_path,
+    }
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+    catalog = catalog_of(root)
+    assert list(catalog.names()) == ["alias", "real"]
+    assert fragment_rows(catalog, "alias") == 1
+    for name in ("leak", "relative", "chain", "folder/secret", "inside/real", "loop", "parent/root/real"):
+        with pytest.raises(DatasetNotFoundError):
+            catalog.open(DatasetReference(name))
+
+
+def test_a_link_that_is_swapped_never_leads_out(tmp_path: Path) -> None:
+    """T8: 10,000 opens while another thread points the link, and the directory itself, out of the root."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    write(root / "real.lance", 1)
+    write(root / "real.lance", 2)
+    write(outside / "secret.lance", 1)
+    link = root / "x.lance"
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for target in (root / "real.lance", outside / "secret.lance"):
+                fresh = root / ".fresh"
+                fresh.symlink_to(target)
+                os.replace(fresh, link)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    catalog = catalog_of(root)
+    opened = 0
+    try:
+        for _ in range(10_000):
+            try:
+                snapshot = catalog.open(DatasetReference("x"))
+            except LanceError:
+                continue
+            opened += 1
+            assert snapshot.manifest.version == 2
+    finally:
+        stop.set()
+        swapping.join()
+    assert opened > 100
+
+
+def test_versions(tmp_path: Path) -> None:
+    write(tmp_path / "a.lance")
+    catalog = catalog_of(tmp_path)
+    assert catalog.open(DatasetReference("a")).manifest.version == 1
+    write(tmp_path / "a.lance")
+    assert catalog.open(DatasetReference("a")).manifest.version == 2
+    assert catalog.open(DatasetReference("a", 1)).manifest.version == 1
+    for version in (0, 3, 2**63 - 1):
+        with pytest.raises(VersionNotFoundError, match=f"dataset a has no version {version}"):
+            catalog.open(DatasetReference("a", version))
+
+
+def test_manifests_are_kept_and_looked_up_again(tmp_path: Path) -> None:
+    """T14: an unchanged manifest is parsed once; one under the same name and version is told apart."""
+    path = write(tmp_path / "a.lance")
+    catalog = catalog_of(tmp_path)
+    first = catalog.open(DatasetReference("a"))
+    assert catalog.open(DatasetReference("a")) is first
+    shutil.rmtree(path)
+    with pytest.raises(DatasetNotFoundError):
+        catalog.open(DatasetReference("a"))
+    write(path)
+    again = catalog.open(DatasetReference("a"))
+    assert again.manifest.version == first.manifest.version
+    assert again.manifest.identity != first.manifest.identity
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    """T33: what is kept is less than what was asked for, the latest stays."""
+    for number in range(20):
+        write(tmp_path / f"d{number}.lance")
+    size = catalog_of(tmp_path).open(DatasetReference("d0")).manifest.size
+    catalog = Catalog(os.path.realpath(tmp_path), cache_bytes=5 * 8 * (size + 100))
+    opened = [catalog.open(DatasetReference(f"d{number}")) for number in range(20)]
+    kept = [catalog.open(DatasetReference(f"d{number}")) is opened[number] for number in reversed(range(20))]
+    assert kept[:4] == [True] * 4
+    assert not any(kept[10:])
+
+
+# Runs the service under an audit hook that names every path that is opened, listed or looked at.
+_AUDITED = """
+import json, os, sys
+from flight_server.commands import COMMAND_TYPE_URL, parse_command
+from flight_server.commands import parse_describe
+from flight_server.names import parse_name, parse_path
+from flight_server.proto.command_pb2 import Command, Scan
+from flight_server.service import Service
+from flight_server.settings import Settings
+from flight_server.tickets import Ticket, encode_ticket
+from google.protobuf.any_pb2 import Any
+from lance_core.errors import LanceError
+from lance_core.scan.plan import FragmentScan
+
+root, names = sys.argv[1], json.load(sys.stdin)
+settings = Settings.resolve(root, environment={})
+service = Service(settings)
+seen = []
+sys.addaudithook(lambda event, args: seen.append(args[0]) if event in (
+    "open", "os.listdir", "os.scandir", "os.mkdir", "os.rename", "os.remove") else None)
+
+def by_protobuf(name):
+    value = Command(scan=Scan(dataset=name)).SerializeToString()
+    return parse_command(Any(type_url=COMMAND_TYPE_URL, value=value).SerializeToString())
+
+def by_ticket(name):
+    ticket = Ticket(name, 1, "x", 2**40, (FragmentScan(0, 0, 1),))
+    return service.stream(encode_ticket(ticket, settings.ticket_key))
+
+def command(name):
+    return json.dumps({"scan": {"dataset": name}}).encode()
+
+ways = [
+    lambda name: service.plan(parse_command(command(name))),
+    lambda name: service.schema(parse_command(command(name))),
+    lambda name: service.stream(command(name)),
+    lambda name: service.plan(by_protobuf(name)),
+    by_ticket,
+    lambda name: service.describe(parse_describe(json.dumps({"dataset": name}).encode())),
+    lambda name: service.describe(parse_name(name)),
+    lambda name: service.describe(parse_path(name.split("/"))),
+    lambda name: () if list(service.list_datasets(name)) else (),
+]
+tried = accepted = 0
+for name in names:
+    for way in ways:
+        tried += 1
+        try:
+            accepted += way(name) != ()
+        except LanceError:
+            pass
+        except UnicodeEncodeError:
+            pass
+paths = [os.fsdecode(path) for path in seen if isinstance(path, (str, bytes))]
+outside = [path for path in paths if not path.startswith(root)]
+print(json.dumps({"tried": tried, "accepted": accepted, "outside": outside, "inside": len(seen)}))
+"""
+
+
+def test_no_hostile_name_opens_anything_outside(tmp_path: Path, hostile_names: list[str]) -> None:
+    """T7: 500 names in every place a name enters, and 0 paths outside the root."""
+    root = tmp_path / "root"
+    write(root / "trips.lance")
+    write(root / "ns" / "trips.lance")
+    write(tmp_path / "etc" / "passwd.lance")
+    done = subprocess.run(
+        [sys.executable, "-c", _AUDITED, str(root)],
+        input=json.dumps(hostile_names),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    print(result["tried"], "attempts,", result["inside"], "paths touched")
+    assert result["tried"] >= 4500
+    assert result["accepted"] == 0
+    assert result["outside"] == []
+    assert result["inside"] > 0

@@ -1,0 +1,190 @@
+"""T34: how a server process starts and ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
+from support.served import Root, StartServer
+from support.server import RunningServer
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large")
+    numbers = np.random.default_rng(3).integers(0, 2**62, 4_000_000)
+    lance.write_dataset(pa.table({"a": numbers, "b": numbers}), path / "large.lance")
+    return path
+
+
+class Reader:
+    """A raw DoGet that reads at the test's pace."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self._channel = grpc.insecure_channel(server.address)
+        self._running = self._channel.unary_stream(SERVICE + "DoGet")(ticket(scan_json("large")))
+        next(self._running)
+
+    def finish(self) -> grpc.StatusCode:
+        try:
+            for _ in self._running:
+                pass
+        except grpc.RpcError as error:
+            return error.code()  # type: ignore[no-any-return,attr-defined]
+        return self._running.code()  # type: ignore[no-any-return]
+
+    def trailers(self) -> dict[str, str]:
+        return {item.key: item.value for item in self._running.trailing_metadata()}
+
+    def close(self) -> None:
+        self._running.cancel()
+        self._channel.close()
+
+
+@pytest.fixture
+def reader() -> Iterator[Callable[[RunningServer], Reader]]:
+    readers: list[Reader] = []
+
+    def start(server: RunningServer) -> Reader:
+        readers.append(Reader(server))
+        return readers[-1]
+
+    yield start
+    for each in readers:
+        each.close()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_idle_server_stops_at_once(root: Root, serve: StartServer, number: int) -> None:
+    server = serve(root.path)
+    assert call(server.address, "GetFlightInfo", path_descriptor("trips")).code is grpc.StatusCode.OK
+    began = time.perf_counter()
+    assert server.stop(number) == 0
+    assert time.perf_counter() - began < 3
+
+
+def test_the_ready_line_is_the_first_and_only_line_on_stdout(root: Root, serve: StartServer) -> None:
+    server = serve(root.path)
+    call(server.address, "GetFlightInfo", path_descriptor("missing"))
+    assert server.uri == f"grpc://127.0.0.1:{server.address.split(':')[1]}"
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.stdout is not None
+    assert server.process.stdout.read() == ""
+    assert server.wait() == 0
+
+
+def test_running_streams_end_in_peace(
+    large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader]
+) -> None:
+    """New calls are refused as retryable while a running stream is read to its end; then the process ends."""
+    server = serve(large)
+    running = reader(server)
+    server.process.send_signal(signal.SIGTERM)
+    refused = _refused(server)
+    assert refused["name"] == "DrainingError"
+    assert (refused["code"], refused["retryable"]) == (17, True)
+    assert server.process.poll() is None
+    assert running.finish() is grpc.StatusCode.OK
+    assert server.wait() == 0
+
+
+def test_a_stalled_client_does_not_keep_the_server(
+    large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader]
+) -> None:
+    server = serve(large, "--drain-grace", "0.5")
+    stalled = [reader(server) for _ in range(10)]
+    began = time.perf_counter()
+    assert server.stop() == 0
+    took = time.perf_counter() - began
+    print(f"10 stalled clients, grace 0.5 s: gone after {took:.1f} s")
+    assert 0.5 <= took < 4
+    assert all(client.finish() is not grpc.StatusCode.OK for client in stalled)
+
+
+def test_streams_hear_when_the_grace_is_over(
+    large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader]
+) -> None:
+    """A client that reads, but too slowly, gets UNAVAILABLE between two batches, not a broken connection."""
+    server = serve(large, "--drain-grace", "0.3")
+    slow = reader(server)
+    server.process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert slow.finish() is grpc.StatusCode.UNAVAILABLE
+    assert "DrainingError" in slow.trailers().get("x-lance-error", "")
+    assert server.wait() == 0
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_ends_it_at_once(
+    large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader], number: int
+) -> None:
+    server = serve(large)
+    reader(server)
+    server.process.send_signal(signal.SIGTERM)
+    _refused(server)
+    began = time.perf_counter()
+    assert server.stop(number) == 128 + number
+    assert time.perf_counter() - began < 2
+
+
+def test_the_server_stops_while_calls_rain_in(root: Root, serve: StartServer) -> None:
+    server = serve(root.path, "--drain-grace", "5")
+    stop = threading.Event()
+
+    def rain() -> None:
+        while not stop.is_set():
+            call(server.address, "DoGet", ticket(scan_json("trips")), timeout=5)
+
+    callers = [threading.Thread(target=rain) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    time.sleep(0.5)
+    try:
+        assert server.stop() == 0
+    finally:
+        stop.set()
+        for caller in callers:
+            caller.join()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--port", "99999"], ["--memory-limit", "lots"], ["--advertise", "nowhere"], ["--no-such-option"]],
+)
+def test_wrong_usage_is_exit_code_2(root: Root, serve: StartServer, options: list[str]) -> None:
+    with pytest.raises(AssertionError, match="no URI"):
+        serve(root.path, *options)
+
+
+def test_a_port_in_use_is_exit_code_1(root: Root, serve: StartServer, tmp_path: Path) -> None:
+    server = serve(root.path)
+    port = server.address.split(":")[1]
+    command = [sys.executable, "-m", "flight_server.cli", "serve", str(root.path), "--port", port]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error:")
+
+
+def _refused(server: RunningServer) -> dict[str, object]:
+    """The report of a call that a draining server refuses, once it does."""
+    for _ in range(200):
+        outcome = call(server.address, "GetFlightInfo", path_descriptor("large"))
+        if outcome.code is grpc.StatusCode.UNAVAILABLE and "x-lance-error" in outcome.trailers:
+            return outcome.report
+        time.sleep(0.01)
+    raise AssertionError(f"not refused: {outcome}")

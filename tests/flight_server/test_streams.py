@@ -1,0 +1,207 @@
+"""Streams next to each other, clients that are slow or leave, and the cap on their number."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from support.raw_flight import SERVICE, call, scan_json, ticket
+from support.served import Root, StartServer
+from support.server import RunningServer
+
+LARGE_ROWS = 4_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a dataset of 128 MiB, which no client buffers on the way."""
+    path = tmp_path_factory.mktemp("large")
+    numbers = np.random.default_rng(3).integers(0, 2**62, LARGE_ROWS)
+    table = pa.table({f"c{i}": numbers + i for i in range(4)})
+    lance.write_dataset(table, path / "large.lance", max_rows_per_file=LARGE_ROWS // 4)
+    return path
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+def status(server: RunningServer, dataset: str, **fields: object) -> grpc.StatusCode:
+    """How a read of the whole scan ends."""
+    return call(server.address, "DoGet", ticket(scan_json(dataset, **fields))).code
+
+
+class Stalled:
+    """A client that starts a stream, reads one message and then nothing."""
+
+    def __init__(self, server: RunningServer, dataset: str = "large") -> None:
+        self._channel = grpc.insecure_channel(server.address)
+        self._running = self._channel.unary_stream(SERVICE + "DoGet")(ticket(scan_json(dataset)))
+        next(self._running)
+
+    def cancel(self) -> None:
+        self._running.cancel()
+        self._channel.close()
+
+    def rest(self) -> grpc.StatusCode:
+        """Read on to the end; the status at the end."""
+        try:
+            for _ in self._running:
+                pass
+        except grpc.RpcError as error:
+            return error.code()  # type: ignore[no-any-return,attr-defined]
+        return self._running.code()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def stall() -> Iterator[Callable[[RunningServer], Stalled]]:
+    clients: list[Stalled] = []
+
+    def start(server: RunningServer) -> Stalled:
+        clients.append(Stalled(server))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.cancel()
+
+
+def test_many_streams_at_once(server: RunningServer, root: Root) -> None:
+    def read(_: int) -> pa.Table:
+        with server.client() as client:
+            return client.do_get(flight.Ticket(scan_json("trips", columns=["id", "city"]))).read_all()
+
+    expected = root.trips.select(["id", "city"]).to_pylist()
+    with ThreadPoolExecutor(16) as pool:
+        assert all(table.to_pylist() == expected for table in pool.map(read, range(64)))
+
+
+def test_one_stream_more_than_allowed_is_refused(
+    large: Path, serve: StartServer, stall: Callable[[RunningServer], Stalled]
+) -> None:
+    """T6: at once, as retryable, and only until one of the others ends."""
+    server = serve(large, "--max-streams", "2")
+    first, second = stall(server), stall(server)
+    began = time.perf_counter()
+    outcome = call(server.address, "DoGet", ticket(scan_json("large")))
+    assert time.perf_counter() - began < 2
+    assert outcome.code is grpc.StatusCode.UNAVAILABLE
+    assert (outcome.report["code"], outcome.report["name"]) == (21, "OverloadedError")
+    assert outcome.report["retryable"] is True
+    # Calls that are no streams are still answered.
+    assert call(server.address, "ListFlights", b"").code is grpc.StatusCode.OK
+    first.cancel()
+    assert until(lambda: status(server, "large", limit=1) is grpc.StatusCode.OK)
+    assert second.rest() is grpc.StatusCode.OK
+
+
+def test_slots_come_back_however_a_stream_ends(root: Root, serve: StartServer) -> None:
+    """T30: errors before and inside the stream, cancelled and finished ones: none keeps its slot."""
+    server = serve(root.path, "--max-streams", "1")
+    for _ in range(20):
+        assert status(server, "bad/pages") is grpc.StatusCode.INTERNAL
+        assert status(server, "missing") is grpc.StatusCode.NOT_FOUND
+        call(server.address, "DoGet", ticket(scan_json("trips")), timeout=0.001)
+        assert until(lambda: status(server, "trips") is grpc.StatusCode.OK)
+
+
+def test_a_client_that_leaves_stops_its_decoding(large: Path, serve: StartServer) -> None:
+    """T30: the files are closed and the processor is quiet soon after the client is gone."""
+    server = serve(large)
+    for _ in range(30):
+        client = Stalled(server)
+        client.cancel()
+    usage = server.statistics()
+    before = usage.cpu_times()
+    time.sleep(1)
+    after = usage.cpu_times()
+    assert (after.user + after.system) - (before.user + before.system) < 0.3
+    assert call(server.address, "DoGet", ticket(scan_json("large", limit=5))).code is grpc.StatusCode.OK
+    assert until(lambda: usage.num_threads() < 60), usage.num_threads()
+
+
+def test_slow_clients_cost_little_memory_and_harm_nobody(
+    large: Path, serve: StartServer, stall: Callable[[RunningServer], Stalled]
+) -> None:
+    """T29, T33: 20 stalled streams stay within the limit and a window each; another reads at full speed."""
+    limit = 32 << 20
+    server = serve(large, "--memory-limit", str(limit))
+    with server.client() as client:
+        assert client.do_get(flight.Ticket(scan_json("large", limit=1000))).read_all().num_rows == 1000
+    idle = server.anonymous_bytes()
+    stalled = [stall(server) for _ in range(20)]
+    time.sleep(2)
+    grown = server.anonymous_bytes() - idle
+    print(f"20 stalled streams: {grown / 2**20:.0f} MiB above idle, limit {limit >> 20} MiB")
+    with server.client() as client:
+        began = time.perf_counter()
+        assert (
+            sum(chunk.data.num_rows for chunk in client.do_get(flight.Ticket(scan_json("large"))))
+            == LARGE_ROWS
+        )
+        print(f"one full read beside them: {time.perf_counter() - began:.2f} s")
+    # Each stalled stream has one window of decoded rows (8 MiB) and what gRPC has taken over.
+    assert grown < limit + 20 * (12 << 20)
+    assert stalled[0].rest() is grpc.StatusCode.OK
+
+
+def test_cancelling_before_the_first_batch(large: Path, serve: StartServer) -> None:
+    """T30: deadlines that pass while the server plans or decodes leave nothing running."""
+    server = serve(large)
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(
+            pool.map(
+                lambda wait: call(server.address, "DoGet", ticket(scan_json("large")), timeout=wait).code,
+                [0.001 * (1 + i % 20) for i in range(200)],
+            )
+        )
+    assert grpc.StatusCode.DEADLINE_EXCEEDED in outcomes
+    assert until(lambda: server.statistics().num_threads() < 60)
+    assert call(server.address, "DoAction", b"\x0a\x06health").code is grpc.StatusCode.OK
+
+
+def test_planning_does_not_wait_for_streams(
+    large: Path, serve: StartServer, stall: Callable[[RunningServer], Stalled]
+) -> None:
+    """T32: while two streams run as fast as they can, small calls stay quick."""
+    server = serve(large)
+    done = threading.Event()
+
+    def read_on() -> None:
+        with server.client() as client:
+            while not done.is_set():
+                for _ in client.do_get(flight.Ticket(scan_json("large"))):
+                    pass
+
+    readers = [threading.Thread(target=read_on) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    waits = []
+    with server.client() as client:
+        for _ in range(50):
+            began = time.perf_counter()
+            (answer,) = client.do_action(flight.Action("health", b""))
+            waits.append(time.perf_counter() - began)
+            assert json.loads(answer.body.to_pybytes())["status"] == "ok"
+    done.set()
+    for reader in readers:
+        reader.join()
+    waits.sort()
+    print(f"health under load: median {waits[25] * 1000:.1f} ms, worst {waits[-1] * 1000:.1f} ms")
+    assert waits[45] < 0.5
