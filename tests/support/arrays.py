@@ -312,6 +312,8 @@ def _list(
     data_type: pa.DataType, length: int, valid: np.ndarray | None, spec: Spec, rng: np.random.Generator
 ) -> pa.Array:
     lengths = _lengths(spec.lists, length, rng)
+    if valid is not None and spec.lists == "one_huge":
+        valid[length // 2 : length // 2 + 1] = True
     if valid is not None and spec.nulls != "runs":  # in runs, items stay below null lists: Arrow allows that
         lengths = np.where(valid, lengths, 0)
     offsets = np.concatenate(([0], np.cumsum(lengths)))

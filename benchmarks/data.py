@@ -1,0 +1,120 @@
+"""The datasets that are measured: generated once, written by the reference, kept between runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+FRAGMENTS = 4
+MIXED_ROWS = 4_000_000
+VECTOR_ROWS = 200_000
+VECTOR_DIMENSIONS = 768
+VERSIONS = ("2.1", "2.2")
+SEED = 20261120
+
+CLASSES = {
+    "id": "integers",
+    "hash": "integers",
+    "small": "integers",
+    "value": "floats",
+    "ratio": "floats",
+    "maybe": "floats",
+    "time": "temporal, bool",
+    "flag": "temporal, bool",
+    "category": "strings",
+    "text": "strings",
+    "tags": "nested",
+    "vector": "vectors",
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset on disk: `name` is its name for a server, `columns` what it holds."""
+
+    name: str
+    version: str
+    path: Path
+    columns: tuple[str, ...]
+
+
+def mixed_batch(first_row: int, rows: int) -> pa.RecordBatch:
+    """Rows of a table with every common kind of column; the same rows for the same arguments."""
+    rng = np.random.default_rng((SEED, first_row))
+    words = np.array(
+        ["river", "stone", "north", "light", "paper", "seven", "cloud", "green", "metal", "quiet"]
+    )
+    chosen = words[rng.integers(0, len(words), (rows, 6))]
+    text = [" ".join(row) for row in chosen.tolist()]
+    text = [
+        f"{line} {number:x}" for line, number in zip(text, rng.integers(0, 2**40, rows).tolist(), strict=True)
+    ]
+    categories = np.array([f"category {number:02}" for number in range(50)])
+    lengths = rng.integers(0, 6, rows)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    tags = pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(rng.integers(0, 5_000, offsets[-1]), pa.int32())
+    )
+    time = 1_700_000_000_000_000 + (first_row + np.arange(rows)) * 1_000 + rng.integers(0, 1_000, rows)
+    return pa.record_batch(
+        {
+            "id": pa.array(np.arange(first_row, first_row + rows)),
+            "hash": pa.array(rng.integers(-(2**63), 2**63, rows)),
+            "small": pa.array(rng.integers(0, 1_000, rows), pa.int32()),
+            "value": pa.array(rng.normal(size=rows)),
+            "ratio": pa.array(rng.random(rows, np.float32)),
+            "maybe": pa.array(rng.normal(size=rows), mask=rng.random(rows) < 0.2),
+            "time": pa.array(time, pa.timestamp("us")),
+            "flag": pa.array(rng.random(rows) < 0.3),
+            "category": pa.array(categories[rng.integers(0, 50, rows)]),
+            "text": pa.array(text),
+            "tags": tags,
+        }
+    )
+
+
+def vector_batch(first_row: int, rows: int) -> pa.RecordBatch:
+    """Rows of embeddings."""
+    rng = np.random.default_rng((SEED, first_row))
+    values = pa.array(rng.random(rows * VECTOR_DIMENSIONS, np.float32))
+    return pa.record_batch({"vector": pa.FixedSizeListArray.from_arrays(values, VECTOR_DIMENSIONS)})
+
+
+MakeBatch = Callable[[int, int], pa.RecordBatch]
+
+
+def prepare(folder: Path, scale: float) -> list[Dataset]:
+    """Write what is missing below `folder` and return all datasets; `scale` multiplies the row counts."""
+    prepared = []
+    for version in VERSIONS:
+        for kind, make, rows in (("mixed", mixed_batch, MIXED_ROWS), ("vectors", vector_batch, VECTOR_ROWS)):
+            name = f"{kind}-{version.replace('.', '_')}-{int(rows * scale)}"
+            path = folder / f"{name}.lance"
+            if not path.exists():
+                _write(path, make, int(rows * scale), version)
+            columns = tuple(lance.dataset(str(path)).schema.names)
+            prepared.append(Dataset(name, version, path, columns))
+    return prepared
+
+
+def _write(path: Path, make: MakeBatch, rows: int, version: str) -> None:
+    unfinished = path.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    per_fragment = rows // FRAGMENTS
+    batch_rows = max(1, per_fragment // 4)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for first in range(0, per_fragment * FRAGMENTS, batch_rows):
+            yield make(first, batch_rows)
+
+    reader = pa.RecordBatchReader.from_batches(make(0, 1).schema, batches())
+    lance.write_dataset(
+        reader, str(unfinished), max_rows_per_file=batch_rows * 4, data_storage_version=version
+    )
+    unfinished.rename(path)

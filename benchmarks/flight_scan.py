@@ -1,0 +1,130 @@
+"""DoGet end to end: our server against a plain Flight server over the reference, each in its own process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow import flight
+
+from benchmarks.data import FRAGMENTS, Dataset
+from benchmarks.measure import Measurement, interleave, peak_bytes_of
+from benchmarks.touch import touch_batch
+
+BATCH_SIZES = (None, 16_384, 65_536)
+OURS, OURS_PARALLEL = "ours", "ours, parallel"
+MEMORY, MEMORY_PARALLEL = "from memory", "from memory, parallel"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server process."""
+
+    name: str
+    uri: str
+    process: subprocess.Popen[str]
+
+    def peak_bytes(self) -> int:
+        """The most memory the process ever had resident."""
+        return peak_bytes_of(self.process.pid)
+
+
+@contextmanager
+def running(name: str, *command: str) -> Iterator[Server]:
+    """Start `python -m command...` and wait for the URI on its first line."""
+    process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
+    try:
+        uri = process.stdout.readline().strip() if process.stdout else ""
+        if not uri.startswith("grpc"):
+            raise RuntimeError(f"{name} server did not start")
+        yield Server(name, uri, process)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def servers(root: Path) -> Iterator[tuple[Server, Server, Server]]:
+    """Our server, the plain one and the one that answers from memory."""
+    with (
+        running("ours", "flight_server.cli", "serve", str(root), "--port", "0") as ours,
+        running("plain", "benchmarks.peer_server", "plain", str(root)) as plain,
+        running("memory", "benchmarks.peer_server", "memory", ours.uri) as memory,
+    ):
+        yield ours, plain, memory
+
+
+def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs: int) -> Measurement:
+    """One dataset over one connection and over one connection per fragment, for every server."""
+    clients = {server.name: flight.connect(server.uri) for server in (ours, plain, memory)}
+    spare = {
+        name: [flight.connect(s.uri) for _ in range(FRAGMENTS)] for name, s in _by_name(ours, plain, memory)
+    }
+    info = clients["ours"].get_flight_info(flight.FlightDescriptor.for_path(dataset.name))
+
+    def sequential(name: str, tickets: Sequence[flight.Ticket]) -> int:
+        return sum(_drain(clients[name], ticket) for ticket in tickets)
+
+    def parallel(name: str, tickets: Sequence[flight.Ticket]) -> int:
+        with ThreadPoolExecutor(FRAGMENTS) as pool:
+            return sum(pool.map(_drain, spare[name], tickets))
+
+    def own_tickets() -> list[flight.Ticket]:
+        planned = clients["ours"].get_flight_info(flight.FlightDescriptor.for_path(dataset.name))
+        return [endpoint.ticket for endpoint in planned.endpoints]
+
+    competitors = {
+        OURS: lambda: sequential("ours", own_tickets()),
+        OURS_PARALLEL: lambda: parallel("ours", own_tickets()),
+        MEMORY: lambda: sequential("memory", [_ticket(dataset)]),
+        MEMORY_PARALLEL: lambda: parallel("memory", _per_fragment(dataset)),
+    }
+    for size in BATCH_SIZES:
+        competitors[plain_name(size)] = lambda size=size: sequential("plain", [_ticket(dataset, size)])
+        competitors[plain_name(size, "parallel")] = lambda size=size: parallel(
+            "plain", _per_fragment(dataset, size)
+        )
+    if len(info.endpoints) != FRAGMENTS:
+        raise RuntimeError(f"{len(info.endpoints)} endpoints for {FRAGMENTS} fragments")
+    received = sequential_bytes(clients["ours"], own_tickets())
+    return interleave(f"{dataset.name} DoGet", "DoGet", received, competitors, runs)
+
+
+def best_plain(measurement: Measurement, *, parallel: bool) -> str:
+    """The batch size with which the plain server was fastest."""
+    suffix = "parallel" if parallel else ""
+    return min((plain_name(size, suffix) for size in BATCH_SIZES), key=lambda name: measurement.seconds[name])
+
+
+def plain_name(batch_size: int | None, suffix: str = "") -> str:
+    """The name of one way to ask the plain server."""
+    size = "default" if batch_size is None else f"{batch_size >> 10}k"
+    return f"plain {size}" + (f", {suffix}" if suffix else "")
+
+
+def sequential_bytes(client: flight.FlightClient, tickets: Sequence[flight.Ticket]) -> int:
+    """Bytes of all batches of the streams."""
+    return sum(chunk.data.nbytes for ticket in tickets for chunk in client.do_get(ticket))
+
+
+def _by_name(*all_servers: Server) -> list[tuple[str, Server]]:
+    return [(server.name, server) for server in all_servers]
+
+
+def _drain(client: flight.FlightClient, ticket: flight.Ticket) -> int:
+    return sum(touch_batch(chunk.data) for chunk in client.do_get(ticket))
+
+
+def _ticket(dataset: Dataset, batch_size: int | None = None, fragment: int | None = None) -> flight.Ticket:
+    asked = {"dataset": dataset.name, "batch_size": batch_size, "fragment": fragment}
+    return flight.Ticket(json.dumps(asked).encode())
+
+
+def _per_fragment(dataset: Dataset, batch_size: int | None = None) -> list[flight.Ticket]:
+    return [_ticket(dataset, batch_size, fragment) for fragment in range(FRAGMENTS)]

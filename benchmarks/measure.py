@@ -1,0 +1,55 @@
+"""Timing of competitors, interleaved, so that whatever slows the machine down slows all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Median seconds of each competitor on one task, and all runs."""
+
+    task: str
+    group: str
+    size_bytes: int
+    seconds: Mapping[str, float]
+    runs: Mapping[str, list[float]] = field(repr=False)
+
+    def ratio(self, ours: str, theirs: str) -> float:
+        """How many times faster `ours` is."""
+        return self.seconds[theirs] / self.seconds[ours]
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def interleave(
+    task: str, group: str, size_bytes: int, competitors: Mapping[str, Callable[[], object]], runs: int
+) -> Measurement:
+    """Run every competitor once unmeasured, then `runs` rounds of all of them in changing order."""
+    for run in competitors.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in competitors}
+    names = list(competitors)
+    for number in range(runs):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            started = time.perf_counter()
+            competitors[name]()
+            seconds[name].append(time.perf_counter() - started)
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    return Measurement(task, group, size_bytes, medians, seconds)
+
+
+def peak_bytes_of(process: int | str) -> int:
+    """The most memory a process ("self" or its id) ever had resident.
+
+    Unlike `ru_maxrss` this starts anew with the program; the other includes the parent's at the fork.
+    """
+    status = Path(f"/proc/{process}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) << 10

@@ -1,0 +1,45 @@
+"""Peak memory of one whole-table read in a process that does nothing else.
+
+python -m benchmarks.peak_memory ours|pylance PATH      prints bytes: before the read, at the peak, of the result
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measure import peak_bytes_of
+from benchmarks.touch import touch_table
+
+MODULES = {"ours": "lance_core", "pylance": "lance"}
+
+
+def measure(path: Path) -> dict[str, dict[str, int]]:
+    """For both libraries: {"idle", "peak", "result"} in bytes."""
+    return {
+        name: json.loads(
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.peak_memory", name, str(path)],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for name in MODULES
+    }
+
+
+def main() -> None:
+    name, path = sys.argv[1:]
+    library = importlib.import_module(MODULES[name])
+    idle = peak_bytes_of("self")
+    table = library.dataset(path).to_table()
+    touch_table(table)
+    print(json.dumps({"idle": idle, "peak": peak_bytes_of("self"), "result": table.nbytes}))
+
+
+if __name__ == "__main__":
+    main()

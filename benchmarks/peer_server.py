@@ -1,0 +1,70 @@
+"""The servers ours is compared with, each a process of its own.
+
+    python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
+    python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves that
+
+A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}. The first line on
+stdout is the address.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+from pyarrow import flight
+
+
+class PlainServer(flight.FlightServerBase):
+    """What one would write around the reference library: a scanner's reader, streamed."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._root = root
+        self._datasets: dict[str, lance.LanceDataset] = {}
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        """Stream the dataset, or one fragment of it, in batches of the size asked for."""
+        asked = json.loads(ticket.ticket)
+        name = asked["dataset"]
+        if name not in self._datasets:
+            self._datasets[name] = lance.dataset(str(self._root / f"{name}.lance"))
+        dataset = self._datasets[name]
+        fragments = None if asked["fragment"] is None else [dataset.get_fragments()[asked["fragment"]]]
+        scanner = dataset.scanner(batch_size=asked["batch_size"], fragments=fragments)
+        return flight.RecordBatchStream(scanner.to_reader())
+
+
+class MemoryServer(flight.FlightServerBase):
+    """Serves the very batches that our server sends, but from memory: what Flight itself costs."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._source = flight.connect(uri)
+        self._held: tuple[str, list[pa.Table]] | None = None
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        """Stream all batches, or those of one endpoint; only the dataset asked for last is kept."""
+        asked = json.loads(ticket.ticket)
+        if self._held is None or self._held[0] != asked["dataset"]:
+            info = self._source.get_flight_info(flight.FlightDescriptor.for_path(asked["dataset"]))
+            tables = [self._source.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
+            self._held = (asked["dataset"], tables)
+        tables = self._held[1]
+        chosen = tables if asked["fragment"] is None else [tables[asked["fragment"]]]
+        batches = [batch for table in chosen for batch in table.to_batches()]
+        return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))
+
+
+def main() -> None:
+    kind, argument = sys.argv[1:]
+    server = PlainServer(Path(argument)) if kind == "plain" else MemoryServer(argument)
+    print(f"grpc://127.0.0.1:{server.port}", flush=True)
+    server.serve()
+
+
+if __name__ == "__main__":
+    main()
