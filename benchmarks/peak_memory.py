@@ -1,6 +1,8 @@
 """Peak memory of one whole-table read in a process that does nothing else.
 
-python -m benchmarks.peak_memory ours|pylance PATH      prints bytes: before the read, at the peak, of the result
+python -m benchmarks.peak_memory ours|pylance PATH
+
+prints bytes as JSON: resident before the read, at the peak, and the size of the result.
 """
 
 from __future__ import annotations
