@@ -1,280 +1,63 @@
-"""Top-level columns of a data file, read by row ranges.
+"""Columns of data files, whatever the version: one way in, one reader per generation of the format."""
 
-A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs
-and lists are put together from the layers that decoding a leaf gives (docs/format.md, levels).
-"""
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import TypeVar
-
-import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.layout import open_page
-from lance_core.encodings.v2_1.levels import Layer, Node
-from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.metadata import ColumnMetadata, FileMetadata
-from lance_core.kernels import CorruptData, OffsetOverflow
-from lance_core.schema.columns import owns_column
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.file import v2_1
+from lance_core.file.footer import FileVersion
+from lance_core.file.metadata import FileMetadata
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
-_T = TypeVar("_T")
 
+class ColumnReader(Protocol):
+    """One top-level column of one data file; thread-safe."""
 
-class ColumnReader:
-    """One top-level column of one 2.1 or 2.2 file; thread-safe."""
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
 
-    def __init__(
-        self, file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
-    ) -> None:
-        """
-        Args:
-            file: the data file.
-            metadata: its metadata.
-            field: the column; its children may be a part of what the file has, and then only these are read.
-            columns: column index in the file for each field id that owns a column;
-                fields without one read as null.
-
-        Raises:
-            UnsupportedFeatureError: a blob column, or no stored leaf below the field.
-            CorruptFileError: pages that contradict each other or the file.
-        """
-        self._field = field
-        self._file = file
-        self._leaves = [
-            _Leaf(file, metadata.column(columns[owner.id]), owner, nesting)
-            for owner, nesting in _walk(field, ())
-            if owner.id in columns
-        ]
-        if not self._leaves:
-            raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
-        self.num_rows = metadata.num_rows
-        for leaf in self._leaves:
-            if leaf.num_rows != self.num_rows:
-                raise CorruptFileError(
-                    "pages do not add up to the rows of the file",
-                    file=file.name,
-                    column=leaf.name,
-                    expected=self.num_rows,
-                    found=leaf.num_rows,
-                )
-
-    @cached_property
-    def page_rows(self) -> tuple[int, ...]:
+    @property
+    def page_rows(self) -> Sequence[int]:
         """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
-        widest = max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
-        return tuple(widest.starts.tolist())
 
-    @cached_property
+    @property
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
-        return sum(leaf.decoded_bytes for leaf in self._leaves) / max(self.num_rows, 1)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Rows `[start, end)` as arrays of the field's storage type, in order.
-
-        Arrays end where a page of some leaf ends, or where offsets would overflow.
 
         Raises:
             CorruptFileError: bytes that contradict the format.
             StorageError: the storage failed.
         """
-        if not 0 <= start <= end <= self.num_rows:
-            raise ValueError(f"rows [{start}, {end}) of {self.num_rows}")
-        if start == end:
-            return []
-        cuts = {start, end}
-        for leaf in self._leaves:
-            first, last = np.searchsorted(leaf.starts, (start, end))
-            cuts.update(leaf.starts[first:last].tolist())
-        rows = sorted(cuts)
-        arrays: list[pa.Array] = []
-        for begin, stop in pairwise(rows):
-            arrays += self._read_piece(begin, stop)
-        return arrays
-
-    def _read_piece(self, start: int, end: int) -> list[pa.Array]:
-        """Rows that lie in one page of every leaf."""
-        reads = [leaf.plan(start, end) for leaf in self._leaves]
-        buffers = iter(self._file.read_ranges([piece for read in reads for piece in read.ranges]))
-        try:
-            slices = {
-                leaf.field_id: leaf.decode(read, [next(buffers) for _ in read.ranges], start)
-                for leaf, read in zip(self._leaves, reads, strict=True)
-            }
-        except OffsetOverflow:
-            if end - start == 1:
-                raise CorruptFileError(
-                    "one row holds more than 32-bit offsets can address",
-                    file=self._file.name,
-                    column=self._field.name,
-                ) from None
-            middle = (start + end) // 2
-            return self._read_piece(start, middle) + self._read_piece(middle, end)
-        for leaf in self._leaves:
-            length = slices[leaf.field_id].num_rows
-            if length != end - start:
-                raise CorruptFileError(
-                    "page holds a wrong number of rows",
-                    file=self._file.name,
-                    column=leaf.name,
-                    page=leaf.page_number(start),
-                    expected=end - start,
-                    found=length,
-                )
-        try:
-            array, _ = _assemble(self._field, slices)
-        except (CorruptData, pa.ArrowInvalid) as error:
-            raise CorruptFileError(str(error), file=self._file.name, column=self._field.name) from None
-        return [array]
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
-    """Decoded rows of a leaf, seen from one of the nodes above it: layers from this node's own outwards."""
+def open_column(
+    file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
+) -> ColumnReader:
+    """The reader of a top-level column.
 
-    array: pa.Array
-    layers: Sequence[Layer]
+    Args:
+        file: the data file.
+        metadata: its metadata.
+        field: the column; its children may be a part of what the file has, and then only these are read.
+        columns: column index in the file for each field id that owns a column; fields without one read as
+            null.
 
-    @property
-    def num_rows(self) -> int:
-        return self.layers[-1].length if self.layers else len(self.array)
-
-
-class _Leaf:
-    """The pages of one physical column."""
-
-    def __init__(
-        self, file: ReadableFile, column: ColumnMetadata, field: Field, nesting: tuple[Node, ...]
-    ) -> None:
-        if field.is_blob or field.is_blob_v2:
-            raise UnsupportedFeatureError("blob columns are not read yet", file=file.name, column=field.name)
-        self.field_id = field.id
-        self.name = field.name
-        self._file = file
-        self._column = column
-        self._type = LeafType(field.arrow_type, nesting)
-        self._pages: list[Page | None] = [None] * len(column.pages)
-        self._lock = threading.Lock()
-        slots = 1
-        for node in nesting:
-            slots *= node.dimension
-        rows = np.array([0] + [page.num_rows for page in column.pages], np.uint64) // slots
-        if (rows > np.uint64(1 << 48)).any():
-            raise CorruptFileError("a page with too many rows", file=file.name, column=field.name)
-        self.starts = np.cumsum(rows.astype(np.int64))
-
-    @property
-    def num_rows(self) -> int:
-        return int(self.starts[-1])
-
-    @cached_property
-    def decoded_bytes(self) -> int:
-        return sum(self._page(i).decoded_bytes for i in range(len(self._pages)))
-
-    def page_number(self, row: int) -> int:
-        """The page that holds a row."""
-        return int(np.searchsorted(self.starts, row, side="right")) - 1
-
-    def plan(self, start: int, end: int) -> PageRead:
-        """Plan to read rows of one page."""
-        number = self.page_number(start)
-        first = int(self.starts[number])
-        page = self._page(number)
-        return self._guarded(number, lambda: page.plan(self._file.read_ranges, start - first, end - first))
-
-    def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> _Slice:
-        """Decode what was planned for rows from `start` on."""
-        slice_: LeafSlice = self._guarded(self.page_number(start), lambda: read.decode(buffers))
-        return _Slice(slice_.array, slice_.layers)
-
-    def _page(self, number: int) -> Page:
-        page = self._pages[number]
-        if page is None:
-            page = self._guarded(number, lambda: open_page(self._column.pages[number], self._type))
-            with self._lock:
-                # Two threads may open the same page; what it reads to plan should be kept once.
-                page = self._pages[number] = self._pages[number] or page
-        return page
-
-    def _guarded(self, number: int, work: Callable[[], _T]) -> _T:
-        """Run `work` with errors that name file, column and page."""
-        try:
-            return work()
-        except (CorruptData, pa.ArrowInvalid) as error:
-            raise CorruptFileError(str(error), file=self._file.name, column=self.name, page=number) from None
-        except UnsupportedFeatureError as error:
-            if error.file is not None:
-                raise
-            raise UnsupportedFeatureError(
-                str(error), file=self._file.name, column=self.name, page=number
-            ) from None
-        except MemoryError:
-            raise CorruptFileError(
-                "page asks for more memory than there is",
-                file=self._file.name,
-                column=self.name,
-                page=number,
-            ) from None
-
-
-def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[tuple[Field, tuple[Node, ...]]]:
-    """The fields at or below `field` that own a column, each with its nesting, innermost first."""
-    node = _node(field)
-    nesting = (node, *above)
-    if owns_column(field):
-        yield field, nesting
-        return
-    for child in field.children:
-        yield from _walk(child, nesting)
-
-
-def _node(field: Field) -> Node:
-    kind = field.logical_type
-    if kind in ("list", "list.struct", "map"):
-        return Node(offset_bits=32)
-    if kind in ("large_list", "large_list.struct"):
-        return Node(offset_bits=64)
-    if field.children and kind.startswith("fixed_size_list"):
-        return Node(dimension=field.arrow_type.list_size)
-    return Node()
-
-
-def _assemble(field: Field, slices: Mapping[int, _Slice]) -> tuple[pa.Array | None, _Slice | None]:
-    """The array of a field from the slices of its leaves, and one of these as the field above sees it.
-
-    Both are None where no leaf below the field is stored.
+    Raises:
+        UnsupportedFeatureError: a file version or a kind of column that is not read.
+        CorruptFileError: pages that contradict each other or the file.
     """
-    if owns_column(field):
-        own = slices.get(field.id)
-        return (None, None) if own is None else (own.array, own)
-    children = [_assemble(child, slices) for child in field.children]
-    spine = next((slice_ for _, slice_ in children if slice_ is not None), None)
-    if spine is None:
-        return None, None
-    layer, outer = spine.layers[0], _Slice(spine.array, spine.layers[1:])
-    num_slots = _num_slots(field, layer)
-    arrays = [
-        pa.nulls(num_slots, child.arrow_type) if array is None else array
-        for child, (array, _) in zip(field.children, children, strict=True)
-    ]
-    if any(len(array) != num_slots for array in arrays):
-        raise CorruptData(
-            f"children of {[len(array) for array in arrays]} values where there are {num_slots}"
-        )
-    buffers = [layer.validity] if layer.offsets is None else [layer.validity, layer.offsets]
-    return pa.Array.from_buffers(field.arrow_type, layer.length, buffers, children=arrays), outer
-
-
-def _num_slots(field: Field, layer: Layer) -> int:
-    """How many values the children of a field have."""
-    if layer.offsets is not None:
-        width = layer.offsets.size // (layer.length + 1)
-        return int(np.frombuffer(layer.offsets, f"<i{width}", 1, width * layer.length)[0])
-    return layer.length * _node(field).dimension
+    if metadata.version in (FileVersion.V2_1, FileVersion.V2_2):
+        return v2_1.ColumnReader(file, metadata, field, columns)
+    raise UnsupportedFeatureError(
+        "columns of this file version are not read yet",
+        file=file.name,
+        column=field.name,
+        found=metadata.version,
+    )

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.columns import ColumnReader
+from lance_core.file.columns import ColumnReader, open_column
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata, read_file_metadata
 from lance_core.schema.fields import Field
@@ -36,7 +36,7 @@ class OpenFile:
         with self._lock:
             reader = self._readers.get(key)
             if reader is None:
-                reader = self._readers[key] = ColumnReader(self.file, self.metadata, field, columns)
+                reader = self._readers[key] = open_column(self.file, self.metadata, field, columns)
             return reader
 
 
