@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.options import ScanOptions
-from lance_core.schema.fields import Field, Schema, split_path
+from lance_core.schema import Field, Schema, split_path
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
