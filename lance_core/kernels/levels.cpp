@@ -34,13 +34,14 @@ void decode_chunk(Bytes chunk, size_t n, LevelEncoding encoding, uint16_t* out, 
 
 size_t check_counts(const Stream& stream, const Counts& counts, LevelEncoding encoding) {
   require_same_chunks(stream, counts);
-  if (encoding.coding == LevelCoding::bitpacked && (encoding.bits == 0 || encoding.bits > 15)) {
+  if (encoding.coding == LevelCoding::bitpacked && encoding.bits > 15) {
     corrupt("levels packed in %u bits", encoding.bits);
   }
+  bool all_zero = encoding.coding == LevelCoding::bitpacked && encoding.bits == 0;
   size_t largest = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
     // The densest form is a run of 255 levels in three bytes.
-    if (counts.values[i] / 255 > stream.length[i]) {
+    if (!all_zero && counts.values[i] / 255 > stream.length[i]) {
       corrupt("chunk %zu has %lld bytes for %lld levels", i, static_cast<long long>(stream.length[i]),
               static_cast<long long>(counts.values[i]));
     }

@@ -4,7 +4,7 @@ The values of a group are transposed so that whole vectors unpack at once: with 
 1024/T lanes, and word k of lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
 
 Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is
-padded with zeros. Out of line (blocks only): the width is in the description; full groups, then a tail that
+padded with zeros. Out of line (blocks only): the width is in the description, 0 where all values are; full groups, then a tail that
 is raw words or one padded group, told apart by the length of the block.
 """
 
@@ -56,7 +56,7 @@ class OutOfLineBitpacking(Encoding):
             raise CorruptData("out-of-line bit packing over something that is not flat")
         word_bits = _word_bits(message.uncompressed_bits_per_value)
         packed_bits = message.values.flat.bits_per_value
-        if not 0 < packed_bits < word_bits:
+        if packed_bits >= word_bits:
             raise CorruptData(f"values of {word_bits} bits packed in {packed_bits}")
         return cls(word_bits, packed_bits)
 

@@ -1,6 +1,6 @@
 """Page layouts and encodings of 2.1 and 2.2 files in words, for people who look into a file.
 
-`mini-block: general(zstd, fsst(variable(flat 32)))` reads from the outside in: undo zstd, then FSST, then
+`mini-block: general(zstd, fsst(variable(flat(32))))` reads from the outside in: undo zstd, then FSST, then
 cut the strings at the 32-bit offsets. What this release does not know is named by its field number, never
 left out.
 """
@@ -75,8 +75,6 @@ def _describe_layout(layout: pb.PageLayout) -> LayoutDescription:
     if kind == "full_zip_layout":
         widths = {"repetition": details.bits_rep, "definition": details.bits_def}
         streams |= {name: f"{bits} bits" for name, bits in widths.items() if bits}
-    if kind == "mini_block_layout" and details.has_large_chunk:
-        streams["chunks"] = "large"
     return LayoutDescription(_LAYOUTS[kind], streams, _layers(details.layers))
 
 

@@ -18,13 +18,16 @@ from lance_core.encodings.values import (
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 
+_MAX_ITEMS_PER_BYTE = 4096
+"""More than any encoding of items that differ can hold; a count above is refused before memory is taken."""
+
 
 def decode_dictionary(
     encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType
 ) -> Values:
     """The items of a page's dictionary; for a dictionary column they come as an array, ready to be shared."""
-    if num_items > 1 << 32:
-        raise CorruptData(f"a dictionary of {num_items} items")
+    if num_items > _MAX_ITEMS_PER_BYTE * (block.size + 1):
+        raise CorruptData(f"a dictionary of {num_items} items in {block.size} bytes")
     items = encoding.decode_blocks(one_block(block), one_count(num_items))
     if pa.types.is_dictionary(arrow_type):
         return _Shared(items.to_arrow(num_items, arrow_type.value_type, None))
