@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from flight_server.cli.values import readable_bytes
 from lance_core.encodings.v2_1.describe import LayoutDescription, describe_page_layout
@@ -111,17 +110,24 @@ def _as_json(metadata: FileMetadata, columns: list[_Column]) -> dict[str, Any]:
 
 
 def _print(metadata: FileMetadata, columns: list[_Column]) -> None:
-    console = Console()
+    """One line per column and one per page; not a table, since descriptions are long and terminals narrow."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"{metadata.name}: version {metadata.version.name}, {readable_bytes(metadata.size)}, "
-        f"{metadata.num_rows:,} rows, {metadata.num_columns} columns",
-        highlight=False,
+        f"{_count(metadata.num_rows, 'row')}, {_count(metadata.num_columns, 'column')}"
     )
-    table = Table("column", "name", "type", "page", "rows", "size", "layout", "layers")
     for column in columns:
-        heading = (str(column.index), column.name, column.type)
+        size = readable_bytes(sum(page.num_bytes for page in column.pages))
+        console.print(
+            f"{column.index} {column.name} ({column.type}): {_count(len(column.pages), 'page')}, {size}"
+        )
         for number, page in enumerate(column.pages):
-            where = (str(number), f"{page.num_rows:,}", readable_bytes(page.num_bytes))
-            table.add_row(*heading, *where, str(page.layout), ", ".join(page.layout.layers))
-            heading = ("", "", "")
-    console.print(table)
+            layers = ", ".join(page.layout.layers)
+            console.print(
+                f"    page {number}: {_count(page.num_rows, 'row')}, {readable_bytes(page.num_bytes)}, "
+                f"{page.layout} [{layers}]"
+            )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,168 @@
+"""The command line, as processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from support.served import Root
+from support.server import RunningServer
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run() -> Run:
+    def start(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "flight_server.cli", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return start
+
+
+@pytest.fixture(params=["local", "remote"])
+def trips(request: pytest.FixtureRequest, root: Root, server: RunningServer) -> str:
+    """The dataset as both kinds of target."""
+    return str(root.path / "trips.lance") if request.param == "local" else f"{server.uri}/trips"
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").stdout.startswith("lance-flight ")
+
+
+def test_the_installed_script_is_the_same(run: Run) -> None:
+    script = Path(sys.executable).with_name("lance-flight")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == run("--version").stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["launch"], ["head"], ["head", "x", "--rows", "-1"], ["serve"]])
+def test_wrong_usage(run: Run, arguments: list[str]) -> None:
+    run(*arguments, code=2)
+
+
+def test_ls(run: Run, root: Root, server: RunningServer) -> None:
+    local = [json.loads(line) for line in run("ls", root.path, "--json").stdout.splitlines()]
+    remote = [json.loads(line) for line in run("ls", server.uri, "--json").stdout.splitlines()]
+    assert local == remote
+    trips = next(entry for entry in local if entry["dataset"] == "trips")
+    assert (trips["version"], trips["rows"], trips["columns"]) == (2, 2700, 7)
+    assert "CorruptFileError" in next(entry for entry in local if entry["dataset"] == "bad/manifest")["error"]
+    assert [
+        json.loads(line)["dataset"] for line in run("ls", server.uri, "ns/*", "--json").stdout.splitlines()
+    ] == ["ns/vectors"]
+    assert "ns/vectors" in run("ls", root.path).stdout
+
+
+def test_show(run: Run, trips: str, root: Root) -> None:
+    shown = json.loads(run("show", trips, "--json").stdout)
+    assert (shown["version"], shown["rows"], shown["fragments"]) == (2, 2700, 3)
+    assert [field["name"] for field in shown["schema"]] == root.trips.schema.names
+    assert json.loads(run("show", trips, "--at", "1", "--json").stdout)["rows"] == 3000
+    assert "pickup" in run("show", trips).stdout
+
+
+def test_head(run: Run, trips: str, root: Root) -> None:
+    lines = run("head", trips, "-n", "3", "--columns", "id,city,pickup.zone", "--json").stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [(row["id"], row["city"]) for row in rows] == [(0, "Porto"), (1, "Lund"), (2, "Kyoto")]
+    assert "driver 0" in run("head", trips).stdout
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_scan_into_a_file(run: Run, trips: str, root: Root, tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"x{suffix}"
+    done = run(
+        "scan", trips, "--output", output, "--columns", "id,fare,city", "--offset", "100", "--limit", "2000"
+    )
+    assert done.stdout == ""
+    table = parquet.read_table(output) if suffix == ".parquet" else ipc.open_file(output).read_all()
+    expected = root.trips.select(["id", "fare", "city"]).slice(100, 2000)
+    assert repr(table.to_pylist()) == repr(expected.to_pylist())
+    assert table.schema.types == expected.schema.types
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_scan_to_stdout(run: Run, trips: str, root: Root) -> None:
+    lines = run("scan", trips, "--limit", "5").stdout.splitlines()
+    rows = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in lines]
+    assert [row["id"] for row in rows] == root.trips["id"].slice(0, 5).to_pylist()
+    assert rows[1]["stops"] == [0]
+
+
+def test_failures_are_one_line_and_exit_code_1(
+    run: Run, root: Root, server: RunningServer, tmp_path: Path
+) -> None:
+    for arguments in (
+        ["show", root.path / "missing"],
+        ["show", f"{server.uri}/missing"],
+        ["head", root.path / "bad" / "manifest.lance"],
+        ["head", f"{server.uri}/bad/manifest"],
+        ["head", f"{server.uri}/trips", "--columns", "nope"],
+        ["ls", "grpc://127.0.0.1:1"],
+        ["scan", f"{server.uri}/bad/pages", "--output", tmp_path / "x.parquet"],
+        ["inspect", root.path / "missing.lance"],
+        ["inspect", __file__],
+    ):
+        done = run(*arguments, code=1)
+        assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_targets_that_are_none(run: Run, root: Root, server: RunningServer) -> None:
+    for arguments in (
+        ["show", "http://127.0.0.1/x"],
+        ["show", server.uri],
+        ["ls", f"{server.uri}/trips"],
+        ["scan", root.path / "trips.lance", "--output", "x.csv"],
+    ):
+        run(*arguments, code=2)
+
+
+def test_inspect(run: Run, tmp_path: Path) -> None:
+    words = ["a rather long sentence that repeats itself", "and another one of the kind"] * 5000
+    table = pa.table(
+        {
+            "id": range(10_000),
+            "text": pa.array([f"{word} {i}" for i, word in enumerate(words)]),
+            "nothing": pa.nulls(10_000, pa.int32()),
+            "place": pa.StructArray.from_arrays(
+                [pa.array([1.5] * 10_000), pa.array([[1, 2]] * 10_000)], names=["x", "tags"]
+            ),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array([0.25] * 10_240_000, pa.float32()), 1024),
+        }
+    )
+    for version in ("2.1", "2.2"):
+        path = tmp_path / version
+        lance.write_dataset(table, path, data_storage_version=version)
+        (file,) = (path / "data").glob("*.lance")
+        found = json.loads(run("inspect", file, "--json").stdout)
+        assert (found["version"], found["rows"], found["bytes"]) == (version, 10_000, file.stat().st_size)
+        columns = {column["name"]: column for column in found["columns"]}
+        assert list(columns) == ["id", "text", "nothing", "place.x", "place.tags.item", "vector"]
+        assert all(sum(page["rows"] for page in column["pages"]) == 10_000 for column in found["columns"])
+        assert columns["id"]["pages"][0]["encodings"]["values"] == "inline bitpacking(64)"
+        assert "fsst(variable(" in columns["text"]["pages"][0]["encodings"]["values"]
+        assert columns["nothing"]["pages"][0]["layout"] == "constant"
+        assert columns["vector"]["pages"][0]["layout"] == "full-zip"
+        assert "repetition" in columns["place.tags.item"]["pages"][0]["encodings"]
+        text = " ".join(run("inspect", file).stdout.split())
+        assert f"version {version}" in text
+        assert "full-zip: list of 1024(flat(32))" in text
+
+
+def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "old", data_storage_version="2.0")
+    (file,) = (tmp_path / "old" / "data").glob("*.lance")
+    assert "2.0" in run("inspect", file, code=1).stderr
