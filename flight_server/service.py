@@ -17,6 +17,7 @@ from flight_server.names import DatasetReference
 from flight_server.settings import Settings
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
+from lance_core.kernels import set_pool_retention
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
@@ -91,8 +92,10 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.admission = Admission(settings.max_streams)
+        # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._catalog = Catalog(settings.root, settings.memory_limit // 4)
-        self._budget = MemoryBudget(settings.memory_limit)
+        self._budget = MemoryBudget(settings.memory_limit // 2)
+        set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()
         self._started = time.monotonic()
 
