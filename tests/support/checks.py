@@ -6,10 +6,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from lance_core.dataset import dataset as open_dataset
 import numpy as np
 import pyarrow as pa
 
+from lance_core.dataset import dataset as open_dataset
 from support.cases import Case
 from support.comparison import assert_tables_equal, assert_values_equal
 from support.reference import read_reference, reference_schema, write_reference, write_reference_pages

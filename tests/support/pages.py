@@ -54,7 +54,7 @@ def _chain(encoding: Message) -> Iterator[str]:
     """Every compressive encoding from the outermost to the innermost."""
     kind = encoding.WhichOneof("compression")
     body = getattr(encoding, kind)
-    yield kind if kind != "general" else f"general {pb.CompressionScheme.Name(body.compression.scheme)}"
+    yield kind if kind != "general" else f"general {_scheme(body)}"
     if kind == "fixed_size_list" and body.has_validity:
         yield "fixed_size_list with validity"
     if kind == "flat" and body.bits_per_value == 1:
@@ -74,3 +74,7 @@ def _constant_form(body: Message) -> Iterator[str]:
     if levels:
         yield f"constant with {levels}"
     yield "constant inline value" if body.HasField("inline_value") else "constant without inline value"
+
+
+def _scheme(general: Message) -> str:
+    return pb.CompressionScheme.Name(general.compression.scheme).removeprefix("COMPRESSION_ALGORITHM_")

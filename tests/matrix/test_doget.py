@@ -1,0 +1,96 @@
+"""A representative part of the matrix through a real server: DoGet gives what the reference reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from support.cases import EVERY_SIZE_LEAVES, Case, all_cases
+from support.checks import expected_table, write_case
+from support.comparison import assert_tables_equal
+from support.server import RunningServer, start_server
+
+MOST_BATCH_BYTES = 2 << 20
+EVERY_NTH_OF_THE_REST = 9
+
+
+def _is_representative(case: Case, number: int) -> bool:
+    """Every leaf type once, every nesting with two leaves, pages, huge values, and a sample of all others."""
+    group, *_, size = case.name.split("-")
+    if case.long:
+        return False
+    if group == "leaf":
+        return size == "1025" or (size == "100000" and case.columns[0].field.type in EVERY_SIZE_LEAVES)
+    if group == "nested":
+        return size in ("5pages", "long_lists") or ("-int32-325" in case.name) or ("-string-325" in case.name)
+    return group in ("huge", "empty_struct") or number % EVERY_NTH_OF_THE_REST == 0
+
+
+def _parameters() -> list[object]:
+    chosen = [case for number, case in enumerate(all_cases()) if _is_representative(case, number)]
+    return [
+        pytest.param(case, version, id=f"{version}-{case.name}")
+        for case in chosen
+        for version in case.versions
+    ]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("served")
+    root = folder / "root"
+    root.mkdir()
+    running = start_server(root, folder / "log")
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="module")
+def client(server: RunningServer) -> Iterator[flight.FlightClient]:
+    with server.client() as connected:
+        yield connected
+
+
+@pytest.fixture
+def dataset_path(server: RunningServer, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A new name under the served root; the dataset is removed after the test."""
+    path = server.log_file.parent / "root" / f"case{abs(hash(request.node.name))}.lance"
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def read_all(client: flight.FlightClient, descriptor: flight.FlightDescriptor) -> pa.Table:
+    """All endpoints in order; every batch keeps to the size promised."""
+    info = client.get_flight_info(descriptor)
+    tables = []
+    for endpoint in info.endpoints:
+        reader = client.do_get(endpoint.ticket)
+        batches = [chunk.data for chunk in reader]
+        assert all(batch.nbytes <= MOST_BATCH_BYTES or batch.num_rows == 1 for batch in batches)
+        tables.append(pa.Table.from_batches(batches, reader.schema))
+    table = pa.concat_tables(tables)
+    assert table.schema.equals(info.schema, check_metadata=True)
+    assert info.total_records == table.num_rows
+    return table
+
+
+@pytest.mark.parametrize(("case", "version"), _parameters())
+def test_streams_what_the_reference_wrote(
+    case: Case, version: str, dataset_path: Path, client: flight.FlightClient
+) -> None:
+    source = write_case(case, version, dataset_path)
+    expected = expected_table(case, dataset_path, source)
+    name = dataset_path.stem
+    found = read_all(client, flight.FlightDescriptor.for_path(name))
+    assert_tables_equal(expected, found, label=case.name)
+
+    offset, limit = expected.num_rows // 3, expected.num_rows // 2
+    command = json.dumps({"scan": {"dataset": name, "offset": offset, "limit": limit}})
+    found = read_all(client, flight.FlightDescriptor.for_command(command.encode()))
+    assert_tables_equal(expected.slice(offset, limit), found, label=f"{case.name}, rows from {offset}")
