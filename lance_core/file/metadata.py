@@ -55,29 +55,6 @@ class ColumnMetadata:
 
 
 @dataclass(frozen=True)
-class _Tail:
-    """The end of a file in memory."""
-
-    start: int
-    data: memoryview
-
-    @staticmethod
-    def read(file: ReadableFile, start: int) -> "_Tail":
-        """Read from `start`, or from the beginning of a shorter file, to the end."""
-        start = max(start, 0)
-        return _Tail(start, memoryview(file.read(start, file.size - start)))
-
-    def get(self, position: int, size: int) -> bytes:
-        """The bytes [position, position + size) of the file."""
-        return bytes(self.data[position - self.start : position - self.start + size])
-
-    def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
-        """The (position, size) pairs of an offset table, one row per entry."""
-        entries = self.get(position, num_entries * TABLE_ENTRY_BYTES)
-        return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
-
-
-@dataclass(frozen=True)
 class FileMetadata:
     """The metadata of one data file."""
 
@@ -89,9 +66,10 @@ class FileMetadata:
     global_buffers: tuple[BufferRange, ...]
     """The first one holds the descriptor of the file."""
     descriptor: file_pb2.FileDescriptor = field(repr=False)
+    _messages: "_Part" = field(repr=False)
+    """The part of the file with the metadata of all columns; nothing else of the file is kept in memory."""
     _ranges: npt.NDArray[np.uint64] = field(repr=False)
     """Per column (position, size) of its message in the file."""
-    _tail: _Tail = field(repr=False)
     _columns: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
     @property
@@ -121,7 +99,7 @@ class FileMetadata:
                 expected=f"below {self.num_columns}",
             )
         position, size = self._ranges[index].tolist()
-        column = _parse_column(self, index, self._tail.get(position, size))
+        column = _parse_column(self, index, self._messages.get(position, size))
         # Two threads may decode the same column; both results are equal and the first one stays.
         return self._columns.setdefault(index, column)
 
@@ -134,20 +112,18 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         UnsupportedFeatureError: another file version, named in the message.
         StorageError: the storage failed.
     """
-    tail = _Tail.read(file, file.size - TAIL_BYTES)
+    tail = _Part.end(file, file.size - TAIL_BYTES)
     footer = parse_footer(bytes(tail.data[-FOOTER_BYTES:]), file.size, file.name)
     if footer.column_metadata_start < tail.start:
         # The descriptor lies right before the column metadata; most fit into the extra bytes.
-        tail = _Tail.read(file, footer.column_metadata_start - TAIL_BYTES)
+        tail = _Part.end(file, footer.column_metadata_start - TAIL_BYTES)
     columns = tail.table(footer.column_table_start, footer.num_columns)
     global_buffers = tail.table(footer.global_table_start, footer.num_global_buffers)
     _check_tables(columns, global_buffers, footer, file)
     position, size = global_buffers[0].tolist()
-    descriptor = (
-        tail.get(position, size) if position >= tail.start else bytes(memoryview(file.read(position, size)))
-    )
+    part = tail if position >= tail.start else _Part(position, memoryview(file.read(position, size)))
     try:
-        described = file_pb2.FileDescriptor.FromString(descriptor)
+        descriptor = file_pb2.FileDescriptor.FromString(part.get(position, size))
     except DecodeError:
         raise CorruptFileError("file descriptor does not decode", file=file.name) from None
     return FileMetadata(
@@ -156,10 +132,37 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         version=footer.version,
         num_columns=footer.num_columns,
         global_buffers=tuple((position, size) for position, size in global_buffers.tolist()),
-        descriptor=described,
+        descriptor=descriptor,
+        _messages=tail.slice(footer.column_metadata_start, footer.column_table_start),
         _ranges=columns,
-        _tail=tail,
     )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a file in memory."""
+
+    start: int
+    data: memoryview
+
+    @staticmethod
+    def end(file: ReadableFile, start: int) -> "_Part":
+        """Read the end of a file, from `start` or from the beginning of a shorter file."""
+        start = max(start, 0)
+        return _Part(start, memoryview(file.read(start, file.size - start)))
+
+    def get(self, position: int, size: int) -> bytes:
+        """The bytes [position, position + size) of the file."""
+        return bytes(self.data[position - self.start : position - self.start + size])
+
+    def slice(self, start: int, end: int) -> "_Part":
+        """A copy of the bytes [start, end) of the file."""
+        return _Part(start, memoryview(self.get(start, end - start)))
+
+    def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
+        """The (position, size) pairs of an offset table, one row per entry."""
+        entries = self.get(position, num_entries * TABLE_ENTRY_BYTES)
+        return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
 
 
 def _check_tables(

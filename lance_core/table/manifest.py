@@ -55,8 +55,6 @@ class Manifest:
     _transaction: bytes | None = field(repr=False)
     """The serialized transaction that made this version, where it is in the file."""
     _index_section: bytes | None = field(repr=False)
-    _digest: str = field(repr=False)
-    """Of the message, where no transaction names the version."""
 
     @property
     def version(self) -> int:
@@ -74,7 +72,7 @@ class Manifest:
         Raises:
             CorruptFileError: an id appears twice or has more than 32 bits.
         """
-        format_ = None if self.has_mixed_file_versions else self._declared_format
+        format_ = None if self.has_mixed_file_versions else self.declared_file_version
         ids = {message.id for message in self._fragment_messages}
         if len(ids) != len(self._fragment_messages) or max(ids, default=0) >= MAX_ROWS:
             raise CorruptFileError(
@@ -135,8 +133,8 @@ class Manifest:
     @property
     def data_storage_version(self) -> str:
         """Version of the data files, such as "2.1". Old manifests do not say; then that of the first file."""
-        if self._declared_format:
-            return self._declared_format.name
+        if self.declared_file_version:
+            return self.declared_file_version.name
         for fragment in self.fragments:
             for file in fragment.files:
                 return file.version.name
@@ -197,13 +195,18 @@ class Manifest:
         _, _, uuid = self.message.transaction_file.removesuffix(".txn").partition("-")
         return uuid or None
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Tells this version from one of the same number in a table that was dropped and made again."""
-        return f"{self.transaction_uuid or self._digest}-{self.size}"
+        origin = self.transaction_uuid
+        if origin is None:
+            content = self.message.SerializeToString(deterministic=True)
+            origin = blake2b(content, digest_size=16).hexdigest()
+        return f"{origin}-{self.size}"
 
-    @property
-    def _declared_format(self) -> FileVersion | None:
+    @cached_property
+    def declared_file_version(self) -> FileVersion | None:
+        """Version that all data files must have, unless they may be mixed; None in old manifests."""
         name = self.message.data_format.version
         return FileVersion.from_name(name, file=self.name) if name else None
 
@@ -250,8 +253,8 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         message=message,
         _transaction=transaction,
         _index_section=index_section,
-        _digest="" if transaction else blake2b(section, digest_size=16).hexdigest(),
     )
+    _ = manifest.declared_file_version  # an unknown one is refused before anything else is read by it
     if message.base_paths:
         _refuse_other_bases(manifest)
     if manifest.has_stable_row_ids:

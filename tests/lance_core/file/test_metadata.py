@@ -117,6 +117,15 @@ def test_a_small_file_is_read_once_and_a_wide_one_twice(tmp_path: Path, small_ta
     assert len(wide_file.reads) <= 3, "tail, column metadata, and a descriptor too large to lie with it"
 
 
+def test_metadata_keeps_nothing_of_the_file_but_itself(tmp_path: Path) -> None:
+    """T33: servers keep the metadata of thousands of files."""
+    path = write_file(tmp_path / "f.lance", pa.table({"a": range(100_000)}))
+    before = pa.total_allocated_bytes()
+    kept = [read(path) for _ in range(20)]
+    assert all(metadata.column(0).pages for metadata in kept)
+    assert pa.total_allocated_bytes() - before < 20 * 1024
+
+
 def test_a_broken_column_harms_only_those_who_ask_for_it(tmp_path: Path, small_table: pa.Table) -> None:
     path = write_file(tmp_path / "f.lance", small_table)
     data = bytearray(path.read_bytes())
