@@ -115,6 +115,11 @@ def unzip_variable(
 
 def check_indices(indices: _Bytes, num_values: int, index_bits: int, num_items: int) -> None: ...
 def gather_fixed(indices: _Bytes, num_values: int, index_bits: int, items: _Bytes, width: int) -> Block: ...
+def gather_bits(
+    indices: _Bytes, num_values: int, index_bits: int, bits: _Bytes, num_items: int
+) -> tuple[Block, int]:
+    """Bitmap, and how many bits of it are not set."""
+
 def gather_variable(
     indices: _Bytes,
     num_values: int,
@@ -124,6 +129,14 @@ def gather_variable(
     num_items: int,
     offset_bits: int,
 ) -> tuple[Block, Block]: ...
+def split_null_ends(
+    ends: _Bytes, num_values: int, has_previous: bool, adjustment: int, limit: int, offset_bits: int
+) -> tuple[Block, Block, int, int, int]:
+    """Offsets, bitmap (empty without nulls), nulls, and where the values begin and end."""
+
+def unpack_bit_stream(
+    data: _Bytes, start: int, num_values: int, bits: int, word_bits: int, is_signed: bool
+) -> Block: ...
 def split_rows(rows: _Bytes, num_rows: int, widths: list[int]) -> list[Block]: ...
 def join_row_bits(rows: _Bytes, num_rows: int, bits_per_row: int) -> Block: ...
 def split_variable_rows(

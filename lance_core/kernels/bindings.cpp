@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "bit_stream.hpp"
 #include "bitpacking.hpp"
 #include "byte_stream_split.hpp"
 #include "chunks.hpp"
@@ -17,6 +18,7 @@
 #include "fullzip.hpp"
 #include "gather.hpp"
 #include "levels.hpp"
+#include "null_ends.hpp"
 #include "pool.hpp"
 #include "rows.hpp"
 #include "runs.hpp"
@@ -424,6 +426,15 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("items"), nb::arg("width"));
   m.def(
+      "gather_bits",
+      [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle bits, size_t num_items) {
+        Source index_source(indices), bit_source(bits);
+        GatheredBits gathered = without_gil(
+            [&] { return gather_bits(index_source.bytes(), num_values, index_bits, bit_source.bytes(), num_items); });
+        return std::make_tuple(std::move(gathered.bits), gathered.num_unset);
+      },
+      nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("bits"), nb::arg("num_items"));
+  m.def(
       "gather_variable",
       [](nb::handle indices, size_t num_values, unsigned index_bits, nb::handle offsets, nb::handle data,
          size_t num_items, unsigned offset_bits) {
@@ -435,6 +446,28 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("indices"), nb::arg("num_values"), nb::arg("index_bits"), nb::arg("offsets"), nb::arg("data"),
       nb::arg("num_items"), nb::arg("offset_bits"));
+
+  m.def(
+      "split_null_ends",
+      [](nb::handle ends, size_t num_values, bool has_previous, uint64_t adjustment, uint64_t limit,
+         unsigned offset_bits) {
+        Source source(ends);
+        NullEnds split = without_gil(
+            [&] { return split_null_ends(source.bytes(), num_values, has_previous, adjustment, limit, offset_bits); });
+        return std::make_tuple(std::move(split.offsets), std::move(split.validity), split.num_nulls, split.begin,
+                               split.end);
+      },
+      nb::arg("ends"), nb::arg("num_values"), nb::arg("has_previous"), nb::arg("adjustment"), nb::arg("limit"),
+      nb::arg("offset_bits"));
+  m.def(
+      "unpack_bit_stream",
+      [](nb::handle data, size_t start, size_t num_values, unsigned bits, unsigned word_bits, bool is_signed) {
+        Source source(data);
+        return without_gil(
+            [&] { return unpack_bit_stream(source.bytes(), start, num_values, bits, word_bits, is_signed); });
+      },
+      nb::arg("data"), nb::arg("start"), nb::arg("num_values"), nb::arg("bits"), nb::arg("word_bits"),
+      nb::arg("is_signed"));
 
   m.def(
       "split_rows",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bits.hpp"
+
 namespace lance {
 namespace {
 
@@ -120,6 +122,23 @@ Block gather_fixed(Bytes indices, size_t num_values, unsigned index_bits, Bytes 
         }
     }
     return out;
+  });
+}
+
+GatheredBits gather_bits(Bytes indices, size_t num_values, unsigned index_bits, Bytes bits, size_t num_items) {
+  if (bits.size < ceil8(num_items)) {
+    corrupt("%zu bytes for the bits of %zu items", bits.size, num_items);
+  }
+  return with_indices(indices, num_values, index_bits, [&](auto* index) {
+    check_below(index, num_values, num_items);
+    GatheredBits result{Block(ceil8(num_values))};
+    BitWriter writer(result.bits.data());
+    for (size_t i = 0; i < num_values; ++i) {
+      bool bit = (bits.data[index[i] / 8] >> (index[i] % 8)) & 1;
+      result.num_unset += !bit;
+      writer.append(bit);
+    }
+    return result;
   });
 }
 

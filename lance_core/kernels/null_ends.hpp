@@ -1,0 +1,23 @@
+// End positions of strings and lists in which nulls are marked by an added constant (docs/format.md, 2.0 pages).
+#pragma once
+
+#include "common.hpp"
+#include "pool.hpp"
+
+namespace lance {
+
+struct NullEnds {
+  Block offsets;   // n + 1 Arrow offsets that start at 0
+  Block validity;  // one bit per value; nothing where no value is null
+  size_t num_nulls = 0;
+  uint64_t begin = 0;  // what the values cover: bytes or items [begin, end)
+  uint64_t end = 0;
+};
+
+// `ends` are n numbers of 64 bits, after one more where `has_previous`: that one only says where the first value
+// begins. A number of at least `adjustment` stands for a null that ends `adjustment` before it. Ends must not decrease
+// and not be above `limit`.
+NullEnds split_null_ends(Bytes ends, size_t n, bool has_previous, uint64_t adjustment, uint64_t limit,
+                         unsigned offset_bits);
+
+}  // namespace lance
