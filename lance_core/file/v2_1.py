@@ -5,10 +5,11 @@ and lists are put together from the layers that decoding a leaf gives (docs/form
 """
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -58,7 +59,7 @@ class ColumnReader:
     def page_rows(self) -> tuple[int, ...]:
         """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
         widest = max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
-        return tuple(widest.starts.tolist())
+        return tuple(widest.starts)
 
     @cached_property
     def bytes_per_row(self) -> float:
@@ -80,8 +81,7 @@ class ColumnReader:
             return []
         cuts = {start, end}
         for leaf in self._leaves:
-            first, last = np.searchsorted(leaf.starts, (start, end))
-            cuts.update(leaf.starts[first:last].tolist())
+            cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
         rows = sorted(cuts)
         arrays: list[pa.Array] = []
         for begin, stop in pairwise(rows):
@@ -154,14 +154,12 @@ class _Leaf:
         slots = 1
         for node in nesting:
             slots *= node.dimension
-        rows = np.array([0] + [page.num_rows for page in column.pages], np.uint64) // slots
-        if (rows > np.uint64(1 << 48)).any():
-            raise CorruptFileError("a page with too many rows", file=file.name, column=field.name)
-        self.starts = np.cumsum(rows.astype(np.int64))
+        self.starts = [0, *accumulate(page.num_rows // slots for page in column.pages)]
+        """Row number of the first row of each page, and the number of rows at the end."""
 
     @property
     def num_rows(self) -> int:
-        return int(self.starts[-1])
+        return self.starts[-1]
 
     @cached_property
     def decoded_bytes(self) -> int:
@@ -169,12 +167,12 @@ class _Leaf:
 
     def page_number(self, row: int) -> int:
         """The page that holds a row."""
-        return int(np.searchsorted(self.starts, row, side="right")) - 1
+        return bisect_right(self.starts, row) - 1
 
     def plan(self, start: int, end: int) -> PageRead:
         """Plan to read rows of one page."""
         number = self.page_number(start)
-        first = int(self.starts[number])
+        first = self.starts[number]
         page = self._page(number)
         return self._guarded(number, lambda: page.plan(self._file.read_ranges, start - first, end - first))
 

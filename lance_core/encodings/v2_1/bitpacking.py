@@ -4,8 +4,9 @@ The values of a group are transposed so that whole vectors unpack at once: with 
 1024/T lanes, and word k of lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
 
 Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is
-padded with zeros. Out of line (blocks only): the width is in the description, 0 where all values are; full groups, then a tail that
-is raw words or one padded group, told apart by the length of the block.
+padded with zeros.
+Out of line (blocks only): the width is in the description, 0 where all values are; full groups, then a tail
+that is raw words or one padded group, told apart by the length of the block.
 """
 
 from collections.abc import Sequence

@@ -99,15 +99,17 @@ class MiniBlockPage(Page):
         index = self._index
         if index is None:
             index = self._index = self._read_index(fetch)
-        if self._structure.has_lists:
-            first = int(np.searchsorted(index.first_row[1:], start, side="right"))
-            last = int(np.searchsorted(index.ended_rows[1:], end - 1, side="right")) + 1
+        whole = start == 0 and end == self.num_rows
+        if whole:
+            first, last = 0, len(index.position) - 1
+        elif self._structure.has_lists:
+            first = int(index.first_row[1:].searchsorted(start, side="right"))
+            last = int(index.ended_rows[1:].searchsorted(end - 1, side="right")) + 1
         else:
             slots = self._structure.num_slots_per_row
-            first = int(np.searchsorted(index.first_value, start * slots, side="right")) - 1
-            last = int(np.searchsorted(index.first_value, end * slots, side="left"))
+            first = int(index.first_value.searchsorted(start * slots, side="right")) - 1
+            last = int(index.first_value.searchsorted(end * slots, side="left"))
         begin, stop = int(index.position[first]), int(index.position[last])
-        whole = start == 0 and end == self.num_rows
 
         def decode(buffers: list[pa.Buffer]) -> LeafSlice:
             return self._decode(index, buffers[0], first, last, start, end, whole)
@@ -119,10 +121,8 @@ class MiniBlockPage(Page):
     ) -> LeafSlice:
         """Rows `[start, end)` from the bytes of chunks `[first, last)`."""
         structure = self._structure
-        if whole:
-            last = len(index.position) - 1  # entries without values may trail behind the last row's end
         positions = index.position[first : last + 1] - index.position[first]
-        counts = Counts(np.diff(index.first_value[first : last + 1]).data)
+        counts = Counts((index.first_value[first + 1 : last + 1] - index.first_value[first:last]).data)
         num_levels, rep, def_, buffers = kernels.parse_chunks(
             data,
             positions.data,
