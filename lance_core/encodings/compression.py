@@ -2,6 +2,8 @@
 
     LZ4      u32 size before compression | one LZ4 block
     ZSTD     u64 size before compression | one frame; a bare frame is accepted too
+
+No bytes stand for no bytes.
 """
 
 import lz4.block

@@ -4,7 +4,7 @@ Of a mini-block chunk only the first buffer is compressed, each chunk on its own
 value is a frame.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from lance_core.encodings.values import Values, VariableValues
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
-_SCHEMES = {
+_SCHEMES: dict[int, Callable[[bytes | memoryview], bytes]] = {
     proto.COMPRESSION_ALGORITHM_LZ4: decompress_lz4,
     proto.COMPRESSION_ALGORITHM_ZSTD: decompress_zstd,
 }

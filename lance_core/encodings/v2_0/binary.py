@@ -1,0 +1,51 @@
+"""Strings and binaries: where each value ends, and the bytes of all values.
+
+[null, "foo", "", null, "bar", null]     bytes "foobar", ends 7 3 3 10 6 13, where 7 marks a null
+"""
+
+from dataclasses import dataclass
+
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding
+from lance_core.encodings.v2_0.ends import Ends
+from lance_core.encodings.v2_0.flat import Flat
+from lance_core.encodings.v2_0.steps import Steps, together
+from lance_core.encodings.values import VariableValues
+from lance_core.kernels import CorruptData
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Encoding):
+    """Values of any length."""
+
+    name = "binary"
+    ends: Ends
+    bytes: Flat
+    num_values: int
+
+    @classmethod
+    def parse(cls, ends: Ends, data: Encoding, num_values: int) -> "Binary":
+        """From what the ends and the bytes are encoded with."""
+        if not isinstance(data, Flat) or data.bits != 8:
+            raise CorruptData("strings over something that is no flat bytes")
+        return cls(ends, data, num_values)
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        if self.bytes.scheme or end - start == self.num_values:
+            # The bytes are needed from the beginning to the end: no need to wait for the ends.
+            numbers, data = yield from together([self.ends.read(start, end), self._all_bytes()])
+            values = data.numbers("bytes of strings").data
+            extents = self.ends.split(numbers, start, end, values.size)
+            values = values.slice(extents.begin, extents.end - extents.begin)
+        else:
+            numbers = yield from self.ends.read(start, end)
+            extents = self.ends.split(numbers, start, end, self.bytes.buffer.size)
+            (values,) = yield [self.bytes.buffer.part(extents.begin, extents.end - extents.begin)]
+        return Decoded(VariableValues(extents.offsets, values, self.ends.offset_bits), extents.validity)
+
+    def _all_bytes(self) -> Steps[Decoded]:
+        values = yield from self.bytes.read_all()
+        return Decoded(values)
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.num_values * self.ends.offset_bits // 8 + self.bytes.decoded_bytes

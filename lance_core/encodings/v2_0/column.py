@@ -1,0 +1,33 @@
+"""Column encodings: what the pages of a column hold as a whole.
+
+values         values
+zone_index     as what it wraps; statistics of zones of rows lie beside the pages
+blob           where values lie in the file
+"""
+
+from google.protobuf.message import DecodeError
+
+from lance_core.encodings.v2_0.registry import COLUMN_ENCODING, unknown_name
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_0_pb2 as proto
+
+
+def check_column_encoding(encoding_type: str, encoding: bytes) -> None:
+    """Make sure that the pages of a column hold its values.
+
+    Raises:
+        UnsupportedFeatureError: they hold something else, by name.
+        CorruptData: the description cannot be parsed.
+    """
+    if encoding_type != COLUMN_ENCODING:
+        raise UnsupportedFeatureError(f"column description {encoding_type!r}")
+    try:
+        message = proto.ColumnEncoding.FromString(encoding)
+    except DecodeError:
+        raise CorruptData("the column's description cannot be parsed") from None
+    while message.WhichOneof("column_encoding") == "zone_index":
+        message = message.zone_index.inner
+    kind = message.WhichOneof("column_encoding")
+    if kind != "values":
+        raise UnsupportedFeatureError(f"column encoding {kind or unknown_name(message)!r}")

@@ -1,0 +1,118 @@
+"""Dictionaries: indices into items, which every page has for itself.
+
+Two uses that differ in what an index means:
+
+    column of strings      0 is null, j is the item j - 1
+                           ["a", "b", "a", null]     items a b, indices 1 2 1 0
+    dictionary column      j is the item j; a null row points at an item that is null
+                           ["x", "yy", "x", null]    items x yy _, indices 0 1 0 2
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
+from lance_core.encodings.v2_0.steps import Steps, nothing, together
+from lance_core.encodings.values import (
+    DictionaryValues,
+    FixedValues,
+    NoValues,
+    VariableValues,
+    as_buffer,
+    fixed_bits,
+)
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData
+
+
+@dataclass(slots=True)
+class _Dictionary(Encoding):
+    """What both uses share. The items are read with the first values and kept."""
+
+    name = "dictionary"
+    indices: Encoding
+    items: Encoding
+    num_items: int
+    num_values: int
+    _read_items: Decoded | None = field(default=None, init=False)
+
+    def _read_both(self, start: int, end: int) -> Steps[tuple[FixedValues, pa.Buffer | None, Decoded]]:
+        """Indices, their validity, items."""
+        kept = self._read_items
+        indices, items = yield from together(
+            [
+                self.indices.read(start, end),
+                self.items.read(0, self.num_items) if kept is None else nothing(kept),
+            ]
+        )
+        if not isinstance(indices.values, FixedValues):
+            raise CorruptData("dictionary indices that are no numbers")
+        self._read_items = items
+        return indices.values, indices.validity, items
+
+    def _gather_validity(
+        self, indices: FixedValues, num_values: int, bitmap: pa.Buffer, num_items: int
+    ) -> pa.Buffer | None:
+        bits, num_nulls = kernels.gather_bits(indices.data, num_values, indices.bits, bitmap, num_items)
+        return as_buffer(bits) if num_nulls else None
+
+
+@dataclass(slots=True)
+class StringDictionary(_Dictionary):
+    """Strings that are looked up. Each string the index 0 stands for is null."""
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        indices, validity, items = yield from self._read_both(start, end)
+        if isinstance(items.values, NoValues):
+            return Decoded(items.values)
+        if not isinstance(items.values, VariableValues):
+            raise UnsupportedFeatureError("a dictionary of anything but strings in a column of strings")
+        offset_bits = items.values.offset_bits
+        dtype = np.dtype(f"<i{offset_bits // 8}")
+        # An empty item in front makes room for the index 0.
+        offsets = np.zeros(self.num_items + 2, dtype)
+        offsets[1:] = np.frombuffer(items.values.offsets, dtype, self.num_items + 1)
+        present = np.ones(self.num_items + 1, np.uint8)
+        present[0] = 0
+        if items.validity is not None:
+            packed = np.frombuffer(items.validity, np.uint8)
+            present[1:] = np.unpackbits(packed, count=self.num_items, bitorder="little")
+        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+        num_values, num_items = end - start, self.num_items + 1
+        found = self._gather_validity(indices, num_values, bitmap, num_items)
+        found_offsets, data = kernels.gather_variable(
+            indices.data, num_values, indices.bits, offsets.data, items.values.data, num_items, offset_bits
+        )
+        values = VariableValues(as_buffer(found_offsets), as_buffer(data), offset_bits)
+        return Decoded(values, both_valid(found, validity, num_values))
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.num_values * (4 + self.items.decoded_bytes // max(self.num_items, 1))
+
+
+@dataclass(slots=True)
+class DictionaryColumn(_Dictionary):
+    """The indices of an Arrow dictionary; nulls are moved from the items to the indices."""
+
+    arrow_type: pa.DictionaryType
+    _array: pa.Array | None = field(default=None, init=False)
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        indices, validity, items = yield from self._read_both(start, end)
+        num_values = end - start
+        if self._array is None:
+            self._array = items.values.to_arrow(self.num_items, self.arrow_type.value_type, items.validity)
+        kernels.check_indices(indices.data, num_values, indices.bits, self.num_items)
+        if self._array.null_count:
+            bitmap = self._array.is_valid().buffers()[1]
+            found = self._gather_validity(indices, num_values, bitmap, self.num_items)
+            validity = both_valid(found, validity, num_values)
+        return Decoded(DictionaryValues(indices, self._array), validity)
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.num_values * fixed_bits(self.arrow_type.index_type) // 8 + self.items.decoded_bytes

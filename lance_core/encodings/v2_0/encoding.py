@@ -1,0 +1,111 @@
+"""What every array encoding of a 2.0 page can do, and where its bytes are.
+
+A page is described by a tree of encodings. Each node decodes ranges of the values it stands for; the nodes
+below it give it what it is made of: a bitmap and values, ends and bytes, indices and items.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.encodings.v2_0.steps import ByteRange, Steps
+from lance_core.encodings.values import FixedValues, Values
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_0_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Values and, where some are null, a bitmap that is set for those that are not."""
+
+    values: Values
+    validity: pa.Buffer | None = None
+
+    def numbers(self, what: str) -> FixedValues:
+        """The values where they have to be numbers that are not null.
+
+        Raises:
+            CorruptData: they are not; `what` says what they are for.
+        """
+        if self.validity is not None or not isinstance(self.values, FixedValues):
+            raise CorruptData(f"{what} that are no plain numbers")
+        return self.values
+
+
+class Encoding(ABC):
+    """A node of the tree that describes a page."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        """Decode the values `[start, end)`.
+
+        Raises:
+            CorruptData: the bytes contradict the description.
+        """
+
+    @property
+    @abstractmethod
+    def decoded_bytes(self) -> int:
+        """About how many bytes all values take when they are decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageBuffer:
+    """A byte range of the file."""
+
+    offset: int
+    size: int
+
+    def part(self, start: int, length: int) -> ByteRange:
+        """`length` bytes from byte `start` of the buffer on.
+
+        Raises:
+            CorruptData: the buffer is shorter.
+        """
+        if start + length > self.size:
+            raise CorruptData(f"bytes [{start}, {start + length}) of a buffer of {self.size}")
+        return self.offset + start, length
+
+
+@dataclass(frozen=True, slots=True)
+class PageBuffers:
+    """The byte ranges that a page may refer to."""
+
+    page: Sequence[ByteRange]
+    column: Sequence[ByteRange]
+    file: Sequence[ByteRange]
+
+    def find(self, buffer: proto.Buffer) -> PageBuffer:
+        """The buffer that an encoding names.
+
+        Raises:
+            CorruptData: there is no such buffer.
+            UnsupportedFeatureError: a place that is unknown.
+        """
+        places = {
+            proto.Buffer.page: self.page,
+            proto.Buffer.column: self.column,
+            proto.Buffer.file: self.file,
+        }
+        buffers = places.get(buffer.buffer_type)
+        if buffers is None:
+            raise UnsupportedFeatureError(f"buffer type {buffer.buffer_type}")
+        if buffer.buffer_index >= len(buffers):
+            place = proto.Buffer.BufferType.Name(buffer.buffer_type)
+            raise CorruptData(f"buffer {buffer.buffer_index} where the {place} has {len(buffers)}")
+        return PageBuffer(*buffers[buffer.buffer_index])
+
+
+def both_valid(one: pa.Buffer | None, other: pa.Buffer | None, num_values: int) -> pa.Buffer | None:
+    """A bitmap of the values that neither bitmap says are null."""
+    if one is None or other is None:
+        return one if other is None else other
+    bits = [pa.Array.from_buffers(pa.bool_(), num_values, [None, bitmap]) for bitmap in (one, other)]
+    return pc.and_(*bits).buffers()[1]

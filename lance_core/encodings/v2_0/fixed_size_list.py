@@ -1,0 +1,27 @@
+"""Fixed-size lists: the items of all lists, one list after the other.
+
+fsl<int32, 2> [[1, null], [3, 4]]     items 1 _ 3 4 with the bitmap 0d
+"""
+
+from dataclasses import dataclass
+
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding
+from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.values import ListValues
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList(Encoding):
+    """`dimension` items per value; which lists are null is said around this."""
+
+    name = "fixed_size_list"
+    dimension: int
+    items: Encoding
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        items = yield from self.items.read(start * self.dimension, end * self.dimension)
+        return Decoded(ListValues(items.values, self.dimension, items.validity))
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.items.decoded_bytes

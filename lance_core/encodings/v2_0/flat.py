@@ -1,0 +1,85 @@
+"""Flat: values as they are, `bits_per_value` each; bitmaps with one bit.
+
+    int16 [1, 2]          01 00 02 00
+    bool [true, false]    01
+
+Uncompressed values become the buffer of an array as they were read. A compressed buffer is one block for
+the whole page.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.compression import decompress_lz4, decompress_zstd
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
+from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.values import FixedValues, as_buffer, slice_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_0_pb2 as proto
+
+_SCHEMES: dict[str, Callable[[memoryview], bytes]] = {"zstd": decompress_zstd, "lz4": decompress_lz4}
+_MAX_BITS = 1 << 34
+_ALIGNMENT = 8
+_COMPRESSED_FACTOR = 4
+"""A guess: how much larger a compressed buffer becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flat(Encoding):
+    """Values of one width."""
+
+    name = "flat"
+    bits: int
+    buffer: PageBuffer
+    scheme: str
+
+    @classmethod
+    def parse(cls, message: proto.Flat, buffers: PageBuffers, num_values: int) -> "Flat":
+        """From the page's description; the buffer may hold more than `num_values`."""
+        bits = message.bits_per_value
+        if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > _MAX_BITS):
+            raise CorruptData(f"flat values of {bits} bits")
+        scheme = message.compression.scheme
+        scheme = "" if scheme == "none" else scheme
+        if scheme and (scheme not in _SCHEMES or bits == 1):
+            raise UnsupportedFeatureError(f"values of {bits} bits compressed with {scheme!r}")
+        buffer = buffers.find(message.buffer)
+        if not scheme and buffer.size * 8 < num_values * bits:
+            raise CorruptData(f"a buffer of {buffer.size} bytes for {num_values} values of {bits} bits")
+        return cls(bits, buffer, scheme)
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        if self.scheme:
+            values = yield from self.read_all()
+            return Decoded(values.slice(start, end - start))
+        first, last = start * self.bits // 8, (end * self.bits + 7) // 8
+        (data,) = yield [self.buffer.part(first, last - first)]
+        if self.bits == 1:
+            return Decoded(FixedValues(slice_bits(data, start % 8, end - start), 1))
+        return Decoded(FixedValues(_aligned(data, self.bits // 8), self.bits))
+
+    def read_all(self) -> Steps[FixedValues]:
+        """The whole buffer."""
+        (data,) = yield [self.buffer.part(0, self.buffer.size)]
+        if self.scheme:
+            data = pa.py_buffer(_SCHEMES[self.scheme](memoryview(data)))
+        return FixedValues(data, self.bits)
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.buffer.size * (_COMPRESSED_FACTOR if self.scheme else 1)
+
+
+def _aligned(data: pa.Buffer, width: int) -> pa.Buffer:
+    """The same bytes at an address where any reader of Arrow takes them: some insist on it.
+
+    Only ranges that were read together with others begin anywhere else.
+    """
+    if width == 1 or data.address % _ALIGNMENT == 0 or data.size == 0:
+        return data
+    size = data.size.to_bytes(8, "little")
+    return as_buffer(kernels.join_fixed(Stream(data, bytes(8), size), Counts(size), 1))

@@ -1,0 +1,49 @@
+"""FSST: strings of one-byte codes for symbols of up to eight bytes; the table of symbols is in the page's
+description. A page of little text keeps it as it is, under a table that says so.
+
+    symbols "foo", "xbar"     codes 00 01 -> "fooxbar", ff 5a -> "Z"
+"""
+
+from dataclasses import dataclass
+
+from lance_core import kernels
+from lance_core.encodings.v2_0.binary import Binary
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding
+from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.values import VariableValues, as_buffer
+from lance_core.kernels import CorruptData, SymbolTable
+
+_EXPANSION = 3
+"""A guess: how many bytes a code becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fsst(Encoding):
+    """Strings over a symbol table."""
+
+    name = "fsst"
+    codes: Binary
+    table: SymbolTable
+
+    @classmethod
+    def parse(cls, codes: Encoding, table: bytes) -> "Fsst":
+        """From the encoding of the codes and the table."""
+        if not isinstance(codes, Binary):
+            raise CorruptData(f"FSST over {codes.name!r}")
+        return cls(codes, SymbolTable(table))
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        decoded = yield from self.codes.read(start, end)
+        codes = decoded.values
+        if not self.table.codes or not isinstance(codes, VariableValues):
+            return decoded
+        offsets, data = kernels.expand_symbol_values(
+            self.table, codes.offsets, codes.data, end - start, codes.offset_bits
+        )
+        return Decoded(
+            VariableValues(as_buffer(offsets), as_buffer(data), codes.offset_bits), decoded.validity
+        )
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.codes.decoded_bytes * (_EXPANSION if self.table.codes else 1)

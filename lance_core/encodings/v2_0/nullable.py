@@ -1,0 +1,51 @@
+"""Nullable: which values are null. Pages of one column may differ in this.
+
+no_nulls      the values, which stand for themselves
+some_nulls    a bitmap, set where there is a value, and values, which are anything where there is none
+all_nulls     nothing
+"""
+
+from dataclasses import dataclass
+
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
+from lance_core.encodings.v2_0.steps import Steps, nothing, together
+from lance_core.encodings.values import NoValues
+from lance_core.kernels import CorruptData
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNulls(Encoding):
+    """Values beside a bitmap. Nulls that the values know of themselves stay null."""
+
+    name = "some nulls"
+    validity: Encoding
+    values: Encoding
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        validity, decoded = yield from together(
+            [self.validity.read(start, end), self.values.read(start, end)]
+        )
+        bitmap = validity.numbers("validity bits")
+        if bitmap.bits != 1:
+            raise CorruptData(f"validity in values of {bitmap.bits} bits")
+        return Decoded(decoded.values, both_valid(bitmap.data, decoded.validity, end - start))
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.validity.decoded_bytes + self.values.decoded_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AllNulls(Encoding):
+    """No value at all."""
+
+    name = "all nulls"
+    num_values: int
+    value_bits: int
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        return nothing(Decoded(NoValues()))
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.num_values * self.value_bits // 8

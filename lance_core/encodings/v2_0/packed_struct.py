@@ -1,0 +1,78 @@
+"""Packed structs: all fields of a row side by side, in the order of the schema, without padding.
+
+    {x: uint64, y: int16} [{1, 2}, {3, -4}]     01 00*7 02 00 | 03 00*7 fc ff
+
+Fields have fixed widths of whole bytes; neither they nor the struct can be null.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
+from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.values import (
+    FixedValues,
+    ListValues,
+    PackedValues,
+    Values,
+    as_buffer,
+    fixed_bits,
+)
+from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_0_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct(Encoding):
+    """Rows of fields of fixed widths."""
+
+    name = "packed_struct"
+    types: tuple[pa.DataType, ...]
+    widths: tuple[int, ...]
+    buffer: PageBuffer
+    num_values: int
+
+    @classmethod
+    def parse(
+        cls, message: proto.PackedStruct, buffers: PageBuffers, arrow_type: pa.DataType, num_values: int
+    ) -> "PackedStruct":
+        """From the page's description and the type, whose fields have the widths."""
+        if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(message.inner):
+            raise CorruptData(
+                f"a packed struct of {len(message.inner)} fields in a column of type {arrow_type}"
+            )
+        types = tuple(field.type for field in arrow_type)
+        widths = tuple(_width(child) for child in types)
+        buffer = buffers.find(message.buffer)
+        if buffer.size < num_values * sum(widths):
+            raise CorruptData(f"{buffer.size} bytes for {num_values} rows of {sum(widths)}")
+        return cls(types, widths, buffer, num_values)
+
+    def read(self, start: int, end: int) -> Steps[Decoded]:
+        row = sum(self.widths)
+        (rows,) = yield [self.buffer.part(start * row, (end - start) * row)]
+        columns = kernels.split_rows(rows, end - start, list(self.widths))
+        fields = [_values(as_buffer(data), child) for data, child in zip(columns, self.types, strict=True)]
+        return Decoded(PackedValues(fields))
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self.num_values * sum(self.widths)
+
+
+def _width(arrow_type: pa.DataType) -> int:
+    """Bytes of a field in a row."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * _width(arrow_type.value_type)
+    bits = fixed_bits(arrow_type)
+    if bits == 0 or bits % 8 or pa.types.is_dictionary(arrow_type):
+        raise CorruptData(f"a field of type {arrow_type} in a packed struct")
+    return bits // 8
+
+
+def _values(data: pa.Buffer, arrow_type: pa.DataType) -> Values:
+    if pa.types.is_fixed_size_list(arrow_type):
+        return ListValues(_values(data, arrow_type.value_type), arrow_type.list_size, None)
+    return FixedValues(data, fixed_bits(arrow_type))
