@@ -7,6 +7,8 @@ compare equal whatever bytes lie below them, and a difference is reported with i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,22 +84,27 @@ def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _compare_column(path: str, expected: pa.ChunkedArray, actual: pa.ChunkedArray) -> None:
-    left, right = _one_array(expected), _one_array(actual)
-    found = _first_difference(path, left, right, np.arange(len(left)))
-    if found is None:
-        return
-    where, row, what = found
-    raise TableDifferenceError(
-        f"{where}: row {row}: {what}"
-        f"\n  expected row: {_shorten(left[row])}\n  found row:    {_shorten(right[row])}"
-    )
+    for start, left, right in _aligned(expected, actual):
+        found = _first_difference(path, left, right, np.arange(len(left)))
+        if found is not None:
+            where, row, what = found
+            raise TableDifferenceError(
+                f"{where}: row {start + row}: {what}"
+                f"\n  expected row: {_shorten(left[row])}\n  found row:    {_shorten(right[row])}"
+            )
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    if pa.types.is_dictionary(column.type):  # dictionaries of several chunks may not fit into one key type
-        column = column.cast(column.type.value_type)
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+def _aligned(expected: pa.ChunkedArray, actual: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array, pa.Array]]:
+    """(first row, expected, found) of pieces that lie in one chunk of both.
+
+    Chunks are not combined: the dictionaries of several chunks may not fit into one key type.
+    """
+    ends = {int(end) for column in (expected, actual) for end in np.cumsum([len(c) for c in column.chunks])}
+    start = 0
+    for end in sorted(ends - {0}):
+        left, right = (column.slice(start, end - start).chunks for column in (expected, actual))
+        yield start, left[0], right[0]
+        start = end
 
 
 def _shorten(value: object) -> str:

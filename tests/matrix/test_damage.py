@@ -1,0 +1,139 @@
+"""Damaged data files, manifests and deletion files end in a LanceError or in rows: no crash, no hang."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from support import damage
+from support.cases import Case, all_cases
+from support.checks import write_case
+
+DEFAULT_MUTANTS = 3_000
+LONG_MUTANTS = 60_000
+SILENT_SECONDS = 60.0  # wall clock, for deadlocks on a busy machine; a busy loop ends by its CPU time
+
+SEEDS = (
+    "leaf-bool-1025",
+    "leaf-int32-1025",
+    "leaf-decimal128_38__3-2",
+    "leaf-string-1025",
+    "leaf-large_binary-2",
+    "leaf-dictionary_values_string__indices_int8__ordered_0-2",
+    "nested-list-string-325",
+    "nested-struct-int32-5pages",
+    "nested-list_struct_list-int32-325",
+    "nested-fsl_fsl-int32-325",
+    "nested-fsl_wide-int32-1",
+    "nested-map-string-325",
+    "nested-fsl_struct-int32-325",
+    "encoding-compression=zstd-bss=on-double-nested",
+    "encoding-compression=lz4-string-nested",
+    "encoding-compression=zstd-rle-threshold=0.9-int64-nested",
+    "encoding-dict-values-compression=zstd-string-nested",
+    "structural-fullzip-list-string-500",
+    "structural-fullzip-fsl2-int32-500",
+    "packed0-300",
+    "packed4-300",
+)
+
+
+def _write_seed(name: str, path: Path) -> Path:
+    case = next(case for case in all_cases() if case.name == name)
+    narrow = Case(case.name, case.columns[:6], case.rows, case.pages, case.versions)
+    write_case(narrow, case.versions[len(name) % len(case.versions)], path)
+    return path
+
+
+def _write_deleted(path: Path, predicate: str) -> Path:
+    """With one deletion file: few rows make an Arrow file, many a bitmap."""
+    table = pa.table({"id": range(4_000), "text": [f"row {number}" for number in range(4_000)]})
+    lance.write_dataset(table, str(path), max_rows_per_file=3_000, enable_stable_row_ids=True).delete(
+        predicate
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("seeds")
+    written = [_write_seed(name, folder / f"{number}.lance") for number, name in enumerate(SEEDS)]
+    written.append(_write_deleted(folder / "deleted_few.lance", "id % 500 = 3"))
+    written.append(_write_deleted(folder / "deleted_many.lance", "id % 3 = 1"))
+    return written
+
+
+def _run(seed: Path, scratch: Path, count: int) -> tuple[Counter[str], list[str]]:
+    """Outcomes of all mutants of one seed, and what went wrong; a dead worker is replaced."""
+    outcomes: Counter[str] = Counter()
+    wrong: list[str] = []
+    first = 0
+    while first < count:
+        done, problem = _run_worker(seed, scratch, first, count - first, outcomes, wrong)
+        first += done
+        if problem:
+            wrong.append(f"{scratch / str(first)}.lance: {problem}")
+            first += 1
+    return outcomes, wrong
+
+
+def _run_worker(
+    seed: Path, scratch: Path, first: int, count: int, outcomes: Counter[str], wrong: list[str]
+) -> tuple[int, str]:
+    """(mutants finished, how the worker died or "")."""
+    command = [sys.executable, "-m", "support.damage", str(seed), str(scratch), str(first), str(count)]
+    tests = Path(damage.__file__).parent.parent
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tests, bufsize=1
+    ) as worker:
+        done = 0
+        while done < count:
+            ready, _, _ = select.select([worker.stdout], [], [], SILENT_SECONDS)
+            line = worker.stdout.readline() if ready else ""
+            if not line:
+                worker.kill()
+                code = worker.wait()
+                return done, f"silent for {SILENT_SECONDS} s" if not ready else f"worker died with {code}"
+            number, _, outcome = line.strip().partition(" ")
+            if outcome:
+                done += 1
+                outcomes[outcome.partition(":")[0]] += 1
+                if outcome.startswith("wrong"):
+                    wrong.append(f"{scratch / number}.lance: {outcome}")
+        return done, ""
+
+
+def _check(seeds: list[Path], part: int, parts: int, mutants: int, scratch: Path) -> None:
+    outcomes: Counter[str] = Counter()
+    wrong: list[str] = []
+    per_seed = mutants // len(seeds) + 1
+    for seed in seeds[part::parts]:
+        folder = scratch / seed.stem
+        folder.mkdir()
+        found, problems = _run(seed, folder, per_seed)
+        outcomes += found
+        wrong += problems
+    print(f"{sum(outcomes.values())} mutants: {dict(outcomes)}")
+    assert not wrong, f"{len(wrong)} mutants went wrong:\n" + "\n".join(wrong[:20])
+    assert outcomes["refused"] > outcomes.total() // 10, f"the damage is hardly noticed: {outcomes}"
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_path: Path) -> None:
+    """T22, T24: 3,000 mutants under a limit of CPU time and memory."""
+    _check(seeds, part, 4, DEFAULT_MUTANTS, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(8))
+def test_many_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_path: Path) -> None:
+    """T22, T24: 60,000 mutants."""
+    _check(seeds, part, 8, LONG_MUTANTS, tmp_path)
