@@ -13,19 +13,19 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import accumulate
 
 import pyarrow as pa
 
 from lance_core.errors import LanceError
+from lance_core.scan.batches import BatchCutter
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.cuts import cut_rows
 from lance_core.scan.files import FileCache
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
-from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan
 from lance_core.scan.pool import decode_pool, num_workers
 from lance_core.scan.projection import project
+from lance_core.scan.sizes import num_bytes
 from lance_core.table.snapshot import Snapshot
 
 WINDOW_BYTES = 8 << 20
@@ -36,8 +36,6 @@ _TASK_BYTES = 1 << 20
 # Mini-blocks hold a power of two of at most this many rows of a flat column (Lance file format 2.1,
 # section 5): windows that begin between two blocks decode none of them twice.
 _WINDOW_MULTIPLE = 4096
-# Slices that begin at a byte of every validity bitmap are sent without shifting bits.
-_BATCH_MULTIPLE = 64
 
 
 def scan_batches(
@@ -56,10 +54,16 @@ def scan_batches(
         for task in plan.tasks:
             yield from _rowless_batches(task.end - task.start, plan)
         return
+    cutter = BatchCutter(plan.schema, plan.options)
     windows = _windows(plan, FragmentOpener(snapshot, projection, files))
-    with closing(_run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as decoded:
-        for window in decoded:
-            yield from _cut_batches([arrays for _, arrays in window], plan.schema, plan.options)
+    with closing(_run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as jobs:
+        for job in jobs:
+            columns = job.result()
+            sizes = [sum(map(num_bytes, arrays)) for arrays in columns]
+            job.hold(sum(sizes))
+            yield from cutter.cut(columns, sizes)
+            # The memory must be free when the budget is, which is when the next job is asked for.
+            del columns
 
 
 def scan_table(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> pa.Table:
@@ -74,9 +78,9 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> pa.Table
     chunks: list[list[pa.Array]] = [[] for _ in projection.columns]
     pieces = _grouped(_pieces(plan, FragmentOpener(snapshot, projection, files)), PIECE_BYTES // 4)
     unlimited = MemoryBudget(sys.maxsize)
-    with closing(_run_ahead(pieces, unlimited, most_jobs=4 * num_workers())) as decoded:
-        for group in decoded:
-            for read, arrays in group:
+    with closing(_run_ahead(pieces, unlimited, most_jobs=4 * num_workers())) as jobs:
+        for job in jobs:
+            for read, arrays in zip(job.reads, job.result(), strict=True):
                 chunks[read.column] += arrays
     columns = [pa.chunked_array(c, field.type) for c, field in zip(chunks, plan.schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=plan.schema)
@@ -151,24 +155,31 @@ def _grouped(reads: Iterable[_Read], least_bytes: int) -> Iterator[list[_Read]]:
 
 
 class _Job:
-    """Reads handed to the pool, their estimated size, and the bytes of the budget that are held for them."""
+    """Reads handed to the pool, and the bytes of a budget that are held for what they give."""
 
-    def __init__(self, reads: Sequence[_Read], estimate: int, held_bytes: int) -> None:
+    def __init__(self, reads: Sequence[_Read], budget: MemoryBudget, held_bytes: int) -> None:
         pool = decode_pool()
-        self.estimate = estimate
+        self.reads = reads
         self.held_bytes = held_bytes
-        self._reads = reads
+        self._budget = budget
         self._futures: list[Future[list[list[pa.Array]]]] = [
             pool.submit(_run_all, group) for group in _grouped(reads, _TASK_BYTES)
         ]
 
-    def result(self) -> list[tuple[_Read, list[pa.Array]]]:
-        arrays = [arrays for future in self._futures for arrays in future.result()]
-        return list(zip(self._reads, arrays, strict=True))
+    def result(self) -> list[list[pa.Array]]:
+        """The arrays of each read."""
+        return [arrays for future in self._futures for arrays in future.result()]
+
+    def hold(self, num_bytes: int) -> None:
+        """Correct what is held, now that the real size is known."""
+        self._budget.give_back(self.held_bytes - num_bytes)
+        self.held_bytes = num_bytes
 
     def stop(self) -> None:
-        """Cancel what has not begun and wait for the rest, which is at most one task per worker."""
+        """Cancel what has not begun, wait for the rest (at most one task per worker), and hold nothing."""
         wait([future for future in self._futures if not future.cancel()])
+        self._futures = []
+        self.hold(0)
 
 
 def _run_all(reads: Sequence[_Read]) -> list[list[pa.Array]]:
@@ -176,91 +187,54 @@ def _run_all(reads: Sequence[_Read]) -> list[list[pa.Array]]:
 
 
 def _run_ahead(
-    jobs: Iterator[list[_Read]], budget: MemoryBudget, most_jobs: int
-) -> Generator[list[tuple[_Read, list[pa.Array]]], None, None]:
-    """Results of `jobs` in order; up to `most_jobs` of them are begun, as far as the budget allows.
+    reads: Iterator[list[_Read]], budget: MemoryBudget, most_jobs: int
+) -> Generator[_Job, None, None]:
+    """Jobs for `reads` in order; up to `most_jobs` of them are begun, as far as the budget allows.
 
-    What a job holds of the budget is given back when the result after it is asked for.
+    A job is stopped, and its part of the budget given back, when the one after it is asked for.
     """
     begun: deque[_Job] = deque()
-    upcoming = _Upcoming(jobs)
+    upcoming = _Upcoming(reads)
     # Estimates come from metadata; what compressed data really takes is learnt from the job before.
     growth = 1.0
     try:
         while True:
             while upcoming.reads is not None and len(begun) < most_jobs:
-                estimate = sum(read.num_bytes for read in upcoming.reads)
-                if not budget.take(int(estimate * growth), required=not begun):
+                needed = int(_estimate(upcoming.reads) * growth)
+                if not budget.take(needed, required=not begun):
                     break
-                begun.append(_Job(upcoming.reads, estimate, int(estimate * growth)))
+                begun.append(_Job(upcoming.reads, budget, needed))
                 upcoming.advance()
             if not begun:
                 break
-            job = begun[0]
-            result = job.result()
-            size = sum(array.nbytes for _, arrays in result for array in arrays)
-            growth = max(1.0, size / job.estimate)
-            budget.give_back(job.held_bytes - size)
-            job.held_bytes = size
-            yield result
-            del result
-            budget.give_back(begun.popleft().held_bytes)
+            yield begun[0]
+            growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].reads))
+            begun.popleft().stop()
     finally:
         for job in begun:
             job.stop()
-            budget.give_back(job.held_bytes)
     if upcoming.error is not None:
         raise upcoming.error
+
+
+def _estimate(reads: Sequence[_Read]) -> int:
+    return sum(read.num_bytes for read in reads)
 
 
 class _Upcoming:
     """The reads that come next, `None` at their end, and the error that ended them, kept for its turn."""
 
-    def __init__(self, jobs: Iterator[list[_Read]]) -> None:
+    def __init__(self, reads: Iterator[list[_Read]]) -> None:
         self.error: LanceError | None = None
-        self._jobs = jobs
+        self._iterator = reads
         self.advance()
 
     def advance(self) -> None:
         self.reads: list[_Read] | None = None
         try:
-            self.reads = next(self._jobs, None)
+            self.reads = next(self._iterator, None)
         except LanceError as error:
             self.error = error
-
-
-def _cut_batches(
-    columns: list[list[pa.Array]], schema: pa.Schema, options: ScanOptions
-) -> Iterator[pa.RecordBatch]:
-    table = pa.Table.from_arrays(
-        [pa.chunked_array(arrays, field.type) for arrays, field in zip(columns, schema, strict=True)],
-        schema=schema,
-    )
-    if table.num_rows == 0:
-        return
-    sizes = [column.nbytes for column in table.columns]
-    widest = columns[sizes.index(max(sizes))]
-    for start, end in cut_rows(
-        list(accumulate(map(len, widest))),
-        0,
-        table.num_rows,
-        rows_per_piece=_rows_in(options.batch_bytes, sum(sizes) / table.num_rows),
-        most_rows=options.batch_rows,
-        multiple=_BATCH_MULTIPLE,
-    ):
-        # Columns whose arrays end inside the batch are joined; the others stay slices.
-        batch = table.slice(start, end - start).combine_chunks().to_batches()[0]
-        yield from _halved(batch, 2 * options.batch_bytes)
-
-
-def _halved(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Rows differ in size: halve a batch until every part is small enough, or a single row."""
-    if batch.num_rows == 1 or batch.nbytes <= most_bytes:
-        yield batch
-        return
-    middle = batch.num_rows // 2
-    yield from _halved(batch.slice(0, middle), most_bytes)
-    yield from _halved(batch.slice(middle), most_bytes)
 
 
 def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:

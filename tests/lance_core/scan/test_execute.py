@@ -286,7 +286,7 @@ def test_number_of_rows_in_a_file_is_checked(tmp_path):
         lance_core.dataset(tmp_path / "a").to_table()
 
 
-@pytest.mark.parametrize("version", ["legacy", "2.0"])
+@pytest.mark.parametrize("version", ["2.0"])
 def test_older_files_are_refused_by_their_version(tmp_path, version):
     lance.write_dataset(pa.table({"id": range(5)}), str(tmp_path / "d"), data_storage_version=version)
     dataset = lance_core.dataset(tmp_path / "d")
