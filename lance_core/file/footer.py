@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.storage.base import ReadableFile
 
 FOOTER_BYTES = 40
 TABLE_ENTRY_BYTES = 16
 
-_FOOTER = struct.Struct("<QQQIIHH4s")
+_FOOTER = struct.Struct("<QQQII8x")
 _MAGIC = b"LANC"
+_VERSION = struct.Struct("<HH4s")
+"""The end of every data file, whatever its version."""
 
 
 @dataclass(frozen=True, order=True)
@@ -81,6 +84,29 @@ _SPELLINGS = {
 _NAMES = {version.name: version for version in _SPELLINGS.values()}
 
 
+def read_version(file: ReadableFile) -> FileVersion:
+    """The version in the last bytes of a file.
+
+    Raises:
+        CorruptFileError: not a Lance file.
+        UnsupportedFeatureError: a version this package does not know.
+    """
+    size = min(file.size, _VERSION.size)
+    return parse_version(bytes(memoryview(file.read(file.size - size, size))), file.name)
+
+
+def parse_version(data: bytes, file: str) -> FileVersion:
+    """The version that the last bytes of the file named `file` spell; errors are those of `read_version`."""
+    if len(data) < _VERSION.size:
+        raise CorruptFileError(
+            "file is too short for a footer", file=file, expected=f"{_VERSION.size} bytes", found=len(data)
+        )
+    major, minor, magic = _VERSION.unpack(data[-_VERSION.size :])
+    if magic != _MAGIC:
+        raise CorruptFileError("file does not end like a Lance file", file=file, expected=_MAGIC, found=magic)
+    return FileVersion.from_numbers(major, minor, file=file)
+
+
 @dataclass(frozen=True)
 class Footer:
     """The decoded footer; every position is checked against the size of the file."""
@@ -104,10 +130,8 @@ def parse_footer(data: bytes, file_size: int, file: str) -> Footer:
         raise CorruptFileError(
             "file is too short for a footer", file=file, expected=f"{FOOTER_BYTES} bytes", found=len(data)
         )
-    metadata, columns, globals_, num_globals, num_columns, major, minor, magic = _FOOTER.unpack(data)
-    if magic != _MAGIC:
-        raise CorruptFileError("file does not end like a Lance file", file=file, expected=_MAGIC, found=magic)
-    version = FileVersion.from_numbers(major, minor, file=file)
+    version = parse_version(data, file)
+    metadata, columns, globals_, num_globals, num_columns = _FOOTER.unpack(data)
     if version < FileVersion.V2_0:
         raise UnsupportedFeatureError("data file version", file=file, expected="2.x", found=version)
     columns_end = columns + num_columns * TABLE_ENTRY_BYTES

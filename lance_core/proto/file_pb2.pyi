@@ -97,3 +97,24 @@ class Dictionary(_message.Message):
     offset: int
     length: int
     def __init__(self, offset: _Optional[int] = ..., length: _Optional[int] = ...) -> None: ...
+
+class Metadata(_message.Message):
+    __slots__ = ("manifest_position", "batch_offsets", "page_table_position", "statistics")
+    class StatisticsMetadata(_message.Message):
+        __slots__ = ("schema", "fields", "page_table_position")
+        SCHEMA_FIELD_NUMBER: _ClassVar[int]
+        FIELDS_FIELD_NUMBER: _ClassVar[int]
+        PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+        schema: _containers.RepeatedCompositeFieldContainer[Field]
+        fields: _containers.RepeatedScalarFieldContainer[int]
+        page_table_position: int
+        def __init__(self, schema: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., fields: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ...) -> None: ...
+    MANIFEST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    BATCH_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    manifest_position: int
+    batch_offsets: _containers.RepeatedScalarFieldContainer[int]
+    page_table_position: int
+    statistics: Metadata.StatisticsMetadata
+    def __init__(self, manifest_position: _Optional[int] = ..., batch_offsets: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ..., statistics: _Optional[_Union[Metadata.StatisticsMetadata, _Mapping]] = ...) -> None: ...

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
-from lance_core.scan.files import FileCache, check_readable
+from lance_core.scan.files import FileCache
 from lance_core.scan.projection import DataColumn
-from lance_core.schema.columns import leaves
+from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -99,12 +99,12 @@ def open_column(snapshot: Snapshot, fragment: Fragment, column: DataColumn, file
         UnsupportedFeatureError: a file has a version that is not read yet.
         LanceError: a file cannot be opened, see `FileCache.open`.
     """
+    nodes = {node.id for node in column.field.walk()}
     wanted = {leaf.id for leaf in leaves(column.field)}
     parts = []
     for data_file in fragment.files:
-        check_readable(data_file)
-        stored = {field_id: index for field_id, index in data_file.columns.items() if field_id in wanted}
-        if stored:
+        stored = {field_id: index for field_id, index in data_file.columns.items() if field_id in nodes}
+        if not wanted.isdisjoint(stored):
             parts.append((files.open(snapshot, fragment, data_file), stored))
     if not parts:
         return NullColumn(fragment.physical_rows, column.output.type)
@@ -124,7 +124,7 @@ def _present(array: pa.Array, column: DataColumn) -> pa.Array:
 
 def _only(field: Field, ids: Collection[int]) -> Field:
     """The field without the leaves that are not in `ids`."""
-    if field.id in ids:
+    if owns_column(field):
         return field
     held = (child for child in field.children if any(leaf.id in ids for leaf in leaves(child)))
     return replace(field, children=tuple(_only(child, ids) for child in held))

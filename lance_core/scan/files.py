@@ -6,24 +6,21 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.columns import ColumnReader, open_column
-from lance_core.file.footer import FileVersion
-from lance_core.file.metadata import FileMetadata, read_file_metadata
+from lance_core.errors import CorruptFileError
+from lance_core.file.columns import ColumnReader
+from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
-_READABLE_VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
-
 
 class OpenFile:
     """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
 
-    def __init__(self, file: ReadableFile, metadata: FileMetadata) -> None:
+    def __init__(self, file: ReadableFile, reader: DataFileReader) -> None:
         self.file = file
-        self.metadata = metadata
+        self.reader = reader
         self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
         self._lock = threading.Lock()
 
@@ -36,7 +33,7 @@ class OpenFile:
         with self._lock:
             reader = self._readers.get(key)
             if reader is None:
-                reader = self._readers[key] = open_column(self.file, self.metadata, field, columns)
+                reader = self._readers[key] = self.reader.open_column(field, columns)
             return reader
 
 
@@ -65,40 +62,29 @@ class FileCache:
             if opened is not None:
                 self._files.move_to_end(key)
         if opened is None:
-            opened = OpenFile(file, read_file_metadata(file))
+            opened = OpenFile(file, open_data_file(file, data_file.version))
             with self._lock:
                 opened = self._files.setdefault(key, opened)
                 while len(self._files) > self._max_files:
                     self._files.popitem(last=False)
         if opened.file is not file:
             file.close()
-        _check_metadata(opened.metadata, fragment, data_file)
+        _check(opened.reader, fragment, data_file)
         return opened
 
 
-def check_readable(data_file: DataFile) -> None:
-    """Refuse files of versions that are not read yet with an `UnsupportedFeatureError`."""
-    if data_file.version not in _READABLE_VERSIONS:
-        raise UnsupportedFeatureError(
-            "data files of this version are not read yet",
-            file=data_file.path,
-            expected="2.1 or 2.2",
-            found=data_file.version,
-        )
-
-
-def _check_metadata(metadata: FileMetadata, fragment: Fragment, data_file: DataFile) -> None:
-    if metadata.version != data_file.version:
+def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:
+    if reader.version != data_file.version:
         raise CorruptFileError(
             "the file version differs from the one in the manifest",
             file=data_file.path,
             expected=data_file.version,
-            found=metadata.version,
+            found=reader.version,
         )
-    if metadata.num_rows != fragment.physical_rows:
+    if reader.num_rows != fragment.physical_rows:
         raise CorruptFileError(
             f"the number of rows differs from that of fragment {fragment.id}",
             file=data_file.path,
             expected=fragment.physical_rows,
-            found=metadata.num_rows,
+            found=reader.num_rows,
         )

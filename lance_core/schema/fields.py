@@ -20,6 +20,18 @@ from lance_core.schema.tree import build_tree
 
 
 @dataclass(frozen=True)
+class StoredDictionary:
+    """The values of a dictionary field, for its columns in 0.1 files: a page in the file with the schema."""
+
+    file: str
+    content: bytes = field(repr=False)
+    """The whole file, since positions inside it are absolute."""
+    position: int
+    length: int
+    """Number of values."""
+
+
+@dataclass(frozen=True)
 class Field:
     """One node of a schema."""
 
@@ -32,6 +44,7 @@ class Field:
     metadata: Mapping[str, str] = field(hash=False)
     extension_name: str
     children: tuple["Field", ...] = ()
+    dictionary: StoredDictionary | None = None
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -88,12 +101,21 @@ class Schema:
     """The fields of a table or a file. Parsed on first use: a wide table is opened more often than listed."""
 
     def __init__(
-        self, messages: Iterable[file_pb2.Field], metadata: Mapping[str, bytes], *, file: str | None = None
+        self,
+        messages: Iterable[file_pb2.Field],
+        metadata: Mapping[str, bytes],
+        *,
+        file: str | None = None,
+        content: bytes = b"",
     ) -> None:
-        """Take field list and metadata of a manifest or file descriptor; `file` is for messages."""
+        """Take field list and metadata of a manifest or file descriptor.
+
+        `file` is its name for messages, `content` its bytes where fields say that values lie in them.
+        """
         self._messages = messages
         self._metadata = metadata
         self._file = file
+        self._content = content
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -115,6 +137,7 @@ class Schema:
                 metadata,
                 metadata.get(EXTENSION_NAME, ""),
                 tuple(children),
+                self._dictionary(message),
             )
 
         return tuple(build_tree(self._messages, make, file=self._file))
@@ -161,6 +184,12 @@ class Schema:
         # Straight from the messages: whoever asks for the schema of a wide table need not pay for the tree.
         described = build_tree(self._messages, make, file=self._file)
         return resolve_extensions(pa.schema(described, self.metadata or None))
+
+    def _dictionary(self, message: file_pb2.Field) -> StoredDictionary | None:
+        if not message.HasField("dictionary"):
+            return None
+        place = message.dictionary
+        return StoredDictionary(self._file or "", self._content, place.offset, place.length)
 
     def _field_metadata(self, message: file_pb2.Field) -> dict[str, str]:
         metadata = _text(message.metadata, self._file)

@@ -5,7 +5,7 @@ table need a field or two of each. What is derived from strings and lists is che
 Source: Lance table format, "Fragments, data files"; docs/format.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
@@ -26,7 +26,7 @@ class DataFile:
     field_ids: tuple[int, ...]
     """Fields with a column in the file. Tombstones and hidden columns are left out."""
     column_indices: tuple[int, ...]
-    """The column of each field; empty for 0.1 files, which have no such numbers."""
+    """The column of each field; in 0.1 files how far its id is from the smallest one of the file."""
     version: FileVersion
     size: int
     """Bytes, 0 when unknown."""
@@ -164,27 +164,28 @@ class Fragment:
         version = FileVersion.from_numbers(
             message.file_major_version, message.file_minor_version, file=self._manifest
         )
-        if self._format is not None and version != self._format:
+        # Releases around 0.16 said 0.1 while they wrote 2.0 files (Lance table format, section 2.6).
+        if self._format not in (None, FileVersion.V0_1, version):
             raise CorruptFileError(
                 "data file has another version than its table",
                 file=path,
                 expected=self._format,
                 found=version,
             )
+        columns: Sequence[int] = message.column_indices
         if version == FileVersion.V0_1:
-            fields = tuple(field for field in message.fields if field >= 0)
-            return DataFile(path, fields, (), version, message.file_size_bytes)
-        if len(message.fields) != len(message.column_indices):
+            columns = _legacy_columns(message.fields, path)
+        if len(message.fields) != len(columns):
             raise CorruptFileError(
                 "data file needs one column per field",
                 file=path,
                 expected=len(message.fields),
-                found=len(message.column_indices),
+                found=len(columns),
             )
         # Negative fields are obsolete or hidden columns; parents without a column of their own may say -1.
         pairs = [
             (field, column)
-            for field, column in zip(message.fields, message.column_indices, strict=True)
+            for field, column in zip(message.fields, columns, strict=True)
             if field >= 0 and column >= 0
         ]
         return DataFile(
@@ -194,6 +195,13 @@ class Fragment:
             version=version,
             size=message.file_size_bytes,
         )
+
+
+def _legacy_columns(fields: Sequence[int], path: str) -> list[int]:
+    """Columns of a 0.1 file: its page table begins with the first field of the list."""
+    if fields and fields[0] < 0:
+        raise UnsupportedFeatureError("0.1 data file whose first field is obsolete", file=path)
+    return [field - fields[0] for field in fields]
 
 
 def _check_unique(fields: list[int], manifest: str, fragment: int) -> None:

@@ -55,6 +55,8 @@ class Manifest:
     _transaction: bytes | None = field(repr=False)
     """The serialized transaction that made this version, where it is in the file."""
     _index_section: bytes | None = field(repr=False)
+    _content: bytes = field(repr=False)
+    """The whole file, where fields have dictionary values in it; else nothing."""
 
     @property
     def version(self) -> int:
@@ -63,7 +65,8 @@ class Manifest:
     @cached_property
     def schema(self) -> Schema:
         """The schema of the table, with the schema metadata."""
-        return Schema(self.message.fields, self.message.schema_metadata, file=self.name)
+        message = self.message
+        return Schema(message.fields, message.schema_metadata, file=self.name, content=self._content)
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
@@ -253,6 +256,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         message=message,
         _transaction=transaction,
         _index_section=index_section,
+        _content=data if _has_dictionaries(message) else b"",
     )
     _ = manifest.declared_file_version  # an unknown one is refused before anything else is read by it
     if message.base_paths:
@@ -260,6 +264,11 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     if manifest.has_stable_row_ids:
         _require_row_ids(manifest)
     return manifest
+
+
+def _has_dictionaries(message: table_pb2.Manifest) -> bool:
+    """Whether 0.1 files may need values that are in the manifest; later versions leave the places empty."""
+    return any(field.dictionary.length for field in message.fields)
 
 
 def _refuse_other_bases(manifest: Manifest) -> None:

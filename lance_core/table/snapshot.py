@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from lance_core.errors import CorruptFileError, FileMissingError, VersionNotFoundError
-from lance_core.file.metadata import read_file_metadata
+from lance_core.file.data_file import open_data_file
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
 from lance_core.table.deletions import read_deletions
@@ -59,5 +59,5 @@ def _with_row_counts(storage: Storage, manifest: Manifest) -> Manifest:
 def _count_rows(storage: Storage, fragment: Fragment) -> int:
     for data_file in fragment.files:
         with storage.open_file(data_file.path, data_file.size) as file:
-            return read_file_metadata(file).num_rows
+            return open_data_file(file, data_file.version).num_rows
     return 0

@@ -1,0 +1,62 @@
+"""Offsets: one number more than there are values, each value reaching from its number to the next one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.v0_1.pages import Numbers, Pages, Run
+from lance_core.kernels import OffsetOverflow
+
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Where the values of a run lie."""
+
+    lengths: Numbers
+    """Of each value."""
+    firsts: Numbers
+    """Where the first value of each batch begins."""
+    lasts: Numbers
+    """Where the last value of each batch ends."""
+
+    def arrow_offsets(self, bits: int) -> pa.Buffer:
+        """Offsets that start at 0 and go on from batch to batch; `bits` is 32 or 64.
+
+        Raises:
+            OffsetOverflow: they need more than `bits`.
+        """
+        offsets = np.zeros(len(self.lengths) + 1, np.int64)
+        np.cumsum(self.lengths, out=offsets[1:])
+        if bits == 32:
+            if offsets[-1] > _INT32_MAX:
+                raise OffsetOverflow("more than 32-bit offsets can address")
+            return pa.py_buffer(offsets.astype(np.int32))
+        return pa.py_buffer(offsets)
+
+
+def read_extents(pages: Pages, run: Run, bits: int) -> Extents:
+    """Read the offsets of a run, `bits` wide in the file.
+
+    Raises:
+        CorruptFileError: they decrease or are negative.
+    """
+    pages.check_run(run)
+    width = bits // 8
+    positions = pages.positions[run.batches] + run.starts * width
+    buffers = pages.read(run, positions, (run.counts + 1) * width)
+    offsets = np.concatenate([np.frombuffer(buffer, f"<i{width}") for buffer in buffers]).astype(
+        np.int64, copy=False
+    )
+    ends = np.cumsum(run.counts + 1)
+    firsts, lasts = offsets[ends - run.counts - 1], offsets[ends - 1]
+    lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
+    if len(lengths) and lengths.min() < 0:
+        index = int(np.searchsorted(np.cumsum(run.counts), int((lengths < 0).argmax()), side="right"))
+        raise pages.corrupt(run.first_batch + index, "offsets decrease", "ascending offsets", lengths.min())
+    if (firsts < 0).any():
+        index = int((firsts < 0).argmax())
+        raise pages.corrupt(run.first_batch + index, "negative offset", "at least 0", firsts[index])
+    return Extents(lengths, firsts, lasts)

@@ -1,0 +1,63 @@
+"""Plain: values of one width, tightly packed; fixed-size lists are their items, booleans are bits.
+
+The bits of lists of booleans go on without a gap from list to list (Lance file format 0.1, section 4.1).
+Nulls are not stored: where one was written, a value comes back.
+"""
+
+import pyarrow as pa
+
+from lance_core.encodings.v0_1.pages import Pages, Run, join
+from lance_core.encodings.values import fixed_bits
+
+
+class PlainReader:
+    """Values of a fixed-width type, or fixed-size lists of such."""
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        self._item_type, self._dimension = _innermost(arrow_type)
+        self._bits = fixed_bits(self._item_type) * self._dimension
+        pages.check_sizes(self._bits)
+
+    @property
+    def num_bytes(self) -> float:
+        return float(self._pages.lengths.sum()) * self._bits / 8
+
+    def read(self, run: Run) -> pa.Array:
+        self._pages.check_run(run)
+        begins, ends = run.starts * self._bits, (run.starts + run.counts) * self._bits
+        first_bytes = begins // 8
+        positions = self._pages.positions[run.batches] + first_bytes
+        buffers = self._pages.read(run, positions, (ends + 7) // 8 - first_bytes)
+        if len(buffers) == 1 or not ((begins % 8).any() or (ends[:-1] % 8).any()):
+            items = self._items(join(buffers), run.num_items, int(begins[0]) % 8)
+        else:
+            items = pa.concat_arrays(
+                self._items(buffer, count, shift)
+                for buffer, count, shift in zip(
+                    buffers, run.counts.tolist(), (begins % 8).tolist(), strict=True
+                )
+            )
+        return _as_lists(items, self._type, run.num_items)
+
+    def _items(self, data: pa.Buffer, num_values: int, shift: int) -> pa.Array:
+        """Items of `num_values` values; only bits can be shifted."""
+        num_items = num_values * self._dimension
+        return pa.Array.from_buffers(self._item_type, num_items, [None, data], offset=shift)
+
+
+def _innermost(arrow_type: pa.DataType) -> tuple[pa.DataType, int]:
+    """What fixed-size lists of fixed-size lists hold in the end, and how many of it per value."""
+    dimension = 1
+    while pa.types.is_fixed_size_list(arrow_type):
+        dimension *= arrow_type.list_size
+        arrow_type = arrow_type.value_type
+    return arrow_type, dimension
+
+
+def _as_lists(items: pa.Array, arrow_type: pa.DataType, num_values: int) -> pa.Array:
+    if not pa.types.is_fixed_size_list(arrow_type):
+        return items
+    inner = _as_lists(items, arrow_type.value_type, num_values * arrow_type.list_size)
+    return pa.Array.from_buffers(arrow_type, num_values, [None], children=[inner])

@@ -1,0 +1,50 @@
+"""Var-binary: strings and bytes, found through 64-bit positions in the file.
+
+A page is an array of positions, one more than values. The bytes of its values follow each other, anywhere in
+the file. A value of no bytes is null where the field is nullable: nothing tells it from an empty string.
+Source: Lance file format 0.1, sections 4.2 and 6; docs/format.md.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.v0_1.offsets import read_extents
+from lance_core.encodings.v0_1.pages import Pages, Run, join
+from lance_core.encodings.values import offset_bits
+
+_POSITION_BITS = 64
+_SAMPLED_PAGES = 4
+"""Pages that are looked at to know about how long values are."""
+
+
+class VarBinaryReader:
+    """Values of a string or binary type."""
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType, *, nullable: bool) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        self._nullable = nullable
+        pages.check_sizes(_POSITION_BITS, extra_items=1)
+
+    @cached_property
+    def num_bytes(self) -> float:
+        lengths = self._pages.lengths
+        batches = np.unique(np.linspace(0, len(lengths) - 1, _SAMPLED_PAGES).astype(np.int64))
+        sampled, num_bytes = 0, 0
+        for batch in batches[lengths[batches] > 0].tolist():
+            run = Run(batch, np.zeros(1, np.int64), lengths[batch : batch + 1])
+            num_bytes += int(read_extents(self._pages, run, _POSITION_BITS).lengths.sum())
+            sampled += run.num_items
+        mean = num_bytes / sampled if sampled else 0.0
+        return float(lengths.sum()) * (mean + offset_bits(self._type) / 8)
+
+    def read(self, run: Run) -> pa.Array:
+        extents = read_extents(self._pages, run, _POSITION_BITS)
+        offsets = extents.arrow_offsets(offset_bits(self._type))
+        data = join(self._pages.read(run, extents.firsts, extents.lasts - extents.firsts))
+        validity = None
+        if self._nullable and not extents.lengths.all():
+            validity = pa.py_buffer(np.packbits(extents.lengths != 0, bitorder="little"))
+        return pa.Array.from_buffers(self._type, run.num_items, [validity, offsets, data])

@@ -1,0 +1,32 @@
+"""A file whose bytes are in memory already."""
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.storage.base import ReadableFile
+
+
+class MemoryFile(ReadableFile):
+    """The content of a file that was read whole."""
+
+    max_gap = 0
+    max_merged_read = 0
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.size = len(data)
+        self.identity = ""
+        self._data = data
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise CorruptFileError(
+                "read outside the file",
+                file=self.name,
+                expected=f"a range within {self.size} bytes",
+                found=f"[{offset}, {offset + length})",
+            )
+        return pa.py_buffer(self._data).slice(offset, length)
+
+    def close(self) -> None:
+        """Nothing to release."""
