@@ -1,6 +1,6 @@
 """DoGet: the record batches of a ticket."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import pyarrow as pa
@@ -15,28 +15,50 @@ def do_get(
     service: Service, context: flight.ServerCallContext, ticket: flight.Ticket
 ) -> flight.GeneratorStream:
     stream = service.stream(ticket.ticket)
-    batches = _batches(service, context, stream)
-    next(batches)  # from here on the stream has its slot, and gives it back when it is closed
+    parts = _parts(service, context, stream)
+    next(parts)  # from here on the stream has its slot, and gives it back when it is closed
     compression = None if stream.compression == "none" else stream.compression
-    return flight.GeneratorStream(
-        stream.schema, batches, options=ipc.IpcWriteOptions(compression=compression)
-    )
+    return flight.GeneratorStream(stream.schema, parts, options=ipc.IpcWriteOptions(compression=compression))
 
 
-def _batches(
+def _parts(
     service: Service, context: flight.ServerCallContext, stream: ScanStream
-) -> Iterator[pa.RecordBatch | pa.Table | None]:
-    """First None, once the stream is admitted, then the batches. Until then errors are the handler's.
-
-    Bare batches with dictionary columns arrive without their dictionaries; as tables they arrive whole.
-    """
-    with service.admission.stream(), closing(stream.batches) as batches:
+) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
+    """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
+    with service.admission.stream(), closing(stream.batches):
         yield None
-        as_table = any(has_dictionary(field.type) for field in stream.schema)
         with translated_errors(service, context, "do_get"):
-            for batch in batches:
-                service.admission.check_stream()
-                yield pa.Table.from_batches([batch]) if as_table else batch
+            batches = _until_stopped(service, stream)
+            if any(has_dictionary(field.type) for field in stream.schema):
+                yield from _one_reader(stream.schema, batches)
+            else:
+                yield from batches
+
+
+def _until_stopped(service: Service, stream: ScanStream) -> Iterator[pa.RecordBatch]:
+    for batch in stream.batches:
+        service.admission.check_stream()
+        yield batch
+
+
+def _one_reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatchReader]:
+    """The batches as one reader: a bare batch is sent without its dictionaries, a table with all of them.
+
+    A reader has each dictionary sent once. An error inside it would arrive as an unknown one, so it ends the
+    reader and is raised after it, where errors keep their class.
+    """
+    failure: Exception | None = None
+
+    def readable() -> Generator[pa.RecordBatch, None, None]:
+        nonlocal failure
+        try:
+            yield from batches
+        except Exception as error:
+            failure = error
+
+    yield pa.RecordBatchReader.from_batches(schema, readable())
+    if failure is not None:
+        raise failure
 
 
 def has_dictionary(data_type: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import lance
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -210,6 +211,43 @@ def test_batches_are_small_on_the_wire(tmp_path: Path, serve: StartServer) -> No
         assert max(batch.num_rows for batch in few) <= 100_000
         tiny = [chunk.data for chunk in client.do_get(flight.Ticket(scan_json("flat", batch_bytes=65536)))]
         assert max(batch.nbytes for batch in tiny) <= 65536
+
+
+def dictionary_table(num_rows: int, num_values: int) -> pa.Table:
+    """Dictionaries at the top, in a struct and in a list; the values are some 40 bytes each."""
+    values = pa.array([f"some long value of a dictionary {i:08d}" for i in range(num_values)])
+    words = pa.DictionaryArray.from_arrays(pa.array(np.arange(num_rows) % num_values, pa.int32()), values)
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(num_rows + 1), pa.int32()), words)
+    inside = pa.StructArray.from_arrays([words], ["x"])
+    return pa.table({"word": words, "inside": inside, "list": lists, "id": np.arange(num_rows)})
+
+
+def test_a_large_dictionary_is_sent_once(tmp_path: Path, serve: StartServer) -> None:
+    """It is larger than a batch may be, and neither cuts the batches down nor travels with each of them."""
+    lance.write_dataset(dictionary_table(300_000, 100_000), tmp_path / "data" / "d.lance")
+    with serve(tmp_path / "data").client() as client:
+        reader = client.do_get(flight.Ticket(scan_json("d")))
+        chunks = [chunk.data for chunk in reader]
+        assert reader.stats.num_dictionary_batches == 3
+        assert 4 <= len(chunks) <= 20
+        expected = lance.dataset(tmp_path / "data" / "d.lance").to_table()
+        assert pa.Table.from_batches(chunks).equals(expected)
+
+
+def test_an_error_between_dictionaries_keeps_its_class(tmp_path: Path, serve: StartServer) -> None:
+    """The batches before it arrive; then comes the error with its report, and no traceback."""
+    path = tmp_path / "data" / "d.lance"
+    lance.write_dataset(dictionary_table(400_000, 100), path, max_rows_per_file=100_000)
+    with serve(tmp_path / "data").client() as client:
+        last = lance.dataset(path).get_fragments()[-1].data_files()[0].path
+        (path / "data" / last).unlink()
+        reader = client.do_get(flight.Ticket(scan_json("d")))
+        rows = []
+        with pytest.raises(flight.FlightUnavailableError, match=r"\[FileMissingError\]") as caught:
+            rows.extend(chunk.data.num_rows for chunk in reader)
+        assert sum(rows) == 300_000
+        assert json.loads(caught.value.extra_info)["name"] == "FileMissingError"
+        assert "Traceback" not in str(caught.value)
 
 
 def test_the_same_ticket_gives_the_same_batches(client: flight.FlightClient) -> None:
