@@ -172,7 +172,7 @@ def _leaf_specs(data_type: pa.DataType, rows: int) -> Iterator[tuple[bool, Spec]
     yield True, Spec("small", "half")
 
 
-def _leaf_columns(data_type: pa.DataType, rows: int) -> tuple[Column, ...]:
+def leaf_columns(data_type: pa.DataType, rows: int) -> tuple[Column, ...]:
     return tuple(
         Column(pa.field(f"c{index}_{spec}", data_type, nullable), spec)
         for index, (nullable, spec) in enumerate(_leaf_specs(data_type, rows))
@@ -183,16 +183,16 @@ def leaf_cases() -> Iterator[Case]:
     """Every leaf type in every size."""
     for data_type in LEAF_TYPES:
         for rows in SMALL_SIZES:
-            columns = _leaf_columns(data_type, rows)
+            columns = leaf_columns(data_type, rows)
             long = data_type not in EVERY_SIZE_LEAVES and rows in (2, 1023, 4095, 4096)
-            yield Case(f"leaf-{_short_name(data_type)}-{rows}", columns, rows, long=long)
-        columns = _leaf_columns(data_type, LARGE_SIZE)
-        title = f"leaf-{_short_name(data_type)}-{LARGE_SIZE}"
+            yield Case(f"leaf-{short_name(data_type)}-{rows}", columns, rows, long=long)
+        columns = leaf_columns(data_type, LARGE_SIZE)
+        title = f"leaf-{short_name(data_type)}-{LARGE_SIZE}"
         yield Case(title, columns[:: 1 if data_type in EVERY_SIZE_LEAVES else 4], LARGE_SIZE)
         yield Case(f"{title}-all", columns, LARGE_SIZE, long=True)
 
 
-def _short_name(data_type: pa.DataType) -> str:
+def short_name(data_type: pa.DataType) -> str:
     text = data_type.extension_name if isinstance(data_type, pa.BaseExtensionType) else str(data_type)
     return "".join(character if character.isalnum() else "_" for character in text).strip("_")
 
@@ -347,7 +347,7 @@ def nested_cases() -> Iterator[Case]:
         most_rows = 80 if name == "list8" else LARGE_SIZE
         for leaf in leaves:
             columns = _nested_columns(nest(leaf), NESTED_SPECS)
-            title = f"nested-{name}-{_short_name(leaf)}"
+            title = f"nested-{name}-{short_name(leaf)}"
             yield Case(f"{title}-325", columns, min(325, most_rows), versions=versions)
             if leaf not in (pa.int32(), pa.string()):
                 continue
@@ -433,7 +433,7 @@ def encoding_cases() -> Iterator[Case]:
             if _is_text(leaf):
                 specs += (Spec("words"), Spec("long", "sparse"), Spec("mixed", "half"))
             columns = _nested_columns(leaf, specs, metadata)
-            title = f"encoding-{label}-{_short_name(leaf)}"
+            title = f"encoding-{label}-{short_name(leaf)}"
             yield Case(f"{title}-6000", columns, 6_000)
             inside = pa.field("item", leaf, metadata=metadata)
             nested = pa.struct([inside, pa.field("l", pa.list_(inside))])
@@ -460,14 +460,14 @@ def structural_cases() -> Iterator[Case]:
         metadata = _encoding(structural_encoding=layout)
         for leaf in (*ENCODED_LEAVES, pa.binary(300), pa.uuid(), pa.large_binary()):
             columns = _nested_columns(leaf, NESTED_SPECS[:7], metadata)
-            yield Case(f"structural-{layout}-{_short_name(leaf)}-1025", columns, 1025)
+            yield Case(f"structural-{layout}-{short_name(leaf)}-1025", columns, 1025)
             if _is_text(leaf):
                 specs = (Spec("words"), Spec("long", "sparse"), Spec("mixed", "half"), Spec("empty", "half"))
                 for rows in (1, 4_000):
-                    title = f"structural-{layout}-{_short_name(leaf)}-texts-{rows}"
+                    title = f"structural-{layout}-{short_name(leaf)}-texts-{rows}"
                     yield Case(title, _nested_columns(leaf, specs, metadata), rows)
                 zipped = {**metadata, **_encoding(compression="zstd")}
-                title = f"structural-{layout}-zstd-{_short_name(leaf)}-4000"
+                title = f"structural-{layout}-zstd-{short_name(leaf)}-4000"
                 yield Case(title, _nested_columns(leaf, specs, zipped), 4_000)
         for name in STRUCTURAL_NESTINGS:
             nest, leaves, versions = nestings[name]
@@ -478,7 +478,7 @@ def structural_cases() -> Iterator[Case]:
                     continue  # see LEFT_OUT
                 specs = tuple(s for s in NESTED_SPECS if s.nulls != "all" or not name.startswith("fsl"))
                 columns = _nested_columns(nest(leaf), specs, metadata)
-                title = f"structural-{layout}-{name}-{_short_name(leaf)}"
+                title = f"structural-{layout}-{name}-{short_name(leaf)}"
                 yield Case(f"{title}-500", columns, 500, versions=versions)
 
 
@@ -521,13 +521,13 @@ def packed_cases() -> Iterator[Case]:
 def page_cases() -> Iterator[Case]:
     """Many pages per column, with layers and layouts that change, and values of 1 MB."""
     for leaf in LEAF_TYPES:
-        columns = _leaf_columns(leaf, 0)
+        columns = leaf_columns(leaf, 0)
         small_keys = pa.types.is_dictionary(leaf) and leaf.index_type.bit_width == 8
         fails = "its dictionaries of several pages outgrow the key type" if small_keys else ""
-        yield Case(f"pages-{_short_name(leaf)}-6", columns, 1_100, pages=6, reference_fails=fails)
+        yield Case(f"pages-{short_name(leaf)}-6", columns, 1_100, pages=6, reference_fails=fails)
     for leaf in (pa.string(), pa.large_binary(), pa.binary_view()):
         specs = (Spec("huge"), Spec("huge", "half"))
-        title = f"huge-{_short_name(leaf)}"
+        title = f"huge-{short_name(leaf)}"
         yield Case(f"{title}-flat", _nested_columns(leaf, specs), 5, pages=2)
         yield Case(f"{title}-list", _nested_columns(pa.list_(leaf), specs), 3)
         yield Case(f"{title}-struct", _nested_columns(pa.struct([("a", leaf), ("b", pa.int8())]), specs), 4)

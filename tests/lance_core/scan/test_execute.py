@@ -15,7 +15,7 @@ import pytest
 
 import lance_core
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import WINDOW_BYTES, scan_batches
+from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan, plan_scan
@@ -211,14 +211,14 @@ def wait_until(condition):
 
 
 def test_read_ahead_stays_within_the_budget(wide):
-    """T29, T33: what is decoded ahead of a reader fits the budget, or is one window."""
+    """T29, T33: what is decoded ahead of a reader fits the budget, or is a window of two batches."""
     dataset = lance_core.dataset(wide.uri)
     for limit in (0, 12 << 20, 30 << 20):
         budget = MemoryBudget(limit)
         for _ in stream(dataset, budget):
             pass
         assert budget.used_bytes == 0
-        assert budget.peak_bytes <= max(limit, WINDOW_BYTES) + WINDOW_BYTES // 2
+        assert budget.peak_bytes <= limit + (4 << 20)
 
 
 @pytest.mark.parametrize("num_batches", [0, 1, 5])
@@ -284,15 +284,6 @@ def test_number_of_rows_in_a_file_is_checked(tmp_path):
     target.write_bytes(source.read_bytes())
     with pytest.raises(lance_core.CorruptFileError, match=rf"{target.name}.*expected 10, found 11"):
         lance_core.dataset(tmp_path / "a").to_table()
-
-
-@pytest.mark.parametrize("version", ["2.0"])
-def test_older_files_are_refused_by_their_version(tmp_path, version):
-    lance.write_dataset(pa.table({"id": range(5)}), str(tmp_path / "d"), data_storage_version=version)
-    dataset = lance_core.dataset(tmp_path / "d")
-    assert dataset.count_rows() == 5
-    with pytest.raises(lance_core.UnsupportedFeatureError, match=dataset.data_storage_version):
-        dataset.to_table()
 
 
 SCAN_BEFORE_AND_AFTER_FORK = """
