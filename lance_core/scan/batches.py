@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.scan.cuts import cut_rows
 from lance_core.scan.options import ScanOptions
-from lance_core.scan.sizes import Counts, bytes_before, value_bits
-
-# Slices that begin at a byte of every validity bitmap are sent without shifting bits.
-_MULTIPLE = 64
+from lance_core.scan.sizes import Counts, bytes_before
 
 
 class BatchCutter:
@@ -21,26 +16,17 @@ class BatchCutter:
 
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self._schema = schema
-        self._options = options
-        self._is_uneven = any(value_bits(field.type) is None for field in schema)
+        self._most_bytes = 2 * options.batch_bytes
 
-    def cut(self, columns: Sequence[list[pa.Array]], sizes: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """The batches of a window, given as the arrays of each column and their bytes."""
-        widest = list(accumulate(map(len, columns[sizes.index(max(sizes))])))
-        num_rows = widest[-1] if widest else 0
-        if num_rows == 0:
-            return
-        pieces = cut_rows(
-            widest,
-            0,
-            num_rows,
-            rows_per_piece=max(1, self._options.batch_bytes * num_rows // max(1, sum(sizes))),
-            most_rows=self._options.batch_rows,
-            multiple=_MULTIPLE,
-        )
-        cuts = np.array([0, *(end for _, end in pieces)])
-        if self._is_uneven:
-            cuts = self._halve_large(cuts, columns)
+    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
+        """The batches of a window.
+
+        Args:
+            columns: The arrays of each column, in order.
+            cuts: The rows where batches should begin and end, first and last included. Where two are equal,
+                no batch is between them; what is too large is divided.
+        """
+        cuts = self._halve_large(np.unique(cuts), columns)
         rows = self._rows(columns)
         for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             batch = rows.slice(start, end - start)
@@ -50,10 +36,10 @@ class BatchCutter:
             yield batch
 
     def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
-        """Rows differ in size: halve batches until each is small enough, or a single row."""
+        """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
         while True:
             sizes = np.diff(sum(_bytes_before(arrays, cuts) for arrays in columns))
-            large = (sizes > 2 * self._options.batch_bytes) & (np.diff(cuts) > 1)
+            large = (sizes > self._most_bytes) & (np.diff(cuts) > 1)
             if not large.any():
                 return cuts
             middles = (cuts[:-1] + cuts[1:])[large] // 2

@@ -24,6 +24,11 @@ class MemoryBudget:
         return self._used
 
     @property
+    def share_bytes(self) -> int:
+        """What a stream should ask for at once: an eighth of the room, so that some is left for others."""
+        return max(0, self.limit_bytes - self._used) // 8
+
+    @property
     def peak_bytes(self) -> int:
         """The most bytes that were held at one time."""
         return self._peak

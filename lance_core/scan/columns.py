@@ -19,6 +19,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.scan.files import FileCache
 from lance_core.scan.projection import DataColumn
+from lance_core.scan.sizes import value_bits
 from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment
@@ -51,10 +52,9 @@ class NumberColumn:
 class NullColumn:
     """A column that no file of the fragment holds (Lance table format, section 4.1)."""
 
-    bytes_per_row = 1.0
-
     def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
         self.page_rows = (0, num_rows)
+        self.bytes_per_row = (value_bits(data_type) or 32) / 8
         self._type = data_type
 
     def read(self, start: int, end: int) -> list[pa.Array]:

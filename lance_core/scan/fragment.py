@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.columns import Column, NumberColumn, open_column
-from lance_core.scan.deletions import LiveRows, drop_rows
+from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import ROW_ADDRESS, ROW_OFFSET, Projection, RowColumn
@@ -25,12 +25,18 @@ class FragmentReader:
     Attributes:
         columns: In output order.
         start, end: The physical rows that hold the live rows of the task.
+        live_share: The share of live rows among them, above 0.
     """
 
     def __init__(self, task: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
         self.columns = columns
         self.start, self.end = live.physical_range(task.start, task.end)
+        self.live_share = (task.end - task.start) / (self.end - self.start)
         self._live = live
+
+    def live_rows_before(self, rows: Offsets) -> Offsets:
+        """For each of some physical row numbers how many live rows come before it."""
+        return self._live.live_rows_before(rows)
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """The live rows of the physical range `[start, end)` of one column."""

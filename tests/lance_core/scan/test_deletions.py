@@ -25,7 +25,7 @@ def test_live_rows_agree_with_counting(fragment, data):
     assert kept.tolist() == live[start:end]
     if end > start:
         assert (first, last) == (live[start], live[end - 1] + 1)
-    offsets = rows.live_offsets(0, num_rows)
+    offsets = rows.live_rows_before(np.arange(num_rows))
     assert [int(offsets[row]) for row in live] == list(range(len(live)))
 
 

@@ -1,0 +1,164 @@
+"""Work for the decode pool, begun in order ahead of whoever takes the results, as far as a budget allows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from lance_core.errors import LanceError
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.fragment import FragmentReader
+from lance_core.scan.pool import decode_pool
+
+# Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
+_TASK_BYTES = 1 << 20
+# A stream begins with little, so that its first batch comes soon, and doubles what it asks for each time.
+_FIRST_BYTES = 4 << 20
+_MOST_BYTES = 32 << 20
+# What a stream asks for, however little room the budget has.
+_LEAST_BYTES = 2 << 20
+
+
+@dataclass(frozen=True)
+class Read:
+    """A range of physical rows of one column of a fragment, and its estimated decoded size."""
+
+    fragment: FragmentReader
+    column: int
+    start: int
+    end: int
+    num_bytes: int
+
+    def run(self) -> list[pa.Array]:
+        return self.fragment.read(self.column, self.start, self.end)
+
+
+class Work(Protocol):
+    """What one job does."""
+
+    @property
+    def reads(self) -> Sequence[Read]: ...
+
+
+W = TypeVar("W", bound=Work)
+W_co = TypeVar("W_co", bound=Work, covariant=True)
+
+
+class Source(Protocol[W_co]):
+    """Where jobs come from."""
+
+    def take(self, num_bytes: int) -> W_co | None:
+        """The next work, of about `num_bytes` where that can be chosen; `None` when all is done."""
+
+
+class Job(Generic[W]):
+    """Work handed to the pool, and the bytes of a budget that are held for what it gives."""
+
+    def __init__(self, work: W, budget: MemoryBudget, held_bytes: int) -> None:
+        pool = decode_pool()
+        self.work = work
+        self.held_bytes = held_bytes
+        self._budget = budget
+        self._futures: list[Future[list[list[pa.Array]]]] = [
+            pool.submit(_run, group) for group in _grouped(work.reads)
+        ]
+
+    def result(self) -> list[list[pa.Array]]:
+        """The arrays of each read."""
+        return [arrays for future in self._futures for arrays in future.result()]
+
+    def hold(self, num_bytes: int) -> None:
+        """Correct what is held, now that the real size is known."""
+        self._budget.give_back(self.held_bytes - num_bytes)
+        self.held_bytes = num_bytes
+
+    def stop(self) -> None:
+        """Cancel what has not begun, wait for the rest (at most one task per worker), and hold nothing."""
+        wait([future for future in self._futures if not future.cancel()])
+        self._futures = []
+        self.hold(0)
+
+
+def run_ahead(source: Source[W], budget: MemoryBudget, most_jobs: int) -> Generator[Job[W], None, None]:
+    """Jobs for the work of `source`, in order; up to `most_jobs` of them are begun.
+
+    A job is stopped, and its part of the budget given back, when the one after it is asked for. Closing the
+    generator stops all of them.
+
+    Raises:
+        LanceError: what `source` raised, after the jobs for the work before it.
+    """
+    begun: deque[Job[W]] = deque()
+    upcoming = _Upcoming(source, budget)
+    # Estimates come from metadata; what compressed data really takes is learnt from the job before.
+    growth = 1.0
+    try:
+        while True:
+            while len(begun) < most_jobs and (work := upcoming.get()) is not None:
+                needed = int(_estimate(work) * growth)
+                if not budget.take(needed, required=not begun):
+                    break
+                begun.append(Job(work, budget, needed))
+                upcoming.advance()
+            if not begun:
+                break
+            yield begun[0]
+            growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].work))
+            begun.popleft().stop()
+    finally:
+        for job in begun:
+            job.stop()
+    if upcoming.error is not None:
+        raise upcoming.error
+
+
+class _Upcoming(Generic[W]):
+    """The work that comes next, and the error that ended it, kept for its turn."""
+
+    def __init__(self, source: Source[W], budget: MemoryBudget) -> None:
+        self.error: LanceError | None = None
+        self._source = source
+        self._budget = budget
+        self._wish_bytes = _FIRST_BYTES
+        self._work: W | None = None
+        self._is_done = False
+
+    def get(self) -> W | None:
+        if self._work is None and not self._is_done:
+            share = max(_LEAST_BYTES, self._budget.share_bytes)
+            try:
+                self._work = self._source.take(min(share, self._wish_bytes))
+            except LanceError as error:
+                self.error = error
+            self._is_done = self._work is None
+        return self._work
+
+    def advance(self) -> None:
+        self._work = None
+        self._wish_bytes = min(2 * self._wish_bytes, _MOST_BYTES)
+
+
+def _estimate(work: Work) -> int:
+    return sum(read.num_bytes for read in work.reads)
+
+
+def _run(reads: Sequence[Read]) -> list[list[pa.Array]]:
+    return [read.run() for read in reads]
+
+
+def _grouped(reads: Sequence[Read]) -> list[list[Read]]:
+    """Consecutive reads together until they are worth a task."""
+    groups: list[list[Read]] = []
+    room = 0
+    for read in reads:
+        if room <= 0:
+            groups.append([])
+            room = _TASK_BYTES
+        groups[-1].append(read)
+        room -= read.num_bytes
+    return groups
