@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.data_file import DataFileReader, open_data_file
+from lance_core.file.footer import FileVersion
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
@@ -55,7 +56,7 @@ class FileCache:
             CorruptFileError: version, size or number of rows differ from what the manifest says.
             StorageError: the storage failed, or the file is missing.
         """
-        file = snapshot.storage.open_file(data_file.path, data_file.size)
+        file = snapshot.storage.open_file(data_file.path, _known_size(data_file))
         key = (snapshot.storage.uri, file.name, file.identity)
         with self._lock:
             opened = self._files.get(key)
@@ -71,6 +72,11 @@ class FileCache:
             file.close()
         _check(opened.reader, fragment, data_file)
         return opened
+
+
+def _known_size(data_file: DataFile) -> int | None:
+    """Size of the file by the manifest. Some releases measured 0.1 files before their end was written."""
+    return data_file.size if data_file.version >= FileVersion.V2_0 else None
 
 
 def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:
