@@ -11,12 +11,14 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     LanceError,
+    RefNotFoundError,
     StorageError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner
+from lance_core.table.bases import DatasetBasePath
 
 try:
     __version__ = version("lance-flight")
@@ -27,6 +29,7 @@ __all__ = [
     "CommitConflictError",
     "CommitUnknownError",
     "CorruptFileError",
+    "DatasetBasePath",
     "DatasetExistsError",
     "DatasetNotFoundError",
     "InvalidInputError",
@@ -34,6 +37,7 @@ __all__ = [
     "LanceError",
     "LanceFragment",
     "LanceScanner",
+    "RefNotFoundError",
     "StorageError",
     "UnsupportedFeatureError",
     "VersionNotFoundError",

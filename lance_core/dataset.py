@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    RefNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
 from lance_core.fragment import LanceFragment
+from lance_core.refs import Branches, Tags
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import plan_scan
 from lance_core.scan.scanner import LanceScanner, scan_options
-from lance_core.storage import storage_for
+from lance_core.storage import Storage, storage_for
+from lance_core.table.bases import DatasetBasePath
 from lance_core.table.manifest import Manifest
+from lance_core.table.refs import branch_storage, read_tag
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Reference = int | str | tuple[str | None, int | None]
+"""A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""
 
 
 class Version(TypedDict):
@@ -33,7 +47,7 @@ class Version(TypedDict):
 
 def dataset(
     uri: str | PathLike[str],
-    version: int | str | None = None,
+    version: Reference | None = None,
     asof: datetime | str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> LanceDataset:
@@ -41,13 +55,13 @@ def dataset(
 
     Args:
         uri: Path or URL of the dataset's directory.
-        version: Version to open; the latest one if left out.
+        version: Version to open, or the name of a tag; the latest version if left out.
         asof: Open the last version committed before this time: local time unless it carries a zone; text is
             ISO 8601. Has no effect when `version` is given.
         storage_options: Settings of the storage that the URI names.
 
     Raises:
-        DatasetNotFoundError: there is no dataset, or not this version, or none as old as `asof`.
+        DatasetNotFoundError: there is no dataset, not this version or tag, or none as old as `asof`.
         UnsupportedFeatureError: the dataset uses a feature that is not supported, named in the message.
     """
     opened = LanceDataset(fspath(uri), version, storage_options)
@@ -62,13 +76,18 @@ class LanceDataset:
     def __init__(
         self,
         uri: str,
-        version: int | str | None = None,
+        version: Reference | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._uri = uri
         self._storage_options = storage_options
-        self._storage = storage_for(uri, storage_options)
-        self._snapshot = open_snapshot(self._storage, _version_number(version))
+        number = version if isinstance(version, int) else None
+        self._snapshot = open_snapshot(storage_for(uri, storage_options), number)
+        # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
+        main_uri = _main_uri(uri, self._snapshot.manifest.branch)
+        self._root = self._storage if main_uri == uri else storage_for(main_uri, storage_options)
+        if version is not None and number is None:
+            self._snapshot = self._open(version)
 
     def __repr__(self) -> str:
         return f"LanceDataset(uri={self.uri!r}, version={self.version})"
@@ -84,6 +103,11 @@ class LanceDataset:
         return self._snapshot
 
     @property
+    def _storage(self) -> Storage:
+        """Where the opened branch is."""
+        return self._snapshot.storage
+
+    @property
     def version(self) -> int:
         """The opened version."""
         return self._snapshot.manifest.version
@@ -95,15 +119,40 @@ class LanceDataset:
 
     def versions(self) -> list[Version]:
         """All versions, oldest first, with local commit time and a summary of each."""
-        manifests = (
-            open_snapshot(self._storage, version).manifest for version in list_versions(self._storage)
-        )
-        return [
-            Version(
-                version=manifest.version, timestamp=_local(manifest.timestamp), metadata=_summary(manifest)
-            )
-            for manifest in manifests
-        ]
+        numbers = list_versions(self._storage)
+        return [_describe(open_snapshot(self._storage, number).manifest) for number in numbers]
+
+    def get_version(self) -> Version:
+        """The entry of `versions` for the opened version."""
+        return _describe(self._snapshot.manifest)
+
+    @property
+    def tags(self) -> Tags:
+        """Names of versions."""
+        return Tags(self._root)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches beside the main one."""
+        return Branches(self._root)
+
+    def config(self) -> dict[str, str]:
+        """Settings of the table."""
+        return dict(self._snapshot.manifest.config)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What users noted on the table."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The metadata of the schema."""
+        return dict(self._snapshot.manifest.schema.metadata)
+
+    def base_paths(self) -> dict[int, DatasetBasePath]:
+        """Other places that files of this version may be in, by id."""
+        return dict(self._snapshot.manifest.base_paths)
 
     @property
     def schema(self) -> pa.Schema:
@@ -183,23 +232,45 @@ class LanceDataset:
         """The first rows; arguments are those of `scanner`."""
         return self.to_table(limit=num_rows, **arguments)
 
-    def checkout_version(self, version: int | str) -> LanceDataset:
+    def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.
 
+        Args:
+            version: A number names a version of the branch that is open, text a tag of any branch, a pair a
+                branch (`None` or "main": the main one) and its version (`None`: the latest).
+
         Raises:
-            DatasetNotFoundError: there is no such version.
+            DatasetNotFoundError: there is no such version, tag or branch.
         """
-        return LanceDataset(self._uri, version, self._storage_options)
+        other = copy(self)
+        other._snapshot = self._open(version)
+        return other
 
     def checkout_latest(self) -> None:
-        """Move this object to the latest version."""
-        self._snapshot = open_snapshot(self._storage, None)
+        """Move this object to the latest version of its branch."""
+        self._snapshot = open_snapshot(self._storage)
+
+    def _open(self, reference: Reference) -> Snapshot:
+        if isinstance(reference, int):
+            return open_snapshot(self._storage, reference)
+        if isinstance(reference, str):
+            tag = read_tag(self._root, reference)
+            reference = (tag.branch, tag.version)
+        branch, number = reference
+        storage = branch_storage(self._root, branch)
+        try:
+            return open_snapshot(storage, number)
+        except VersionNotFoundError:
+            raise
+        except DatasetNotFoundError:
+            raise RefNotFoundError(f"no branch {branch!r}") from None
 
 
-def _version_number(version: int | str | None) -> int | None:
-    if isinstance(version, str):
-        raise UnsupportedFeatureError("tags are not supported yet, give a version number", found=version)
-    return version
+def _main_uri(uri: str, branch: str | None) -> str:
+    """Where the main branch is, of the branch opened at `uri`; `uri` itself if that was moved elsewhere."""
+    suffix = f"/tree/{branch}"
+    path = uri.rstrip("/")
+    return path.removesuffix(suffix) if branch is not None and path.endswith(suffix) else uri
 
 
 def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
@@ -220,6 +291,12 @@ def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
 def _local(time: datetime) -> datetime:
     """The reference reports commit times in the local zone, without naming it."""
     return time.astimezone().replace(tzinfo=None)
+
+
+def _describe(manifest: Manifest) -> Version:
+    return Version(
+        version=manifest.version, timestamp=_local(manifest.timestamp), metadata=_summary(manifest)
+    )
 
 
 def _summary(manifest: Manifest) -> dict[str, str]:

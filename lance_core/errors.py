@@ -3,7 +3,8 @@
     LanceError
     ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
     ├── DatasetNotFoundError     (ValueError)           no dataset at this place
-    │   └── VersionNotFoundError                        the dataset has no such version
+    │   ├── VersionNotFoundError                        the dataset has no such version
+    │   └── RefNotFoundError                            the dataset has no such tag or branch
     ├── DatasetExistsError       (OSError)              there is a dataset already
     ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding not known here
     ├── CorruptFileError         (OSError)              bytes that contradict the format
@@ -79,6 +80,12 @@ class VersionNotFoundError(DatasetNotFoundError):
     """The dataset exists, the version does not: it was never made or has been cleaned up."""
 
     code = 11
+
+
+class RefNotFoundError(DatasetNotFoundError):
+    """The dataset exists, the tag or branch does not."""
+
+    code = 8
 
 
 class DatasetExistsError(LanceError, OSError):

@@ -56,8 +56,9 @@ class FileCache:
             CorruptFileError: version, size or number of rows differ from what the manifest says.
             StorageError: the storage failed, or the file is missing.
         """
-        file = snapshot.storage.open_file(data_file.path, _known_size(data_file))
-        key = (snapshot.storage.uri, file.name, file.identity)
+        storage = snapshot.storage_of(data_file.base_id)
+        file = storage.open_file(data_file.path, _known_size(data_file))
+        key = (storage.uri, file.name, file.identity)
         with self._lock:
             opened = self._files.get(key)
             if opened is not None:

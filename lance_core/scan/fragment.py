@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from itertools import accumulate
-
-import numpy as np
 import pyarrow as pa
 
-from lance_core.scan.columns import Column, NumberColumn, open_column
+from lance_core.scan.columns import Column, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache
 from lance_core.scan.plan import FragmentScan
-from lance_core.scan.projection import ROW_ADDRESS, ROW_OFFSET, Projection, RowColumn
-from lance_core.table.deletions import read_deletions
-from lance_core.table.fragment import Fragment
-from lance_core.table.row_ids import read_row_ids
+from lance_core.scan.projection import Projection, RowColumn
+from lance_core.scan.row_columns import RowColumns
 from lance_core.table.snapshot import Snapshot
 
 
@@ -52,6 +46,7 @@ class FragmentOpener:
         self._snapshot = snapshot
         self._projection = projection
         self._files = files
+        self._row_columns = RowColumns(snapshot, files)
         self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
 
     def open(self, task: FragmentScan) -> FragmentReader:
@@ -61,29 +56,11 @@ class FragmentOpener:
             LanceError: a file is missing, corrupt or of a kind that is not supported.
         """
         fragment = self._fragments[task.fragment_id]
-        live = LiveRows(fragment.physical_rows, read_deletions(self._snapshot.storage, fragment))
+        live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
         columns = (
-            self._row_column(column.output.name, fragment, live)
+            self._row_columns.open(column.output.name, fragment, live)
             if isinstance(column, RowColumn)
             else open_column(self._snapshot, fragment, column, self._files)
             for column in self._projection.columns
         )
         return FragmentReader(task, live, tuple(columns))
-
-    def _row_column(self, name: str, fragment: Fragment, live: LiveRows) -> NumberColumn:
-        """Ids, addresses and offsets of rows (Lance table format, section 5.1)."""
-        num_rows = fragment.physical_rows
-        if name == ROW_OFFSET:
-            before = self._live_rows_before[fragment.id]
-            return NumberColumn(num_rows, lambda start, end: live.live_offsets(start, end) + before)
-        if name == ROW_ADDRESS or not self._snapshot.manifest.has_stable_row_ids:
-            first = fragment.id << 32
-            return NumberColumn(num_rows, lambda start, end: np.arange(first + start, first + end))
-        row_ids = read_row_ids(fragment)
-        return NumberColumn(num_rows, lambda start, end: row_ids[start:end])
-
-    @cached_property
-    def _live_rows_before(self) -> dict[int, int]:
-        """Live rows of the dataset before each fragment."""
-        ends = accumulate((fragment.num_rows for fragment in self._fragments.values()), initial=0)
-        return dict(zip(self._fragments, ends, strict=False))

@@ -19,8 +19,9 @@ from lance_core.schema import Field, Schema, split_path
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 ROW_OFFSET = "_rowoffset"
-ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
-_LINEAGE_COLUMNS = ("_row_created_at_version", "_row_last_updated_at_version")
+CREATED_AT = "_row_created_at_version"
+LAST_UPDATED_AT = "_row_last_updated_at_version"
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT, LAST_UPDATED_AT)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class DataColumn:
 
 @dataclass(frozen=True)
 class RowColumn:
-    """An output column that is computed from the position of its rows: one of `ROW_COLUMNS`."""
+    """An output column that tells of the row itself: one of `ROW_COLUMNS`."""
 
     output: pa.Field
 
@@ -85,8 +86,6 @@ def _resolve(schema: Schema, name: str) -> DataColumn | RowColumn:
             return _data_column(name, field, names[1:])
     if name in ROW_COLUMNS:
         return _row_column(name)
-    if name in _LINEAGE_COLUMNS:
-        raise UnsupportedFeatureError("row lineage cannot be read yet", column=name)
     raise _no_such_column(name, schema.fields)
 
 

@@ -94,6 +94,10 @@ class Storage(ABC):
     def exists(self, path: str) -> bool:
         """Whether there is a file at `path`."""
 
+    @abstractmethod
+    def below(self, path: str) -> "Storage":
+        """The storage of a directory of this one. What lies in this one may be reached from it by links."""
+
     def read_file(self, path: str) -> bytes:
         """Return a whole (small) file; errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:

@@ -23,12 +23,21 @@ _MAX_SINGLE_READ = 1 << 30
 class LocalStorage(Storage):
     """A directory of the local file system."""
 
-    def __init__(self, uri: str, *, follow_links: bool = False) -> None:
-        """`uri` is a path or a `file://` URL. Links that leave the root are refused unless `follow_links`."""
+    def __init__(self, uri: str, *, follow_links: bool = False, is_resolved: bool = False) -> None:
+        """`uri` is a path or a `file://` URL. Links that leave the root are refused unless `follow_links`.
+
+        With `is_resolved` it is an absolute path without links, which is not resolved again: nothing is read
+        from elsewhere even when the directory itself is swapped for a link.
+        """
         self._root = os.path.abspath(_local_path(uri))
-        self._real_root = os.path.realpath(self._root)
+        self._real_root = self._root if is_resolved else os.path.realpath(self._root)
         self._follow_links = follow_links
         self.uri = self._root
+
+    def below(self, path: str) -> "LocalStorage":
+        storage = LocalStorage(self._absolute(path), follow_links=self._follow_links)
+        storage._real_root = self._real_root
+        return storage
 
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
         file = LocalFile(path, self._open(path, os.O_RDONLY))

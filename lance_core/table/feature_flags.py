@@ -15,6 +15,7 @@ INLINE_TRANSACTIONS_ONLY = 32
 COVERING_INDEX_COLUMNS = 128
 MIXED_FILE_VERSIONS = 256
 TAGGED_FRAGMENT_REUSE_INDEX = 1024
+SPILLED_LINEAGE = 2048
 FIELD_IDS_NEVER_REUSED = 32768
 
 _READABLE = (
@@ -25,6 +26,7 @@ _READABLE = (
     | BASE_PATHS
     | INLINE_TRANSACTIONS_ONLY
     | MIXED_FILE_VERSIONS
+    | SPILLED_LINEAGE
     # These two change what indices mean, and reading here uses no index.
     | COVERING_INDEX_COLUMNS
     | TAGGED_FRAGMENT_REUSE_INDEX
@@ -33,7 +35,6 @@ _READABLE = (
 _REFUSED = {
     64: "data overlay files",
     512: "stable row ids with a fragment reuse index",
-    2048: "row lineage in hidden columns",
     16384: "managed blobs",
     65536: "zone write seed",
 }

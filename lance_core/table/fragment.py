@@ -7,14 +7,37 @@ Source: Lance table format, "Fragments, data files"; docs/format.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.storage.paths import contained_path
+from lance_core.table.bases import DatasetBasePath
 
 MAX_ROWS = 1 << 32
 """Rows and fragments are numbered with 32 bits each in a row address."""
+
+
+class Lineage(Enum):
+    """What a table with stable row ids keeps of every row, by the field id of its hidden column."""
+
+    ROW_ID = -3
+    CREATED_AT = -4
+    LAST_UPDATED_AT = -5
+
+
+_INLINE = {
+    Lineage.ROW_ID: "inline_row_ids",
+    Lineage.CREATED_AT: "inline_created_at_versions",
+    Lineage.LAST_UPDATED_AT: "inline_last_updated_at_versions",
+}
+_IN_COLUMN = {
+    Lineage.ROW_ID: "column_row_ids",
+    Lineage.CREATED_AT: "column_created_at_versions",
+    Lineage.LAST_UPDATED_AT: "column_last_updated_at_versions",
+}
+_HIDDEN = frozenset(kind.value for kind in Lineage)
 
 
 @dataclass(frozen=True)
@@ -22,7 +45,7 @@ class DataFile:
     """A file that holds some columns of a fragment."""
 
     path: str
-    """Relative to the dataset."""
+    """Relative to the dataset, or to the base path of the file."""
     field_ids: tuple[int, ...]
     """Fields with a column in the file. Tombstones and hidden columns are left out."""
     column_indices: tuple[int, ...]
@@ -30,6 +53,10 @@ class DataFile:
     version: FileVersion
     size: int
     """Bytes, 0 when unknown."""
+    base_id: int | None = None
+    """The base path that the file is in; None for the dataset itself."""
+    hidden_columns: tuple[tuple[int, int], ...] = ()
+    """Field ids of `Lineage` and their columns."""
 
     @property
     def columns(self) -> Mapping[int, int]:
@@ -42,22 +69,34 @@ class DeletionFile:
     """A file that names deleted rows of a fragment."""
 
     path: str
-    """Relative to the dataset."""
+    """Relative to the dataset, or to the base path of the file."""
     is_bitmap: bool
     """A Roaring bitmap rather than an Arrow file."""
     read_version: int
     id: int
     num_deleted_rows: int | None
     """None when the manifest does not say (libraries before 0.8)."""
+    base_id: int | None = None
+    """The base path that the file is in; None for the dataset itself."""
 
 
 class Fragment:
     """A horizontal slice of a table."""
 
-    __slots__ = ("_files", "_format", "_manifest", "_message")
+    __slots__ = ("_bases", "_files", "_format", "_manifest", "_message")
 
-    def __init__(self, message: table_pb2.DataFragment, manifest: str, format_: FileVersion | None) -> None:
-        """View `message` of the file `manifest`; data files must have version `format_` unless it is None."""
+    def __init__(
+        self,
+        message: table_pb2.DataFragment,
+        manifest: str,
+        format_: FileVersion | None,
+        bases: Mapping[int, DatasetBasePath],
+    ) -> None:
+        """View `message` of the file `manifest`.
+
+        Data files must have version `format_` unless it is None. Files are in the dataset or in `bases`.
+        """
+        self._bases = bases
         self._message = message
         self._manifest = manifest
         self._format = format_
@@ -82,24 +121,30 @@ class Fragment:
 
         Raises:
             CorruptFileError: a path leaves the dataset, a field has two columns, lists of unequal length, a
-                file version that the table does not declare.
-            UnsupportedFeatureError: overlay files, another base path, an unknown file version.
+                file version or base path that the table does not declare.
+            UnsupportedFeatureError: overlay files, an unknown file version.
         """
         if self._files is None:
             if self._message.overlays:
                 raise UnsupportedFeatureError("data overlay files", file=self._manifest)
             files = tuple(self._data_file(message) for message in self._message.files)
-            _check_unique([field for file in files for field in file.field_ids], self._manifest, self.id)
+            fields = [field for file in files for field in file.field_ids]
+            hidden = [field for file in files for field, _ in file.hidden_columns]
+            _check_unique(fields + hidden, self._manifest, self.id)
             self._files = files
         return self._files
 
     @property
     def deletion_file(self) -> DeletionFile | None:
-        """The file of deleted rows; another base path is an `UnsupportedFeatureError`."""
+        """The file of deleted rows.
+
+        Raises:
+            CorruptFileError: the table does not declare the base path.
+            UnsupportedFeatureError: an unknown kind of file.
+        """
         if not self._message.HasField("deletion_file"):
             return None
         message = self._message.deletion_file
-        _refuse_base(message, self._manifest, self.id)
         if message.file_type not in table_pb2.DeletionFile.DeletionFileType.values():
             raise UnsupportedFeatureError(
                 "kind of deletion file", file=self._manifest, found=message.file_type
@@ -107,11 +152,12 @@ class Fragment:
         is_bitmap = message.file_type == table_pb2.DeletionFile.BITMAP
         name = f"{self.id}-{message.read_version}-{message.id}.{'bin' if is_bitmap else 'arrow'}"
         return DeletionFile(
-            path=f"_deletions/{name}",
+            path=self._directory(message, "_deletions") + name,
             is_bitmap=is_bitmap,
             read_version=message.read_version,
             id=message.id,
             num_deleted_rows=message.num_deleted_rows or None,
+            base_id=_base_id(message),
         )
 
     @property
@@ -146,15 +192,42 @@ class Fragment:
             )
         return self.physical_rows - deleted
 
-    @property
-    def inline_row_ids(self) -> bytes | None:
-        """The serialized row id sequence, where the table has stable row ids."""
-        return self._message.inline_row_ids if self._message.HasField("inline_row_ids") else None
+    def inline_lineage(self, kind: Lineage) -> bytes | None:
+        """The serialized sequence, where it is in the manifest."""
+        name = _INLINE[kind]
+        return getattr(self._message, name) if self._message.HasField(name) else None
+
+    def lineage_file(self, kind: Lineage) -> DataFile | None:
+        """The data file that has the sequence as a hidden column, where it is in one.
+
+        Raises:
+            CorruptFileError: no file has it though the manifest says so; or as `files` does.
+        """
+        if not self._message.HasField(_IN_COLUMN[kind]):
+            return None
+        for file in self.files:
+            if kind.value in dict(file.hidden_columns):
+                return file
+        raise CorruptFileError(
+            f"fragment {self.id} lacks the hidden column {kind.value}", file=self._manifest
+        )
+
+    def _directory(self, message: table_pb2.DataFile | table_pb2.DeletionFile, name: str) -> str:
+        """What stands before the name of a file that a dataset keeps in its directory `name`."""
+        if not message.HasField("base_id"):
+            return f"{name}/"
+        if message.base_id not in self._bases:
+            raise CorruptFileError(
+                f"file of fragment {self.id} is in an unknown base path",
+                file=self._manifest,
+                expected=f"one of {sorted(self._bases)}",
+                found=message.base_id,
+            )
+        return self._bases[message.base_id].directory(name)
 
     def _data_file(self, message: table_pb2.DataFile) -> DataFile:
-        _refuse_base(message, self._manifest, self.id)
         try:
-            path = "data/" + contained_path(message.path)
+            path = self._directory(message, "data") + contained_path(message.path)
         except InvalidInputError:
             raise CorruptFileError(
                 f"path of a data file of fragment {self.id} leaves the dataset",
@@ -182,18 +255,17 @@ class Fragment:
                 expected=len(message.fields),
                 found=len(columns),
             )
-        # Negative fields are obsolete or hidden columns; parents without a column of their own may say -1.
-        pairs = [
-            (field, column)
-            for field, column in zip(message.fields, columns, strict=True)
-            if field >= 0 and column >= 0
-        ]
+        # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
+        stored = [pair for pair in zip(message.fields, columns, strict=True) if pair[1] >= 0]
+        pairs = [(field, column) for field, column in stored if field >= 0]
         return DataFile(
             path=path,
             field_ids=tuple(field for field, _ in pairs),
             column_indices=tuple(column for _, column in pairs),
             version=version,
             size=message.file_size_bytes,
+            base_id=_base_id(message),
+            hidden_columns=tuple((field, column) for field, column in stored if field in _HIDDEN),
         )
 
 
@@ -210,10 +282,5 @@ def _check_unique(fields: list[int], manifest: str, fragment: int) -> None:
         raise CorruptFileError(f"field of fragment {fragment} has two columns", file=manifest, found=twice)
 
 
-def _refuse_base(message: table_pb2.DataFile | table_pb2.DeletionFile, manifest: str, fragment: int) -> None:
-    if message.HasField("base_id"):
-        raise UnsupportedFeatureError(
-            f"file of fragment {fragment} in another base path",
-            file=manifest,
-            found=f"base {message.base_id}",
-        )
+def _base_id(message: table_pb2.DataFile | table_pb2.DeletionFile) -> int | None:
+    return message.base_id if message.HasField("base_id") else None

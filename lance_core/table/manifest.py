@@ -24,6 +24,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.schema import Schema
 from lance_core.table import feature_flags
+from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment
 
 _FOOTER = struct.Struct("<QHH4s")
@@ -81,7 +82,8 @@ class Manifest:
             raise CorruptFileError(
                 "fragment ids", file=self.name, expected="unique 32-bit numbers", found=max(ids, default=0)
             )
-        return tuple([Fragment(message, self.name, format_) for message in self._fragment_messages])
+        bases = self.base_paths
+        return tuple([Fragment(message, self.name, format_, bases) for message in self._fragment_messages])
 
     @property
     def has_row_counts(self) -> bool:
@@ -167,10 +169,28 @@ class Manifest:
         """None on the main branch."""
         return self.message.branch if self.message.HasField("branch") else None
 
+    @cached_property
+    def base_paths(self) -> Mapping[int, DatasetBasePath]:
+        """Other places that files of the table may be in, by id."""
+        return {
+            base.id: DatasetBasePath(
+                base.id, base.name if base.HasField("name") else None, base.path, base.is_dataset_root
+            )
+            for base in self.message.base_paths
+        }
+
     @property
-    def base_paths(self) -> Mapping[int, str]:
-        """Other places that files of the table may be in."""
-        return {base.id: base.path for base in self.message.base_paths}
+    def used_base_paths(self) -> tuple[DatasetBasePath, ...]:
+        """The base paths that files of the table are in.
+
+        Raises:
+            CorruptFileError: a file is in a base path that is not declared; or as `fragments` does.
+        """
+        if not self.message.base_paths:
+            return ()
+        ids = {file.base_id for fragment in self.fragments for file in fragment.files}
+        ids |= {file.base_id for fragment in self.fragments if (file := fragment.deletion_file)}
+        return tuple(base for base in self.base_paths.values() if base.id in ids)
 
     @cached_property
     def indices(self) -> tuple[IndexSummary, ...]:
@@ -259,8 +279,6 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         _content=data if _has_dictionaries(message) else b"",
     )
     _ = manifest.declared_file_version  # an unknown one is refused before anything else is read by it
-    if message.base_paths:
-        _refuse_other_bases(manifest)
     if manifest.has_stable_row_ids:
         _require_row_ids(manifest)
     return manifest
@@ -269,12 +287,6 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:
     """Whether 0.1 files may need values that are in the manifest; later versions leave the places empty."""
     return any(field.dictionary.length for field in message.fields)
-
-
-def _refuse_other_bases(manifest: Manifest) -> None:
-    """Base paths that no file uses are harmless; a file in one is refused by its fragment."""
-    for fragment in manifest.fragments:
-        _ = fragment.files, fragment.deletion_file
 
 
 def _require_row_ids(manifest: Manifest) -> None:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import rowids_pb2
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import Fragment, Lineage
 
 RowIds = npt.NDArray[np.uint64]
 
@@ -20,9 +20,9 @@ def read_row_ids(fragment: Fragment) -> RowIds:
 
     Raises:
         CorruptFileError: the sequence contradicts the format or the number of rows.
-        UnsupportedFeatureError: the ids are not in the manifest.
+        UnsupportedFeatureError: the ids are not in the manifest, see `Fragment.lineage_file`.
     """
-    data = fragment.inline_row_ids
+    data = fragment.inline_lineage(Lineage.ROW_ID)
     name = f"row ids of fragment {fragment.id}"
     if data is None:
         raise UnsupportedFeatureError(f"{name} outside the manifest")
@@ -38,7 +38,7 @@ def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
     parts: list[RowIds] = []
     left = num_rows
     for segment in sequence.segments:
-        part = _segment(segment, left, name)
+        part = decode_segment(segment, left, name)
         left -= len(part)
         parts.append(part)
     if left:
@@ -46,7 +46,7 @@ def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
 
-def _segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
+def decode_segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
     """The at most `limit` values of one segment. The number is checked before memory is taken for them."""
     match segment.WhichOneof("segment"):
         case "range":

@@ -1,12 +1,14 @@
 """One version of a table together with the storage it is in."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from lance_core.errors import CorruptFileError, FileMissingError, VersionNotFoundError
 from lance_core.file.data_file import open_data_file
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
-from lance_core.table.deletions import read_deletions
+from lance_core.table.bases import BaseOpener, open_base
+from lance_core.table.deletions import Offsets, read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.versions import latest_version, manifest_path
@@ -18,10 +20,34 @@ class Snapshot:
 
     storage: Storage
     manifest: Manifest
+    open_base: BaseOpener = field(default=open_base, repr=False)
+
+    def storage_of(self, base_id: int | None) -> Storage:
+        """Where the files of a base path are; errors are those of `open_base`."""
+        if base_id is None:
+            return self.storage
+        storage = self._bases.get(base_id)
+        if storage is None:
+            storage = self._bases[base_id] = self.open_base(self.manifest.base_paths[base_id])
+        return storage
+
+    def read_deletions(self, fragment: Fragment) -> Offsets:
+        """The deleted row offsets of a fragment, see `deletions.read_deletions`."""
+        deletion_file = fragment.deletion_file
+        storage = self.storage_of(deletion_file.base_id if deletion_file else None)
+        return read_deletions(storage, fragment)
+
+    @cached_property
+    def _bases(self) -> dict[int, Storage]:
+        return {}
 
 
-def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
+def open_snapshot(
+    storage: Storage, version: int | None = None, open_base: BaseOpener = open_base
+) -> Snapshot:
     """Open one version of the table in `storage`, the latest without a number.
+
+    `open_base` opens the base paths that files of the table are in, and may refuse to.
 
     Raises:
         DatasetNotFoundError: there is no table.
@@ -39,25 +65,27 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
         raise CorruptFileError(
             "manifest is of another version than its name", file=path, expected=number, found=manifest.version
         )
-    return Snapshot(storage, _with_row_counts(storage, manifest))
+    snapshot = Snapshot(storage, manifest, open_base)
+    for base in manifest.used_base_paths:
+        snapshot.storage_of(base.id)
+    return snapshot if manifest.has_row_counts else replace(snapshot, manifest=_with_row_counts(snapshot))
 
 
-def _with_row_counts(storage: Storage, manifest: Manifest) -> Manifest:
+def _with_row_counts(snapshot: Snapshot) -> Manifest:
     """Count the rows of fragments whose manifest does not say, as libraries before 0.8 left them."""
-    if manifest.has_row_counts:
-        return manifest
+    manifest = snapshot.manifest
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)
     for fragment, counted in zip(manifest.fragments, message.fragments, strict=True):
         if not fragment.has_row_counts:
-            counted.physical_rows = fragment.physical_rows or _count_rows(storage, fragment)
+            counted.physical_rows = fragment.physical_rows or _count_rows(snapshot, fragment)
             if counted.HasField("deletion_file"):
-                counted.deletion_file.num_deleted_rows = len(read_deletions(storage, fragment))
+                counted.deletion_file.num_deleted_rows = len(snapshot.read_deletions(fragment))
     return replace(manifest, message=message)
 
 
-def _count_rows(storage: Storage, fragment: Fragment) -> int:
+def _count_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     for data_file in fragment.files:
-        with storage.open_file(data_file.path, data_file.size) as file:
+        with snapshot.storage_of(data_file.base_id).open_file(data_file.path, data_file.size) as file:
             return open_data_file(file, data_file.version).num_rows
     return 0

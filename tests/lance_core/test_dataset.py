@@ -100,7 +100,7 @@ def test_missing_datasets_and_versions(tmp_path, reference):
         lance_core.dataset(tmp_path / "missing")
     with pytest.raises(lance_core.DatasetNotFoundError, match="9"):
         lance_core.dataset(reference.uri).checkout_version(9)
-    with pytest.raises(lance_core.UnsupportedFeatureError, match="gold"):
+    with pytest.raises(lance_core.RefNotFoundError, match="gold"):
         lance_core.dataset(reference.uri, version="gold")
 
 

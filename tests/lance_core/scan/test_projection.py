@@ -132,11 +132,6 @@ def test_columns_named_twice_are_refused(nested):
             lance_core.dataset(nested.uri).scanner(columns)
 
 
-def test_row_lineage_is_refused_by_name(nested):
-    with pytest.raises(UnsupportedFeatureError, match="_row_created_at_version"):
-        lance_core.dataset(nested.uri).scanner(["_row_created_at_version"])
-
-
 def test_blob_columns_are_refused_by_name_only_when_they_are_projected(tmp_path):
     schema = pa.schema(
         [

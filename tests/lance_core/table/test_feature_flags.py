@@ -13,7 +13,7 @@ from lance_core.table.snapshot import open_snapshot
 from support.manifests import edit_manifest
 
 IGNORED_FOR_READING = 32768
-READABLE = {1, 2, 4, 8, 16, 32, 128, 256, 1024}
+READABLE = {1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048}
 PAIRED = {256, 1024, 16384, 65536}
 
 

@@ -1,0 +1,40 @@
+"""Base paths: other places that files of a table may be in. Shallow clones, branches and multi-base tables
+have them.
+
+The path of a base is absolute; older releases also wrote the path they were given, which is relative to the
+working directory of whoever reads it. A base is the root of a dataset, with `data/` and its siblings below
+it, or a plain directory that holds the files themselves.
+Source: Lance table format, "Base paths"; docs/format.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lance_core.storage import Storage, storage_for
+
+
+@dataclass(frozen=True)
+class DatasetBasePath:
+    """One base path of a table."""
+
+    id: int
+    name: str | None
+    path: str
+    is_dataset_root: bool
+
+    def directory(self, name: str) -> str:
+        """What stands before the names of files that a dataset keeps in its directory `name`."""
+        return f"{name}/" if self.is_dataset_root else ""
+
+    def __str__(self) -> str:
+        """For messages; the path is left out, it belongs to the host."""
+        return f"base path {self.id}" + (f" ({self.name})" if self.name else "")
+
+
+BaseOpener = Callable[[DatasetBasePath], Storage]
+"""Decides whether a base path may be followed; one that may not is an `UnsupportedFeatureError`."""
+
+
+def open_base(base: DatasetBasePath) -> Storage:
+    """Follow any base path that a manifest names, as the reference does."""
+    return storage_for(base.path)

@@ -1,0 +1,219 @@
+"""Tags and branches: names for versions, kept as JSON files below the root of a dataset.
+
+`_refs/tags/{tag}.json` names a version, on the main branch or on another one. `_refs/branches/{branch}.json`,
+with `/` in the name written as `%2F`, tells where a branch began; its versions are in `tree/{branch}/`, a
+dataset of its own that shares files through base paths. All refs of all branches are below the main root.
+Source: Lance table format, "Branches", "Tags"; docs/format.md.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+from lance_core.errors import (
+    CorruptFileError,
+    FileMissingError,
+    InvalidInputError,
+    RefNotFoundError,
+)
+from lance_core.storage import Storage
+
+MAIN = "main"
+
+_TAGS = "_refs/tags"
+_BRANCHES = "_refs/branches"
+_SUFFIX = ".json"
+_MAX_BYTES = 1 << 20
+_MAX_DEPTH = 16
+_SEGMENT = re.compile(r"[\w.-]{1,255}")
+_FRACTION = re.compile(r"(\.\d{6})\d+")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A name for one version."""
+
+    branch: str | None
+    """The branch whose version it is; None for the main branch."""
+    version: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    manifest_size: int
+    """Bytes of the manifest, 0 where unknown."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Where a branch began."""
+
+    parent_branch: str | None
+    """None for the main branch."""
+    branch_identifier: tuple[tuple[int, str], ...]
+    """Version and random id of every step from the main branch to this one."""
+    parent_version: int
+    create_at: int
+    """Seconds since the epoch."""
+    manifest_size: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_tag_name(name: str) -> str:
+    """Return `name` when a tag may have it, else raise `InvalidInputError` (threat T9)."""
+    if not _is_segment(name) or name.startswith(".") or name.endswith("."):
+        raise _bad_name("tag", name)
+    return name
+
+
+def check_branch_name(name: str) -> str:
+    """Return `name` when a branch may have it, else raise `InvalidInputError` (threat T9)."""
+    if name == MAIN or len(name) > 255 or not all(map(_is_segment, name.split("/"))):
+        raise _bad_name("branch", name)
+    return name
+
+
+def read_tag(root: Storage, name: str) -> Tag:
+    """The tag of a dataset whose main branch is at `root`.
+
+    Raises:
+        InvalidInputError: no tag may have this name.
+        RefNotFoundError: there is no such tag.
+        CorruptFileError: its file is not what the format says.
+    """
+    return _read(root, f"{_TAGS}/{check_tag_name(name)}{_SUFFIX}", _parse_tag, f"no tag {name!r}")
+
+
+def read_branch(root: Storage, name: str) -> Branch:
+    """The branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
+    path = f"{_BRANCHES}/{quote(check_branch_name(name), safe='')}{_SUFFIX}"
+    return _read(root, path, _parse_branch, f"no branch {name!r}")
+
+
+def list_tags(root: Storage) -> dict[str, Tag]:
+    """All tags by name, sorted; files whose names no tag may have are none."""
+    names = (name for name in _names(root, _TAGS) if _allowed(check_tag_name, name))
+    return {name: read_tag(root, name) for name in sorted(names)}
+
+
+def list_branches(root: Storage) -> dict[str, Branch]:
+    """All branches but the main one by name, sorted; files whose names no branch may have are none."""
+    names = (unquote(name) for name in _names(root, _BRANCHES))
+    return {name: read_branch(root, name) for name in sorted(names) if _allowed(check_branch_name, name)}
+
+
+def branch_storage(root: Storage, branch: str | None) -> Storage:
+    """Where the versions of a branch are; None and "main" are the main branch, at `root` itself.
+
+    Raises:
+        InvalidInputError: no branch may have this name.
+    """
+    return root if branch in (None, MAIN) else root.below(f"tree/{check_branch_name(branch)}")
+
+
+def _is_segment(name: str) -> bool:
+    allowed = _SEGMENT.fullmatch(name) and ".." not in name and name != "."
+    return bool(allowed) and not name.endswith(".lock")
+
+
+def _bad_name(kind: str, name: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"not the name of a {kind}", expected="letters, digits, '.', '-' and '_'", found=ascii(name)
+    )
+
+
+def _allowed(check: Callable[[str], str], name: str) -> bool:
+    try:
+        check(name)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _names(root: Storage, directory: str) -> Iterator[str]:
+    try:
+        entries = root.list_directory(directory)
+    except FileMissingError:
+        return
+    for entry in entries:
+        if entry.name.endswith(_SUFFIX) and not entry.is_directory:
+            yield entry.name.removesuffix(_SUFFIX)
+
+
+def _read(root: Storage, path: str, parse: Callable[[dict[str, Any]], T], missing: str) -> T:
+    try:
+        file = root.open_file(path)
+    except FileMissingError:
+        raise RefNotFoundError(missing) from None
+    with file:
+        if file.size > _MAX_BYTES:
+            raise CorruptFileError("ref is too large", file=path, expected=_MAX_BYTES, found=file.size)
+        data = bytes(memoryview(file.read(0, file.size)))
+    try:
+        content = json.loads(data)
+        _check_depth(content)
+        return parse(content)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptFileError("ref does not parse", file=path, found=repr(error)) from None
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"nested deeper than {_MAX_DEPTH}")
+    if isinstance(value, dict | list):
+        for child in value.values() if isinstance(value, dict) else value:
+            _check_depth(child, depth + 1)
+
+
+def _parse_tag(content: dict[str, Any]) -> Tag:
+    return Tag(
+        branch=_optional_text(content.get("branch")),
+        version=_number(content["version"]),
+        created_at=_time(content.get("createdAt")),
+        updated_at=_time(content.get("updatedAt")),
+        manifest_size=_number(content["manifestSize"]),
+        metadata=_metadata(content.get("metadata")),
+    )
+
+
+def _parse_branch(content: dict[str, Any]) -> Branch:
+    steps = content.get("identifier", {}).get("version_mapping", [])
+    return Branch(
+        parent_branch=_optional_text(content.get("parentBranch")),
+        branch_identifier=tuple((_number(version), _text(uuid)) for version, uuid in steps),
+        parent_version=_number(content["parentVersion"]),
+        create_at=_number(content["createAt"]),
+        manifest_size=_number(content["manifestSize"]),
+        metadata=_metadata(content.get("metadata")),
+    )
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise ValueError(f"not a 64-bit number: {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"not text: {value!r}")
+    return value
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _time(value: Any) -> datetime | None:
+    # Nanoseconds are cut off: Python's times have none.
+    if value is None:
+        return None
+    return datetime.fromisoformat(_FRACTION.sub(r"\1", _text(value))).astimezone(UTC)
+
+
+def _metadata(value: Any) -> dict[str, str]:
+    return {_text(key): _text(text) for key, text in (value or {}).items()}
