@@ -1,0 +1,105 @@
+"""Every 0.1 case of the matrix, written by the reference: equal in type and value bits to what it reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+import lance_core
+from support.cases import Case
+from support.checks import check_local, expected_table
+from support.comparison import assert_tables_equal
+from support.legacy import VERSION, legacy_cases, write_legacy
+from support.reference import read_reference, write_reference
+from support.server import RunningServer, start_server
+
+STREAMED = ("leaf-bool-2049", "leaf-string-2049", "nested-list_struct_list-string-3000")
+
+
+@pytest.fixture
+def dataset_path(tmp_path: Path) -> Iterator[Path]:
+    """A place for one dataset, removed at once."""
+    path = tmp_path / "case.lance"
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _parameters() -> list[object]:
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long else [])
+        for case in legacy_cases()
+    ]
+
+
+def _case(name: str) -> Case:
+    return next(case for case in legacy_cases() if case.name == name)
+
+
+@pytest.mark.parametrize("case", _parameters())
+def test_reads_what_the_reference_wrote(case: Case, dataset_path: Path) -> None:
+    """T22: values come back as the format keeps them, which is what the reference reads."""
+    stored = write_legacy(case, dataset_path)
+    check_local(case, dataset_path, expected_table(case, dataset_path, stored))
+
+
+@pytest.mark.parametrize("rows_per_batch", [1, 7, 64])
+@pytest.mark.parametrize(
+    "name", ["leaf-bool-2049", "leaf-string-2049", "nested-list_fsl-bool-325", "nested-fsl_fsl-bool-325"]
+)
+def test_batches_of_any_size(name: str, rows_per_batch: int, dataset_path: Path) -> None:
+    """Bits of neighbouring batches do not meet at bytes."""
+    case = _case(name)
+    stored = write_legacy(case, dataset_path, rows_per_batch)
+    check_local(case, dataset_path, expected_table(case, dataset_path, stored))
+
+
+def test_tables_without_rows(tmp_path: Path) -> None:
+    write_reference(pa.table({"a": pa.array([], pa.int32())}), tmp_path / "a", VERSION)
+    assert lance_core.dataset(tmp_path / "a").to_table().equals(pa.table({"a": pa.array([], pa.int32())}))
+
+
+def test_deletions_and_appended_fragments(tmp_path: Path) -> None:
+    """Rows of several batches and files, some deleted: all, ranges, addresses, and single fragments."""
+    path = tmp_path / "d"
+    case = _case("leaf-string-2049")
+    source = pa.Table.from_batches(case.batches()).append_column("id", pa.array(range(case.rows)))
+    write_reference(source, path, VERSION, max_rows_per_file=700, max_rows_per_group=100)
+    write_reference(source, path, VERSION, mode="append")
+    lance.dataset(path).delete("id % 7 = 3 or (id > 300 and id < 450)")
+    expected, ours = read_reference(path), lance_core.dataset(path)
+    assert ours.count_rows() == expected.num_rows
+    assert_tables_equal(expected, ours.to_table())
+    assert_tables_equal(expected.slice(1111, 900), ours.to_table(offset=1111, limit=900))
+    arguments = {"columns": ["id"], "with_row_id": True, "with_row_address": True}
+    assert_tables_equal(lance.dataset(path).to_table(**arguments), ours.to_table(**arguments))
+    for fragment in lance.dataset(path).get_fragments():
+        assert_tables_equal(
+            fragment.to_table(), ours.get_fragment(fragment.fragment_id).to_table(), label=str(fragment)
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("served")
+    for number, name in enumerate(STREAMED):
+        write_legacy(_case(name), folder / "root" / f"case{number}.lance")
+    running = start_server(folder / "root", folder / "log")
+    yield running
+    running.kill()
+
+
+@pytest.mark.parametrize("number", range(len(STREAMED)))
+def test_streams_what_the_reference_wrote(server: RunningServer, number: int) -> None:
+    expected = read_reference(server.log_file.parent / "root" / f"case{number}.lance")
+    offset, limit = expected.num_rows // 3, expected.num_rows // 2
+    for scan, rows in (({}, expected), ({"offset": offset, "limit": limit}, expected.slice(offset, limit))):
+        command = json.dumps({"scan": {"dataset": f"case{number}", **scan}}).encode()
+        with server.client() as client:
+            assert_tables_equal(rows, client.do_get(flight.Ticket(command)).read_all())
