@@ -1,7 +1,7 @@
 """`lance-flight inspect`: what a data file holds, page by page."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,15 +10,18 @@ import typer
 from rich.console import Console
 
 from flight_server.cli.values import readable_bytes
-from lance_core.encodings.v2_1.describe import LayoutDescription, describe_page_layout
+from lance_core.encodings.description import LayoutDescription
+from lance_core.encodings.v2_0.describe import describe_page
+from lance_core.encodings.v2_1.describe import describe_page_layout
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata, PageMetadata, read_file_metadata
-from lance_core.schema.columns import leaves
+from lance_core.schema.columns import leaves, nodes
 from lance_core.schema.fields import Field
 from lance_core.storage import storage_for
 
-_VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
+_VERSIONS = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
+_TEXTS = ("string", "large_string", "binary", "large_binary")
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class _Column:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A data file (.lance) of version 2.1 or 2.2.")],
+    file: Annotated[Path, typer.Argument(help="A data file (.lance) of version 2.0, 2.1 or 2.2.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the columns and pages of a data file: sizes, layouts, encodings."""
@@ -45,7 +48,7 @@ def inspect(
         metadata = read_file_metadata(opened)
         if metadata.version not in _VERSIONS:
             raise UnsupportedFeatureError(
-                "inspect", file=file.name, expected="file version 2.1 or 2.2", found=metadata.version
+                "inspect", file=file.name, expected="file version 2.0, 2.1 or 2.2", found=metadata.version
             )
         columns = list(_columns(metadata))
     if as_json:
@@ -55,30 +58,39 @@ def inspect(
 
 
 def _columns(metadata: FileMetadata) -> Iterator[_Column]:
-    stored = [leaf for field in metadata.schema.fields for leaf in _named_leaves(field)]
+    describe = describe_page if metadata.version == FileVersion.V2_0 else describe_page_layout
+    stored = iter([named for field in metadata.schema.fields for named in _named_columns(field, metadata)])
+    # A string of early 2.0 files has a second column for its bytes, which belongs to no field.
+    bytes_of = ""
     for index in range(metadata.num_columns):
+        pages = tuple(_page(page, describe) for page in metadata.column(index).pages)
+        if bytes_of:
+            yield _Column(index, f"{bytes_of} (bytes)", "uint8", pages)
+            bytes_of = ""
+            continue
         # A file without a field for a column is odd but readable: fields are matched by the manifest, not
         # by this.
-        name, field_type = stored[index] if index < len(stored) else ("?", "?")
-        pages = tuple(_page(page) for page in metadata.column(index).pages)
+        name, field_type = next(stored, ("?", "?"))
         yield _Column(index, name, field_type, pages)
+        if field_type in _TEXTS and pages and pages[0].layout.streams.get("values", "").startswith("lists("):
+            bytes_of = name
 
 
-def _named_leaves(field: Field) -> Iterator[tuple[str, str]]:
+def _named_columns(field: Field, metadata: FileMetadata) -> Iterator[tuple[str, str]]:
     """Dotted name and type of each field at or below `field` that owns a column."""
-    for leaf in leaves(field):
-        yield ".".join(_path_to(field, leaf)), leaf.logical_type
+    for owner in nodes(field) if metadata.version == FileVersion.V2_0 else leaves(field):
+        yield ".".join(_path_to(field, owner)), owner.logical_type
 
 
-def _path_to(field: Field, leaf: Field) -> list[str]:
-    if field is leaf:
+def _path_to(field: Field, owner: Field) -> list[str]:
+    if field is owner:
         return [field.name]
-    child = next(child for child in field.children if leaf in leaves(child))
-    return [field.name, *_path_to(child, leaf)]
+    child = next(child for child in field.children if owner in nodes(child))
+    return [field.name, *_path_to(child, owner)]
 
 
-def _page(page: PageMetadata) -> _Page:
-    return _Page(page.num_rows, sum(size for _, size in page.buffers), describe_page_layout(page.encoding))
+def _page(page: PageMetadata, describe: Callable[[bytes], LayoutDescription]) -> _Page:
+    return _Page(page.num_rows, sum(size for _, size in page.buffers), describe(page.encoding))
 
 
 def _as_json(metadata: FileMetadata, columns: list[_Column]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Which fields own a column of a data file.
 
-In 2.1 and 2.2 files only the leaves are stored; structs, lists and maps above them are rebuilt from the
-levels that each leaf carries (Lance file format 2.1, "Which columns exist"; docs/format.md).
+In 2.0 files every field does, but for the children of packed structs and blobs (Lance file format 2.0, "From
+schema to columns"). In 2.1 and 2.2 files only the leaves are stored; structs, lists and maps above them are
+rebuilt from the levels that each leaf carries (Lance file format 2.1, "Which columns exist"; docs/format.md).
 """
 
 from lance_core.schema.fields import Field
@@ -17,3 +18,10 @@ def leaves(field: Field) -> tuple[Field, ...]:
     if owns_column(field):
         return (field,)
     return tuple(leaf for child in field.children for leaf in leaves(child))
+
+
+def nodes(field: Field) -> tuple[Field, ...]:
+    """The fields at or below `field` that own a column of a 2.0 file, in column order."""
+    if owns_column(field):
+        return (field,)
+    return (field, *(node for child in field.children for node in nodes(child)))

@@ -162,7 +162,42 @@ def test_inspect(run: Run, tmp_path: Path) -> None:
         assert "full-zip: list of 1024(flat(32))" in text
 
 
-def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> None:
-    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "old", data_storage_version="2.0")
+def test_inspect_2_0(run: Run, tmp_path: Path) -> None:
+    """Every field of a 2.0 file has a column."""
+    table = pa.table(
+        {
+            "id": pa.array([1, None, 3], pa.int32()),
+            "place": [{"name": "a", "tags": [1, 2]}] * 3,
+            "vector": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+            "kind": pa.array(["x", None, "y"]).dictionary_encode(),
+        }
+    )
+    lance.write_dataset(table, tmp_path / "old", data_storage_version="2.0")
     (file,) = (tmp_path / "old" / "data").glob("*.lance")
-    assert "2.0" in run("inspect", file, code=1).stderr
+    found = json.loads(run("inspect", file, "--json").stdout)
+    pages = {column["name"]: column["pages"][0]["encodings"]["values"] for column in found["columns"]}
+    strings = "binary(ends flat(64), bytes flat(8))"
+    assert pages == {
+        "id": "some nulls(flat(32))",
+        "place": "struct",
+        "place.name": strings,
+        "place.tags": "lists(ends flat(64), 6 items)",
+        "place.tags.item": "flat(64)",
+        "vector": "some nulls(list of 2(some nulls(flat(32))))",
+        "kind": f"dictionary(flat(32), 3 items {strings})",
+    }
+
+
+def test_inspect_names_the_bytes_of_early_strings(run: Run) -> None:
+    """Strings of release 0.12 take two columns, of which only one belongs to a field."""
+    folder = Path(__file__).parents[1] / "interop" / "fixtures" / "0.12.3" / "2.0.lance" / "data"
+    found = json.loads(run("inspect", next(folder.iterdir()), "--json").stdout)
+    names = [column["name"] for column in found["columns"]]
+    assert names[9:12] == ["text", "text (bytes)", "city"]
+    assert names[-1] == "stops.item.name (bytes)"
+
+
+def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "old", data_storage_version="0.1")
+    (file,) = (tmp_path / "old" / "data").glob("*.lance")
+    assert "0.1" in run("inspect", file, code=1).stderr

@@ -8,35 +8,14 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from lance_core.encodings.description import LayoutDescription
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_1_pb2 as pb
-
-
-@dataclass(frozen=True)
-class LayoutDescription:
-    """How one page is laid out.
-
-    Attributes:
-        layout: `mini-block`, `full-zip`, `constant` or `blob`. streams: What is encoded how, in the order
-        values, dictionary, repetition, definition; absent streams left out. layers: The nesting steps of
-        the column, innermost first.
-    """
-
-    layout: str
-    streams: Mapping[str, str]
-    layers: tuple[str, ...]
-
-    def __str__(self) -> str:
-        values = self.streams.get("values")
-        others = "; ".join(f"{name} {chain}" for name, chain in self.streams.items() if name != "values")
-        parts = [part for part in (values, others) if part]
-        return f"{self.layout}: {'; '.join(parts)}" if parts else self.layout
 
 
 def describe_page_layout(encoding: bytes) -> LayoutDescription:

@@ -1,0 +1,28 @@
+"""What is said about a page to people who look into a file, whatever the version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LayoutDescription:
+    """How one page is laid out.
+
+    Attributes:
+        layout: `mini-block`, `full-zip`, `constant` or `blob`; `array` in 2.0 files.
+        streams: What is encoded how, in the order values, dictionary, repetition, definition; absent streams
+            left out.
+        layers: The nesting steps of the column, innermost first; none in 2.0 files.
+    """
+
+    layout: str
+    streams: Mapping[str, str]
+    layers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        values = self.streams.get("values")
+        others = "; ".join(f"{name} {chain}" for name, chain in self.streams.items() if name != "values")
+        parts = [part for part in (values, others) if part]
+        return f"{self.layout}: {'; '.join(parts)}" if parts else self.layout
