@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, VersionNotFoundError
-from lance_core.storage import Storage, storage_for
+from lance_core.storage import LocalStorage, Storage
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version, manifest_path
 
@@ -90,7 +90,7 @@ class Catalog:
         """The snapshot that `reference` names: the version it asks for, else the latest commit at this
         moment.
         """
-        storage = storage_for(self.locate(reference.name))
+        storage = LocalStorage(self.locate(reference.name), is_resolved=True)
         version = latest_version(storage) if reference.version is None else reference.version
         try:
             return self._snapshots.open(storage, version)
@@ -108,7 +108,10 @@ class Catalog:
 
         Whoever goes on from here uses this path: resolving a second time could lead elsewhere.
         """
-        path = os.path.realpath(os.path.join(self._root, relative))
+        try:
+            path = os.path.realpath(os.path.join(self._root, relative))
+        except OSError:  # it is being removed or renamed
+            return None
         below_root = path.startswith(os.path.join(self._root, ""))
         return path if below_root and os.path.isdir(os.path.join(path, _VERSIONS_DIRECTORY)) else None
 

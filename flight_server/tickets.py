@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from flight_server.commands import MAXIMUM_COMMAND_BYTES, OUTPUT_FIELDS, VERSION
@@ -56,7 +56,7 @@ def is_ticket(data: bytes) -> bool:
 def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
     """The signed bytes of `ticket`; raises InvalidInputError when they exceed `MAXIMUM_TICKET_BYTES`."""
     payload = {
-        name: value for name, value in asdict(ticket).items() if value is not None and value is not False
+        name: value for name, value in vars(ticket).items() if value is not None and value is not False
     }
     payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
     text = json.dumps(payload, separators=(",", ":")).encode()

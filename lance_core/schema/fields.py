@@ -176,7 +176,10 @@ class Schema:
 
         Errors are those of `fields` and `Field.arrow_type`.
         """
+        return self._arrow
 
+    @cached_property
+    def _arrow(self) -> pa.Schema:
         def make(message: file_pb2.Field, children: Sequence[pa.Field]) -> pa.Field:
             metadata = self._field_metadata(message)
             return describe(message.name, message.logical_type, message.nullable, metadata, children)

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import lance
@@ -110,37 +109,47 @@ def test_links_out_of_the_root_are_not_followed(tmp_path: Path) -> None:
             catalog.open(DatasetReference(name))
 
 
-def test_a_link_that_is_swapped_never_leads_out(tmp_path: Path) -> None:
-    """T8: 10,000 opens while another thread points the link, and the directory itself, out of the root."""
+# Points one name, again and again, into the root and out of it.
+_SWAPPING = {
+    "link": """
+        for target in (root / "real.lance", outside / "secret.lance"):
+            (root / ".fresh").symlink_to(target)
+            os.replace(root / ".fresh", root / "x.lance")
+    """,
+    "directory": """
+        os.rename(root / "x.lance", root / ".away")
+        (root / "x.lance").symlink_to(outside / "secret.lance")
+        (root / "x.lance").unlink()
+        os.rename(root / ".away", root / "x.lance")
+    """,
+}
+
+
+@pytest.mark.parametrize("swapped", sorted(_SWAPPING))
+def test_what_is_swapped_never_leads_out(tmp_path: Path, swapped: str) -> None:
+    """T8: 10,000 opens while another process swaps the link, or the directory for a link, to the outside."""
     root, outside = tmp_path / "root", tmp_path / "outside"
-    write(root / "real.lance", 1)
-    write(root / "real.lance", 2)
+    for name in ("real.lance", "x.lance" if swapped == "directory" else "other.lance"):
+        write(root / name, 1)
+        write(root / name, 2)
     write(outside / "secret.lance", 1)
-    link = root / "x.lance"
-    stop = threading.Event()
-
-    def swap() -> None:
-        while not stop.is_set():
-            for target in (root / "real.lance", outside / "secret.lance"):
-                fresh = root / ".fresh"
-                fresh.symlink_to(target)
-                os.replace(fresh, link)
-
-    swapping = threading.Thread(target=swap)
-    swapping.start()
+    loop = "import os, sys\nfrom pathlib import Path\nroot, outside = map(Path, sys.argv[1:])\nwhile True:"
+    program = [sys.executable, "-c", loop + _SWAPPING[swapped], str(root), str(outside)]
     catalog = catalog_of(root)
     opened = 0
-    try:
-        for _ in range(10_000):
-            try:
-                snapshot = catalog.open(DatasetReference("x"))
-            except LanceError:
-                continue
-            opened += 1
-            assert snapshot.manifest.version == 2
-    finally:
-        stop.set()
-        swapping.join()
+    with subprocess.Popen(program) as swapping:
+        try:
+            for _ in range(10_000):
+                try:
+                    snapshot = catalog.open(DatasetReference("x"))
+                except LanceError:
+                    continue
+                opened += 1
+                assert snapshot.manifest.version == 2
+            assert swapping.poll() is None
+        finally:
+            swapping.kill()
+    print(f"{opened} of 10000 opens succeeded, all inside")
     assert opened > 100
 
 
