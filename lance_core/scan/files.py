@@ -25,6 +25,14 @@ class OpenFile:
         self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
         self._lock = threading.Lock()
 
+    @property
+    def known_bytes(self) -> int:
+        """About the most that is kept in memory: the metadata, and where mini-blocks begin.
+
+        A block of about 4 KiB takes some forty bytes (measured: 1.85 MB for 197 MB in four files).
+        """
+        return (64 << 10) + self.file.size // 100
+
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """The reader of `field`, whose leaves lie in the columns that `columns` gives for their field ids.
 
@@ -39,15 +47,21 @@ class OpenFile:
 
 
 class FileCache:
-    """Least recently used open files, bounded in number, since each holds a descriptor; thread-safe.
+    """The files that were used last, left open; thread-safe.
 
-    A file that falls out is closed when the last scan that still uses it lets go of it.
+    Bounded in number, since each holds a descriptor, and in bytes of what is known about them. A file that
+    falls out is closed when the last scan that still uses it lets go of it.
     """
 
-    def __init__(self, max_files: int = 128) -> None:
+    def __init__(self, max_files: int = 128, max_bytes: int = 32 << 20) -> None:
         self._max_files = max_files
+        self._max_bytes = max_bytes
+        self._num_bytes = 0
         self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
         self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._files)
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
         """The data file of a fragment, opened and checked against the manifest.
@@ -65,14 +79,24 @@ class FileCache:
                 self._files.move_to_end(key)
         if opened is None:
             opened = OpenFile(file, open_data_file(file, data_file.version))
-            with self._lock:
-                opened = self._files.setdefault(key, opened)
-                while len(self._files) > self._max_files:
-                    self._files.popitem(last=False)
+            opened = self._keep(key, opened)
         if opened.file is not file:
             file.close()
         _check(opened.reader, fragment, data_file)
         return opened
+
+    def _keep(self, key: tuple[str, str, str], opened: OpenFile) -> OpenFile:
+        with self._lock:
+            if key in self._files:  # another thread was faster
+                return self._files[key]
+            self._files[key] = opened
+            self._num_bytes += opened.known_bytes
+            while len(self._files) > self._max_files or (
+                self._num_bytes > self._max_bytes and len(self._files) > 1
+            ):
+                _, dropped = self._files.popitem(last=False)
+                self._num_bytes -= dropped.known_bytes
+            return opened
 
 
 def _known_size(data_file: DataFile) -> int | None:

@@ -245,12 +245,13 @@ def test_closing_a_stream_early_releases_everything(wide, num_batches):
 
 
 def test_many_streams_share_a_small_budget_without_blocking_each_other(wide):
-    """T33: stalled streams hold one window each, and others go on."""
+    """T29, T33: stalled streams hold two batches each beyond the limit, and others go on."""
     dataset = lance_core.dataset(wide.uri)
     budget = MemoryBudget(1 << 20)
     stalled = [stream(dataset, budget) for _ in range(8)]
     for batches in stalled:
         next(batches)
+    assert budget.used_bytes < budget.limit_bytes + 8 * (3 << 20)
     assert sum(batch.num_rows for batch in stream(dataset, budget)) == wide.count_rows()
     for batches in stalled:
         batches.close()
