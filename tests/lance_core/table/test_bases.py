@@ -24,7 +24,7 @@ def source(tmp_path: Path, table: pa.Table) -> lance.LanceDataset:
 def assert_reads_like_the_reference(path: Path) -> None:
     theirs = lance.dataset(str(path))
     ours = lance_core.dataset(str(path))
-    assert_tables_equal(ours.to_table(with_row_id=True), theirs.to_table(with_row_id=True))
+    assert_tables_equal(theirs.to_table(with_row_id=True), ours.to_table(with_row_id=True))
     found = {base.id: (base.name, base.path, base.is_dataset_root) for base in ours.base_paths().values()}
     assert found == {
         base.id: (base.name, base.path, base.is_dataset_root) for base in theirs.base_paths().values()
