@@ -17,13 +17,11 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import DataColumn
 from lance_core.scan.sizes import value_bits
 from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
-from lance_core.table.fragment import Fragment
-from lance_core.table.snapshot import Snapshot
 
 
 class Column(Protocol):
@@ -92,22 +90,22 @@ class SplitColumn:
         return [_present(_merge(self._column.field, parts), self._column)]
 
 
-def open_column(snapshot: Snapshot, fragment: Fragment, column: DataColumn, files: FileCache) -> Column:
+def open_column(column: DataColumn, files: FragmentFiles) -> Column:
     """Find the files that hold the leaves of a projected column, and make a reader for it.
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
         LanceError: a file cannot be opened, see `FileCache.open`.
     """
-    nodes = {node.id for node in column.field.walk()}
+    nodes = [node.id for node in column.field.walk()]
     wanted = {leaf.id for leaf in leaves(column.field)}
     parts = []
-    for data_file in fragment.files:
-        stored = {field_id: index for field_id, index in data_file.columns.items() if field_id in nodes}
+    for data_file, columns in files.columns:
+        stored = {field_id: columns[field_id] for field_id in nodes if field_id in columns}
         if not wanted.isdisjoint(stored):
-            parts.append((files.open(snapshot, fragment, data_file), stored))
+            parts.append((files.open(data_file), stored))
     if not parts:
-        return NullColumn(fragment.physical_rows, column.output.type)
+        return NullColumn(files.num_rows, column.output.type)
     if len(parts) == 1:
         file, stored = parts[0]
         return StoredColumn(column, file.column(column.field, stored))

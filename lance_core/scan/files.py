@@ -99,6 +99,31 @@ class FileCache:
             return opened
 
 
+class FragmentFiles:
+    """The data files of one fragment, each opened once, when it is first needed.
+
+    Attributes:
+        num_rows: Physical rows of the fragment.
+        columns: The column of each field, for each data file.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment, cache: FileCache) -> None:
+        self.num_rows = fragment.physical_rows
+        self.columns = [(data_file, data_file.columns) for data_file in fragment.files]
+        self._snapshot = snapshot
+        self._fragment = fragment
+        self._cache = cache
+        self._opened: dict[str, OpenFile] = {}
+
+    def open(self, data_file: DataFile) -> OpenFile:
+        """One of the files; errors are those of `FileCache.open`."""
+        opened = self._opened.get(data_file.path)
+        if opened is None:
+            opened = self._cache.open(self._snapshot, self._fragment, data_file)
+            self._opened[data_file.path] = opened
+        return opened
+
+
 def _known_size(data_file: DataFile) -> int | None:
     """Size of the file by the manifest. Some releases measured 0.1 files before their end was written."""
     return data_file.size if data_file.version >= FileVersion.V2_0 else None

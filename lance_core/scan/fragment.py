@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lance_core.scan.columns import Column, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
@@ -57,10 +57,14 @@ class FragmentOpener:
         """
         fragment = self._fragments[task.fragment_id]
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
-        columns = (
+        return FragmentReader(task, live, self.open_columns(fragment.id, live))
+
+    def open_columns(self, fragment_id: int, live: LiveRows) -> tuple[Column, ...]:
+        """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
+        fragment = self._fragments[fragment_id]
+        return tuple(
             self._row_columns.open(column.output.name, fragment, live)
             if isinstance(column, RowColumn)
             else open_column(self._snapshot, fragment, column, self._files)
             for column in self._projection.columns
         )
-        return FragmentReader(task, live, tuple(columns))
