@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import select
+import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO
 
 import lance
 import pyarrow as pa
@@ -90,24 +93,38 @@ def _run_worker(
     """(mutants finished, how the worker died or "")."""
     command = [sys.executable, "-m", "support.damage", str(seed), str(scratch), str(first), str(count)]
     tests = Path(damage.__file__).parent.parent
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tests, bufsize=1
-    ) as worker:
-        done = 0
+    # Arrow's own allocator reserves address space ahead, which a limit cannot tell from use.
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    lines: SimpleQueue[str] = SimpleQueue()
+    done = 0
+    with (
+        (scratch / "stderr").open("a") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=tests, env=environment
+        ) as worker,
+    ):
+        Thread(target=_forward, args=(worker.stdout, lines), daemon=True).start()
         while done < count:
-            ready, _, _ = select.select([worker.stdout], [], [], SILENT_SECONDS)
-            line = worker.stdout.readline() if ready else ""
-            if not line:
+            try:
+                line = lines.get(timeout=SILENT_SECONDS)
+            except Empty:
                 worker.kill()
-                code = worker.wait()
-                return done, f"silent for {SILENT_SECONDS} s" if not ready else f"worker died with {code}"
+                return done, f"silent for {SILENT_SECONDS} s"
+            if not line:
+                return done, f"the worker died with {worker.wait()}"
             number, _, outcome = line.strip().partition(" ")
             if outcome:
                 done += 1
                 outcomes[outcome.partition(":")[0]] += 1
                 if outcome.startswith("wrong"):
                     wrong.append(f"{scratch / number}.lance: {outcome}")
-        return done, ""
+    return done, ""
+
+
+def _forward(stream: IO[str], lines: SimpleQueue[str]) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put("")
 
 
 def _check(seeds: list[Path], part: int, parts: int, mutants: int, scratch: Path) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyarrow import flight
 
 from support.cases import EVERY_SIZE_LEAVES, Case, all_cases
-from support.checks import expected_table, write_case
+from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
+from support.reference import FILE_VERSIONS
 from support.server import RunningServer, start_server
+from support.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
 EVERY_NTH_OF_THE_REST = 9
@@ -86,7 +91,11 @@ def test_streams_what_the_reference_wrote(
 ) -> None:
     source = write_case(case, version, dataset_path)
     expected = expected_table(case, dataset_path, source)
-    name = dataset_path.stem
+    check_streams(case, dataset_path.stem, expected, client)
+
+
+def check_streams(case: Case, name: str, expected: pa.Table, client: flight.FlightClient) -> None:
+    """The whole dataset and a range of its rows."""
     found = read_all(client, flight.FlightDescriptor.for_path(name))
     assert_tables_equal(expected, found, label=case.name)
 
@@ -94,3 +103,22 @@ def test_streams_what_the_reference_wrote(
     command = json.dumps({"scan": {"dataset": name, "offset": offset, "limit": limit}})
     found = read_all(client, flight.FlightDescriptor.for_command(command.encode()))
     assert_tables_equal(expected.slice(offset, limit), found, label=f"{case.name}, rows from {offset}")
+
+
+@pytest.mark.parametrize("version", FILE_VERSIONS)
+def test_generated_tables_stream(version: str, server: RunningServer, client: flight.FlightClient) -> None:
+    numbers = count()
+
+    @settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, max_examples=40)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(cases(version))
+        name = f"generated{version[-1]}-{next(numbers)}"
+        path = server.log_file.parent / "root" / f"{name}.lance"
+        written = write_generated(case, path)
+        if written is not None:
+            case, expected = written
+            check_streams(case, name, expected, client)
+        shutil.rmtree(path, ignore_errors=True)
+
+    check()

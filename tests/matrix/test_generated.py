@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.cases import Case
-from support.checks import check_local, expected_table, write_case
-from support.comparison import TableDifferenceError
-from support.reference import FILE_VERSIONS, PanicException
+from support.checks import check_local, write_generated
+from support.reference import FILE_VERSIONS
 from support.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def _check(case: Case, folder: Path) -> None:
-    """What the reference cannot write is left out; where it misreads its file, the source is the truth."""
     path = folder / "generated.lance"
     shutil.rmtree(path, ignore_errors=True)
-    try:
-        source = write_case(case, case.versions[0], path)
-    except (OSError, pa.ArrowInvalid, PanicException) as error:
-        event(f"the reference does not write it: {type(error).__name__}")
-        return
-    try:
-        expected = expected_table(case, path, source)
-    except (OSError, pa.ArrowInvalid, PanicException, TableDifferenceError) as error:
-        event(f"the reference does not read it: {type(error).__name__}")
-        case = replace(case, reference_fails=str(error))
-        expected = expected_table(case, path, source)
-    check_local(case, path, expected)
+    written = write_generated(case, path)
+    if written is not None:
+        case, expected = written
+        check_local(case, path, expected)
 
 
 @pytest.mark.parametrize("version", FILE_VERSIONS)

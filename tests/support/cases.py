@@ -277,6 +277,7 @@ FIXED_LEAVES = (
     pa.timestamp("us", "UTC"),
     pa.binary(5),
 )
+LONG_RUN_LEAVES = (pa.uint8(), pa.timestamp("us", "UTC"), pa.binary(5), pa.decimal256(60, 1))
 NESTED_LEAVES = (
     *FIXED_LEAVES,
     pa.null(),
@@ -348,7 +349,8 @@ def nested_cases() -> Iterator[Case]:
         for leaf in leaves:
             columns = _nested_columns(nest(leaf), NESTED_SPECS)
             title = f"nested-{name}-{short_name(leaf)}"
-            yield Case(f"{title}-325", columns, min(325, most_rows), versions=versions)
+            long = leaf in LONG_RUN_LEAVES
+            yield Case(f"{title}-325", columns, min(325, most_rows), versions=versions, long=long)
             if leaf not in (pa.int32(), pa.string()):
                 continue
             for rows in SMALL_SIZES:
@@ -437,7 +439,8 @@ def encoding_cases() -> Iterator[Case]:
             yield Case(f"{title}-6000", columns, 6_000)
             inside = pa.field("item", leaf, metadata=metadata)
             nested = pa.struct([inside, pa.field("l", pa.list_(inside))])
-            yield Case(f"{title}-nested", _nested_columns(nested, ENCODED_SPECS[:6]), 1_500)
+            long = leaf not in (pa.int32(), pa.float64(), pa.string())
+            yield Case(f"{title}-nested", _nested_columns(nested, ENCODED_SPECS[:6]), 1_500, long=long)
 
 
 STRUCTURAL_NESTINGS = (

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 CPU_SECONDS = 2.0
-MEMORY_BYTES = 1 << 30
+MEMORY_BYTES = 512 << 20  # above what the process has when it begins
 INTERESTING_BYTES = (0, 1, 127, 128, 255)
 INTERESTING_NUMBERS = (0, 1, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1)
 METADATA_SHARE = 0.6
@@ -117,12 +117,19 @@ def read(dataset: Path) -> str:
     return "ok"
 
 
+def _data_bytes() -> int:
+    """Private writable memory of this process, which RLIMIT_DATA bounds."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmData:"))
+
+
 def main() -> None:
     """Read mutants `first` to `first + count` of the seed dataset, one after the other."""
     seed_dataset, scratch = Path(sys.argv[1]), Path(sys.argv[2])
     first, count = int(sys.argv[3]), int(sys.argv[4])
     read(seed_dataset)  # imports and thread pools come before the limits
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    limit = _data_bytes() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, whatever native code it is in
     for number in range(first, first + count):
         dataset = scratch / f"{number}.lance"
