@@ -113,14 +113,14 @@ class FragmentFiles:
         self._snapshot = snapshot
         self._fragment = fragment
         self._cache = cache
-        self._opened: dict[str, OpenFile] = {}
+        self._opened: dict[DataFile, OpenFile] = {}
 
     def open(self, data_file: DataFile) -> OpenFile:
         """One of the files; errors are those of `FileCache.open`."""
-        opened = self._opened.get(data_file.path)
+        opened = self._opened.get(data_file)
         if opened is None:
             opened = self._cache.open(self._snapshot, self._fragment, data_file)
-            self._opened[data_file.path] = opened
+            self._opened[data_file] = opened
         return opened
 
 

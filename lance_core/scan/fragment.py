@@ -62,9 +62,10 @@ class FragmentOpener:
     def open_columns(self, fragment_id: int, live: LiveRows) -> tuple[Column, ...]:
         """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
+        files = FragmentFiles(self._snapshot, fragment, self._files)
         return tuple(
             self._row_columns.open(column.output.name, fragment, live)
             if isinstance(column, RowColumn)
-            else open_column(self._snapshot, fragment, column, self._files)
+            else open_column(column, files)
             for column in self._projection.columns
         )
