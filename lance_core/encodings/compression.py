@@ -41,7 +41,8 @@ def decompress_zstd(data: bytes | memoryview) -> bytes:
     """The bytes before compression; no bytes stand for none. Errors are those of `decompress_lz4`."""
     if len(data) == 0:
         return b""
-    bare = len(data) < 8 or (data[:4] == _ZSTD_MAGIC and not data[4] & 0x10)
+    # Views of Arrow buffers hold signed bytes, which never equal others.
+    bare = len(data) < 8 or (bytes(data[:4]) == _ZSTD_MAGIC and not data[4] & 0x10)
     frame = data if bare else data[8:]
     try:
         content = zstandard.frame_content_size(frame)
