@@ -3,7 +3,8 @@
     buffer 0    entries:
                 control word | value                       fixed width
                 control word | length | value              variable width; a null entry has only the word
-    buffer 1    where each row begins, and the end of the last one; only with lists or variable width
+    buffer 1    where each row begins (below fixed-size lists of structs: each slot), and the end of the
+                last one; only with lists or variable width
 
 A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. Entries that own no value are the control
 word alone. Without levels the entries of a fixed width are the plain array, which is used as it was read.
@@ -88,14 +89,15 @@ class FullZipPage(Page):
         offset, size = self._buffers[0]
         if start == 0 and end == self.num_rows:
             return offset, size
+        slots = self._structure.num_slots_per_row
         if not self._has_index:
-            slots = self._structure.num_slots_per_row
             return offset + start * slots * self._entry_bytes, (end - start) * slots * self._entry_bytes
         index_offset, index_size = self._buffers[1]
-        width = index_size // (self.num_rows + 1)
-        if width not in _INDEX_WIDTHS or width * (self.num_rows + 1) != index_size:
-            raise CorruptData(f"a repetition index of {index_size} bytes for {self.num_rows} rows")
-        ends = fetch([(index_offset + start * width, width), (index_offset + end * width, width)])
+        entries = self.num_rows * slots + 1
+        width = index_size // entries
+        if width not in _INDEX_WIDTHS or width * entries != index_size:
+            raise CorruptData(f"a repetition index of {index_size} bytes for {entries - 1} slots")
+        ends = fetch([(index_offset + row * slots * width, width) for row in (start, end)])
         begin, stop = (int.from_bytes(entry, "little") for entry in ends)
         if not begin <= stop <= size:
             raise CorruptData(f"rows at [{begin}, {stop}) of {size} bytes")
