@@ -21,8 +21,10 @@ stays in the log, under the id.
 import json
 import logging
 import secrets
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 from pyarrow import flight
@@ -41,8 +43,10 @@ from lance_core.errors import (
 
 TRAILER = "x-lance-error"
 
-# The status text is sent several times over (status, details, trailer) within gRPC's 16 KiB of trailers.
+# The text is sent five times (twice in the status, twice in its details, once in the trailer), characters
+# beyond ASCII as escapes; from 8 KiB of trailers on gRPC drops the status now and then, from 16 KiB always.
 MAXIMUM_MESSAGE_BYTES = 900
+"""Of the message in its escaped form."""
 
 # Codes of the Lance namespace error list.
 _INTERNAL_CODE = 18
@@ -126,8 +130,10 @@ def log_error(call: str, report: ErrorReport, error: BaseException) -> None:
 def _sendable(message: str, root: str) -> str:
     """One printable line of bounded length without the path of the root."""
     line = " ".join(message.replace(root, "<root>").split())
+    # No more than this is needed, and what follows costs time per character.
+    line = line[: MAXIMUM_MESSAGE_BYTES + 1]
     printable = "".join(character if character.isprintable() else "?" for character in line)
-    encoded = printable.encode("utf-8", "replace")
-    if len(encoded) <= MAXIMUM_MESSAGE_BYTES:
-        return encoded.decode()
-    return encoded[: MAXIMUM_MESSAGE_BYTES - 3].decode("utf-8", "ignore") + "..."
+    ends = list(accumulate(len(json.dumps(character)) - 2 for character in printable))
+    if not ends or ends[-1] <= MAXIMUM_MESSAGE_BYTES:
+        return printable
+    return printable[: bisect_right(ends, MAXIMUM_MESSAGE_BYTES - 3)] + "..."

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.raw_flight import scan_json
+from support.raw_flight import call, path_descriptor, scan_json, ticket
 from support.served import StartServer
 from support.server import RunningServer
 
@@ -87,3 +87,34 @@ def test_a_dataset_ten_times_the_limit(tmp_path: Path, serve: StartServer, strea
         f"idle {idle >> 20} MiB, peak {memory.peak_bytes >> 20} MiB, afterwards {after >> 20} MiB"
     )
     assert memory.peak_bytes < idle + LIMIT_BYTES + ALLOWANCE_BYTES
+
+
+@pytest.mark.long
+def test_many_calls_leave_nothing_behind(tmp_path: Path, serve: StartServer) -> None:
+    """T30, T33: 5,000 cancelled streams, as many whole and failing calls: no growth, nothing left open."""
+    path = tmp_path / "data" / "large.lance"
+    lance.write_dataset(pa.table({"a": np.arange(2_000_000), "b": np.arange(2_000_000) % 977}), path)
+    server = serve(tmp_path / "data", "--memory-limit", str(LIMIT_BYTES))
+
+    def round_of(calls: int) -> None:
+        def one(number: int) -> None:
+            if number % 2:
+                call(server.address, "DoGet", ticket(scan_json("large")), timeout=0.001 * (1 + number % 30))
+            elif number % 20:
+                call(server.address, "DoGet", ticket(scan_json("large", limit=number % 1000)))
+            else:
+                call(server.address, "GetFlightInfo", path_descriptor("missing"))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(one, range(calls)))
+        time.sleep(1)
+
+    round_of(1000)
+    usage = server.statistics()
+    before = (server.anonymous_bytes(), usage.num_threads(), usage.num_fds())
+    round_of(10_000)
+    after = (server.anonymous_bytes(), usage.num_threads(), usage.num_fds())
+    print(f"memory, threads, descriptors: {before} before, {after} after 10,000 calls")
+    assert after[0] < before[0] + (16 << 20)
+    assert after[1] <= before[1] + 8
+    assert after[2] <= before[2] + 8

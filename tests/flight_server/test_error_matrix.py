@@ -1,0 +1,136 @@
+"""T45: every RPC against every error class, those included that no dataset of today can provoke."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+import pyarrow as pa
+import pytest
+
+from flight_server.admission import Admission
+from flight_server.errors import DrainingError, OverloadedError
+from flight_server.server import FlightServer
+from flight_server.service import ScanStream, Service
+from flight_server.settings import Settings
+from lance_core.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    CorruptFileError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    FileMissingError,
+    InvalidInputError,
+    StorageError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from support.raw_flight import action, call, criteria, path_descriptor, ticket
+
+SECRET = "/srv/secret/place"
+
+ERRORS: list[tuple[Exception, grpc.StatusCode, int]] = [
+    (DatasetNotFoundError("no such thing"), grpc.StatusCode.NOT_FOUND, 4),
+    (VersionNotFoundError("no such version"), grpc.StatusCode.NOT_FOUND, 11),
+    (InvalidInputError("x" * 20_000), grpc.StatusCode.INVALID_ARGUMENT, 13),
+    (InvalidInputError("\u00e9\U0001f980" * 20_000), grpc.StatusCode.INVALID_ARGUMENT, 13),
+    (UnsupportedFeatureError("line\nline\x00\x1b[2J"), grpc.StatusCode.UNIMPLEMENTED, 0),
+    (DatasetExistsError("there"), grpc.StatusCode.UNKNOWN, 5),
+    (CommitConflictError("late", retryable=True), grpc.StatusCode.UNKNOWN, 14),
+    (CommitUnknownError("who knows"), grpc.StatusCode.UNKNOWN, 18),
+    (CorruptFileError("odd", file="data/a.lance", column="c", page=3), grpc.StatusCode.INTERNAL, 18),
+    (StorageError("disk"), grpc.StatusCode.UNAVAILABLE, 17),
+    (FileMissingError("gone"), grpc.StatusCode.UNAVAILABLE, 17),
+    (OverloadedError("full"), grpc.StatusCode.UNAVAILABLE, 21),
+    (DrainingError("stopping"), grpc.StatusCode.UNAVAILABLE, 17),
+    (RuntimeError(SECRET), grpc.StatusCode.INTERNAL, 18),
+    (OSError(2, "No such file or directory", SECRET), grpc.StatusCode.INTERNAL, 18),
+    (KeyError(SECRET), grpc.StatusCode.INTERNAL, 18),
+    (MemoryError(SECRET), grpc.StatusCode.INTERNAL, 18),
+    (pa.ArrowInvalid(SECRET), grpc.StatusCode.INTERNAL, 18),
+    (RecursionError(SECRET), grpc.StatusCode.INTERNAL, 18),
+]
+
+CALLS = {
+    "ListFlights": ("ListFlights", criteria(b"")),
+    "GetFlightInfo": ("GetFlightInfo", path_descriptor("a")),
+    "GetSchema": ("GetSchema", path_descriptor("a")),
+    "DoGet": ("DoGet", ticket(b"t")),
+    "DoGet, in the stream": ("DoGet", ticket(b"stream")),
+    "DoGet, in a stream with dictionaries": ("DoGet", ticket(b"dictionary")),
+    "DoAction health": ("DoAction", action("health")),
+    "DoAction describe": ("DoAction", action("describe", b'{"dataset": "a"}')),
+}
+
+
+class FailingService(Service):
+    """Fails in everything it is asked for; streams fail after one batch."""
+
+    error: Exception
+
+    def _fail(self, *_: Any) -> NoReturn:
+        raise self.error
+
+    list_datasets = plan = schema = describe = health = _fail  # type: ignore[assignment]
+
+    def stream(self, ticket: bytes) -> ScanStream:
+        column = pa.array([1, 2])
+        if ticket == b"dictionary":
+            column = column.dictionary_encode()
+        elif ticket != b"stream":
+            self._fail()
+        batch = pa.record_batch({"x": column})
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield batch
+            self._fail()
+
+        return ScanStream(batch.schema, batches(), "none")  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FailingService, str]]:
+    """A server in this process, with the traceback limit of the server process."""
+    environment = {"LANCE_FLIGHT_PORT": "0"}
+    service = FailingService(Settings.resolve(str(tmp_path_factory.mktemp("root")), environment=environment))
+    before = getattr(sys, "tracebacklimit", 1000)
+    sys.tracebacklimit = 0
+    server = FlightServer(service)
+    yield service, server.uri.removeprefix("grpc://")
+    server.shutdown()
+    sys.tracebacklimit = before
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_error_of_a_call(failing: tuple[FailingService, str], name: str) -> None:
+    """T45: status, code, one short sentence, and nothing of the host, for each class of errors."""
+    service, address = failing
+    method, request = CALLS[name]
+    for (error, status, code), attempt in itertools.product(ERRORS, range(2)):
+        service.error = error
+        outcome = call(address, method, request)
+        # The binding knows only the Arrow classes in GetSchema.
+        unknown = method == "GetSchema" and status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE)
+        assert outcome.code is (grpc.StatusCode.UNKNOWN if unknown else status), (error, attempt, outcome)
+        assert outcome.report["code"] == code
+        assert outcome.details.startswith(f"[{outcome.report['name']}] ")
+        assert len(outcome.report["message"].encode()) < 1000
+        assert outcome.report["message"].isprintable()
+        text = outcome.everything().decode("utf-8", "replace")
+        for leak in ("Traceback", 'File "', SECRET, str(Path(__file__).parents[2]), service.settings.root):
+            assert leak not in text
+        assert len(outcome.messages) == ("stream" in name) * (3 if "dictionaries" in name else 2)
+
+
+def test_no_failure_keeps_a_slot(failing: tuple[FailingService, str]) -> None:
+    service, address = failing
+    service.error = RuntimeError("x")
+    for method, request in CALLS.values():
+        call(address, method, request)
+    assert service.admission.wait_idle(5)
+    assert isinstance(service.admission, Admission)
+    assert service.admission.streams == 0
