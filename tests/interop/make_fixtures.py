@@ -68,10 +68,13 @@ ROWS = 110
 """Per fragment. From 100 rows on 2.0 writers keep strings with few distinct values as a dictionary."""
 
 
-def _write(without: tuple[str, ...] = (), **options: Any) -> Callable[[Path], None]:
-    """A writer of two fragments with deleted rows, without the columns that the release cannot write.
+def _write(
+    without: tuple[str, ...] = (), *, delete: bool = True, merge: bool = False, **options: Any
+) -> Callable[[Path], None]:
+    """A writer of two fragments, without the columns that the release cannot write.
 
-    `options` are those of the release's `write_dataset`.
+    `delete` deletes rows, `merge` adds columns in files of their own afterwards. `options` are those of the
+    release's `write_dataset`.
     """
 
     def write(path: Path) -> None:
@@ -80,8 +83,12 @@ def _write(without: tuple[str, ...] = (), **options: Any) -> Callable[[Path], No
         target = f"{path}.lance"
         lance.write_dataset(_table(0).drop(list(without)), target, **options)
         dataset = lance.write_dataset(_table(1).drop(list(without)), target, mode="append", **options)
-        dataset.delete("id % 7 = 3")
-        _expect(dataset, path)
+        if delete:
+            dataset.delete("id % 7 = 3")
+        if merge:
+            dataset = lance.dataset(target)
+            dataset.merge(_more_columns(), "id")
+        _expect(lance.dataset(target), path)
 
     return write
 
@@ -93,6 +100,20 @@ def _expect(dataset: Any, path: Path) -> None:
     table = dataset.to_table()
     with pa.ipc.new_stream(f"{path}.arrows", table.schema) as stream:
         stream.write_table(table)
+
+
+def _more_columns() -> Any:
+    """Columns that are added to both fragments."""
+    import pyarrow as pa
+
+    ids = range(2 * ROWS)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "note": [f"note {i}" * (i % 2) for i in ids],
+            "spot": [{"row": i, "column": [i, -i]} for i in ids],
+        }
+    )
 
 
 def _table(fragment: int) -> Any:
@@ -132,6 +153,20 @@ def _table(fragment: int) -> Any:
 
 
 RELEASES: Mapping[str, Release] = {
+    # The oldest one that still installs: no deletions, no statistics, no versions in manifests.
+    "0.3.19": Release(
+        ("pyarrow==14.0.2", "numpy<2"),
+        {"0.1": _write(("kind",), delete=False)},  # it refuses to append to dictionary columns
+    ),
+    # Before 0.8: row counts are not in the manifest, page tables of added columns begin with field 0.
+    "0.7.5": Release(
+        ("pyarrow==14.0.2", "numpy<2"),
+        {"0.1": _write(), "0.1-merged": _write(merge=True)},
+    ),
+    "0.10.0": Release(
+        ("pyarrow==14.0.2", "numpy<2"),
+        {"0.1": _write(), "0.1-merged": _write(merge=True)},
+    ),
     # Among the first releases with 2.0 files: strings are lists of bytes, nothing is aligned.
     "0.12.3": Release(
         ("numpy<2",),

@@ -94,7 +94,7 @@ def write_legacy(case: Case, path: Path, rows_per_batch: int = ROWS_PER_BATCH) -
 
 
 def kept(table: pa.Table) -> pa.Table:
-    """What reading gives back of a table: there are no nulls but for strings and bytes, empty ones among them.
+    """What reading gives back of a table: no nulls but for strings and bytes, empty ones too.
 
     Null structs become structs of what lay below them, null lists the list they cover, null booleans false,
     other nulls the value that lay below them.
