@@ -214,7 +214,7 @@ class LanceDataset:
         """
         ids = None if fragments is None else tuple(fragment.fragment_id for fragment in fragments)
         options = scan_options(columns, filter, limit, offset, fragments=ids, **arguments)
-        return LanceScanner(self._snapshot, options, self.schema)
+        return LanceScanner(self._snapshot, options)
 
     def to_table(self, *args: Any, **arguments: Any) -> pa.Table:
         """All rows at once; arguments are those of `scanner`."""

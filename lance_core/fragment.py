@@ -60,7 +60,7 @@ class LanceFragment:
     def scanner(self, columns: list[str] | None = None, **arguments: Any) -> LanceScanner:
         """A scan of this fragment; arguments are those of `LanceDataset.scanner`."""
         options = scan_options(columns, fragments=(self.fragment_id,), **arguments)
-        return LanceScanner(self._dataset.snapshot, options, self.schema)
+        return LanceScanner(self._dataset.snapshot, options)
 
     def to_table(self, columns: list[str] | None = None, **arguments: Any) -> pa.Table:
         """The rows of this fragment at once."""

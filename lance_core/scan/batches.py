@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.options import ScanOptions
-from lance_core.scan.sizes import Counts, bytes_before
+from lance_core.scan.sizes import Counts, bytes_before, value_bits
 
 
 class BatchCutter:
@@ -17,6 +17,15 @@ class BatchCutter:
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self._schema = schema
         self._most_bytes = 2 * options.batch_bytes
+        bits = [value_bits(field.type) for field in schema]
+        self._even_bits = sum(width + 1 for width in bits if width is not None)
+        self._uneven = [position for position, width in enumerate(bits) if width is None]
+
+    def num_bytes(self, columns: Sequence[list[pa.Array]]) -> int:
+        """Bytes of a window, given as the arrays of each column."""
+        num_rows = sum(map(len, columns[0]))
+        first, last = self._bytes_before(columns, np.array([0, num_rows]))
+        return int(last - first)
 
     def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
         """The batches of a window.
@@ -38,12 +47,18 @@ class BatchCutter:
     def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
         """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
         while True:
-            sizes = np.diff(sum(_bytes_before(arrays, cuts) for arrays in columns))
+            sizes = np.diff(self._bytes_before(columns, cuts))
             large = (sizes > self._most_bytes) & (np.diff(cuts) > 1)
             if not large.any():
                 return cuts
             middles = (cuts[:-1] + cuts[1:])[large] // 2
             cuts = np.sort(np.concatenate((cuts, middles)))
+
+    def _bytes_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
+        total = rows * self._even_bits // 8
+        for position in self._uneven:
+            total = total + _bytes_before(columns[position], rows)
+        return total
 
     def _rows(self, columns: Sequence[list[pa.Array]]) -> pa.RecordBatch | pa.Table:
         if all(len(arrays) == 1 for arrays in columns):

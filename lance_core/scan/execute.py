@@ -20,7 +20,6 @@ from lance_core.scan.plan import ScanPlan
 from lance_core.scan.pool import num_workers
 from lance_core.scan.projection import project
 from lance_core.scan.readahead import run_ahead
-from lance_core.scan.sizes import num_bytes
 from lance_core.scan.windows import TablePieces, Windows
 from lance_core.table.snapshot import Snapshot
 
@@ -46,7 +45,7 @@ def scan_batches(
     with closing(run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as jobs:
         for job in jobs:
             columns = job.result()
-            job.hold(sum(num_bytes(array) for arrays in columns for array in arrays))
+            job.hold(cutter.num_bytes(columns))
             yield from cutter.cut(columns, job.work.cuts)
             # The memory must be free when the budget is, which is when the next job is asked for.
             del columns

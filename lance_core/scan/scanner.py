@@ -60,10 +60,9 @@ _files = FileCache()
 class LanceScanner:
     """One scan of one version of a dataset."""
 
-    def __init__(self, snapshot: Snapshot, options: ScanOptions, dataset_schema: pa.Schema) -> None:
+    def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         self._snapshot = snapshot
         self._plan = plan_scan(snapshot, options)
-        self._dataset_schema = dataset_schema
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -73,7 +72,7 @@ class LanceScanner:
     @property
     def dataset_schema(self) -> pa.Schema:
         """Schema of the dataset that is scanned."""
-        return self._dataset_schema
+        return self._snapshot.manifest.schema.to_arrow()
 
     def count_rows(self) -> int:
         """Rows that the scan returns; reads no data."""

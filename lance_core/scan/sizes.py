@@ -33,12 +33,6 @@ def value_bits(data_type: pa.DataType) -> int | None:
         return None
 
 
-def num_bytes(array: pa.Array) -> int:
-    """Bytes of an array with all that lies below it; see `bytes_before`."""
-    first, last = bytes_before(array, np.array([0, len(array)]))
-    return int(last - first)
-
-
 def bytes_before(array: pa.Array, rows: Counts) -> Counts:
     """Bytes of the values before each of `rows`, counted from an unknown but common number.
 
