@@ -21,7 +21,8 @@ from lance_core.fragment import LanceFragment
 from lance_core.refs import Branches, Tags
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import plan_scan
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.take import as_keys
 from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.manifest import Manifest
@@ -231,6 +232,27 @@ class LanceDataset:
     def head(self, num_rows: int, **arguments: Any) -> pa.Table:
         """The first rows; arguments are those of `scanner`."""
         return self.to_table(limit=num_rows, **arguments)
+
+    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """The rows at offsets, in the order given; an offset given twice gives its row twice.
+
+        Args:
+            indices: Integers in a list, an Arrow or a NumPy array; they count rows that are not deleted.
+            columns: As for `scanner`.
+
+        Raises:
+            InvalidInputError: an offset is out of range, or a column does not exist.
+        """
+        taker = row_taker(self._snapshot, columns)
+        return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"))])
+
+    def _take_rows(self, row_ids: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """The rows of row ids, in the order given; ids of rows that are deleted or never were are left out.
+
+        Without stable row ids they are row addresses, and one beyond the table is an `InvalidInputError`.
+        """
+        taker = row_taker(self._snapshot, columns)
+        return pa.Table.from_batches([taker.by_row_id(as_keys(row_ids, "row_ids"))])
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.take import as_keys
 from lance_core.table.fragment import DataFile, Fragment
 
 if TYPE_CHECKING:
@@ -73,3 +74,8 @@ class LanceFragment:
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of this fragment."""
         return self.to_table(limit=num_rows)
+
+    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """The rows at offsets in this fragment; see `LanceDataset.take`."""
+        taker = row_taker(self._dataset.snapshot, columns)
+        return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])

@@ -35,6 +35,14 @@ class LiveRows:
         first, last = np.searchsorted(self._live_before, (start, end - 1), side="right")
         return start + int(first), end + int(last)
 
+    def physical_rows(self, live: Offsets) -> Offsets:
+        """The physical row numbers of live ones."""
+        return live + np.searchsorted(self._live_before, live, side="right")
+
+    def are_live(self, rows: Offsets) -> npt.NDArray[np.bool_]:
+        """Whether each of some physical rows is live."""
+        return ~np.isin(rows, self._deleted)
+
     def live_rows_before(self, rows: Offsets) -> Offsets:
         """For each of some physical row numbers how many live rows come before it."""
         return rows - np.searchsorted(self._deleted, rows)

@@ -13,6 +13,7 @@ from lance_core.scan.execute import scan_batches, scan_table
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
+from lance_core.scan.take import RowTaker
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -134,6 +135,26 @@ def scan_options(
                 raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
         elif name not in _HINTS:
             raise TypeError(f"unexpected argument {name!r}")
+    if batch_size_bytes is None:
+        batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
+    return ScanOptions(
+        columns=_column_names(columns),
+        limit=limit,
+        offset=offset,
+        fragments=fragments,
+        with_row_id=bool(with_row_id),
+        with_row_address=bool(with_row_address),
+        batch_rows=batch_size,
+        batch_bytes=batch_size_bytes,
+    )
+
+
+def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
+    """What takes single rows of a snapshot; `columns` and errors are those of `scan_options`."""
+    return RowTaker(snapshot, _column_names(columns), _files)
+
+
+def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, dict):
         raise UnsupportedFeatureError(
             "argument 'columns': expressions are not supported yet, give a list of names"
@@ -143,15 +164,4 @@ def scan_options(
     for name in columns or ():
         if not isinstance(name, str):
             raise TypeError(f"columns must be a list of names, it holds {name!r}")
-    if batch_size_bytes is None:
-        batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
-    return ScanOptions(
-        columns=None if columns is None else tuple(columns),
-        limit=limit,
-        offset=offset,
-        fragments=fragments,
-        with_row_id=bool(with_row_id),
-        with_row_address=bool(with_row_address),
-        batch_rows=batch_size,
-        batch_bytes=batch_size_bytes,
-    )
+    return None if columns is None else tuple(columns)

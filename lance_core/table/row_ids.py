@@ -46,6 +46,15 @@ def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
 
+def find_row_ids(row_ids: RowIds, wanted: RowIds) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where ids occur: positions in the sorted unique `wanted`, and rows in `row_ids` that hold them."""
+    if not len(wanted):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    positions = np.minimum(np.searchsorted(wanted, row_ids), len(wanted) - 1)
+    rows = np.flatnonzero(wanted[positions] == row_ids)
+    return positions[rows], rows
+
+
 def decode_segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
     """The at most `limit` values of one segment. The number is checked before memory is taken for them."""
     match segment.WhichOneof("segment"):

@@ -1,6 +1,6 @@
 """Histories: tables through every kind of change; each version reads as the reference reads it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -114,7 +114,7 @@ CHANGES: dict[str, Callable[[str], object]] = {
 
 LEFT_OUT = {
     "legacy": {"add a column without values"},
-    **dict.fromkeys(("2.0", "2.1", "2.2"), {"materialize deletions"}),
+    **{version: {"materialize deletions"} for version in ("2.0", "2.1", "2.2")},
 }
 """What the reference refuses to do to a table of this version, and what would hide what is tested here."""
 
@@ -129,7 +129,7 @@ LEFT_OUT = {
     ],
     ids=lambda param: f"{param[0]}-{'stable' if param[1] else 'addressed'}",
 )
-def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of a table that went through all `CHANGES`, was branched, tagged and cloned."""
     version, stable = request.param
     path = str(tmp_path_factory.mktemp("history") / "t.lance")
@@ -148,7 +148,7 @@ def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     branch = dataset.create_branch("dev/one", 9)
     branch.delete("id < 20")
     lance.write_dataset(branch.to_table(limit=5), branch.uri, mode="append")
-    yield path
+    return path
 
 
 def assert_same(ours: lance_core.LanceDataset, theirs: lance.LanceDataset) -> None:

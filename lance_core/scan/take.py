@@ -1,0 +1,213 @@
+"""Single rows by offset, row id or row address, in the order they are asked for.
+
+Keys become row addresses first; the rows of each fragment are then read column by column, neighbouring rows
+together, and put into the order of the keys. A key given twice gives its row twice. Rows that were deleted,
+and ids that no live row has, are left out, as the reference does.
+Source: Lance table format, "Row addresses, row ids, lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.scan.columns import Column
+from lance_core.scan.deletions import LiveRows, Offsets
+from lance_core.scan.files import FileCache
+from lance_core.scan.fragment import FragmentOpener
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.pool import decode_pool
+from lance_core.scan.projection import project
+from lance_core.scan.row_columns import RowColumns
+from lance_core.table.fragment import Fragment
+from lance_core.table.row_ids import find_row_ids
+from lance_core.table.snapshot import Snapshot
+
+Keys = npt.NDArray[np.uint64]
+
+_OFFSET_BITS = 32
+_OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
+# Rows whose neighbours decode to no more than this apart are read together; about the size of a mini-block.
+_GAP_BYTES = 32 << 10
+# A stretch that is read at once decodes to at most this.
+_RUN_BYTES = 16 << 20
+
+
+def as_keys(values: Any, name: str) -> Keys:
+    """Integers of a caller, a list or an Arrow or NumPy array, as keys; `name` is for messages.
+
+    Raises:
+        TypeError: something else than integers, or nulls.
+        InvalidInputError: a negative number, or one of more than 64 bits.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise TypeError(f"{name} must not be null")
+        numbers = values.to_numpy()
+    else:
+        numbers = np.asarray(values)
+    if numbers.dtype == object and all(isinstance(value, int) for value in numbers.flat):
+        raise InvalidInputError(f"{name} must have at most 64 bits")
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "ui" and len(numbers)):
+        raise TypeError(f"{name} must be a list of integers")
+    if numbers.dtype.kind == "i" and len(numbers) and numbers.min() < 0:
+        raise InvalidInputError(f"{name} must not be negative", found=numbers.min())
+    keys: Keys = numbers.astype(np.uint64)
+    return keys
+
+
+class RowTaker:
+    """Takes rows of one version of a table, projected to some columns."""
+
+    def __init__(self, snapshot: Snapshot, columns: tuple[str, ...] | None, files: FileCache) -> None:
+        """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
+        self._snapshot = snapshot
+        self._projection = project(snapshot.manifest.schema, ScanOptions(columns=columns))
+        self._opener = FragmentOpener(snapshot, self._projection, files)
+        self._row_columns = RowColumns(snapshot, files)
+        self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+        self._live: dict[int, LiveRows] = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of what is taken."""
+        return self._projection.schema
+
+    def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
+        """The rows at `offsets`, which count live rows of the table or of some of its fragments.
+
+        Raises:
+            InvalidInputError: an offset is not below the number of rows.
+            LanceError: something cannot be read.
+        """
+        fragments = self._snapshot.manifest.fragments if fragments is None else fragments
+        ends = np.cumsum([0, *(fragment.num_rows for fragment in fragments)], dtype=np.uint64)
+        if len(offsets) and offsets.max() >= ends[-1]:
+            raise InvalidInputError(
+                "row offset is out of range", expected=f"less than {ends[-1]}", found=offsets.max()
+            )
+        places = np.searchsorted(ends, offsets, side="right") - 1
+        addresses = np.empty(len(offsets), dtype=np.uint64)
+        for place in np.unique(places).tolist():
+            chosen = places == place
+            live = self._live_rows(fragments[place])
+            rows = live.physical_rows((offsets[chosen] - ends[place]).astype(np.int64))
+            addresses[chosen] = rows.astype(np.uint64) | np.uint64(fragments[place].id << _OFFSET_BITS)
+        return self._rows(addresses)
+
+    def by_address(self, addresses: Keys) -> pa.RecordBatch:
+        """The rows at `addresses` that are not deleted.
+
+        Raises:
+            InvalidInputError: there is no such fragment, or it has fewer rows.
+            LanceError: something cannot be read.
+        """
+        kept = np.ones(len(addresses), dtype=bool)
+        for fragment_id, chosen in self._by_fragment(addresses):
+            fragment = self._fragments.get(fragment_id)
+            if fragment is None:
+                raise InvalidInputError(
+                    "row address is of a fragment that does not exist", found=addresses[chosen][0]
+                )
+            rows = (addresses[chosen] & _OFFSET_MASK).astype(np.int64)
+            if rows.max() >= fragment.physical_rows:
+                raise InvalidInputError(
+                    f"row address is out of range in fragment {fragment_id}",
+                    expected=f"less than {fragment.physical_rows} rows",
+                    found=rows.max(),
+                )
+            kept[chosen] = self._live_rows(fragment).are_live(rows)
+        return self._rows(addresses[kept])
+
+    def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
+        """The rows of `row_ids` that there are; without stable row ids these are addresses.
+
+        Raises:
+            CorruptFileError: two live rows have the same id.
+            LanceError: something cannot be read.
+        """
+        if not self._snapshot.manifest.has_stable_row_ids:
+            return self.by_address(row_ids)
+        wanted, inverse = np.unique(row_ids, return_inverse=True)
+        addresses = np.zeros(len(wanted), dtype=np.uint64)
+        found = np.zeros(len(wanted), dtype=bool)
+        for fragment in self._snapshot.manifest.fragments:
+            positions, rows = find_row_ids(self._row_columns.row_ids(fragment), wanted)
+            if not len(rows):
+                continue
+            live = self._live_rows(fragment).are_live(rows)
+            positions, rows = positions[live], rows[live]
+            if found[positions].any() or len(np.unique(positions)) < len(positions):
+                raise CorruptFileError(
+                    f"two rows have the same row id, one of them in fragment {fragment.id}"
+                )
+            found[positions] = True
+            addresses[positions] = rows.astype(np.uint64) | np.uint64(fragment.id << _OFFSET_BITS)
+        return self._rows(addresses[inverse][found[inverse]])
+
+    def _live_rows(self, fragment: Fragment) -> LiveRows:
+        live = self._live.get(fragment.id)
+        if live is None:
+            deleted = self._snapshot.read_deletions(fragment)
+            live = self._live[fragment.id] = LiveRows(fragment.physical_rows, deleted)
+        return live
+
+    def _rows(self, addresses: Keys) -> pa.RecordBatch:
+        """The rows at addresses that all exist."""
+        if not self._projection.columns:
+            rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
+            return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
+        wanted, inverse = np.unique(addresses, return_inverse=True)
+        parts = []
+        for fragment_id, chosen in self._by_fragment(wanted):
+            fragment = self._fragments[fragment_id]
+            rows = (wanted[chosen] & _OFFSET_MASK).astype(np.int64)
+            columns = self._opener.open_columns(fragment_id, self._live_rows(fragment))
+            parts.append([decode_pool().submit(_read_rows, column, rows) for column in columns])
+        in_order = len(inverse) == len(wanted) and bool((np.diff(inverse) > 0).all())
+        order = None if in_order else pa.array(inverse)
+        try:
+            arrays = [
+                _joined([part[index].result() for part in parts], field.type, order)
+                for index, field in enumerate(self.schema)
+            ]
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
+            raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @staticmethod
+    def _by_fragment(addresses: Keys) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+        """Each fragment id in the addresses, and which of them have it."""
+        ids = addresses >> np.uint64(_OFFSET_BITS)
+        for fragment_id in np.unique(ids).tolist():
+            yield fragment_id, ids == fragment_id
+
+
+def _read_rows(column: Column, rows: Offsets) -> pa.Array:
+    """The values at ascending physical rows of a column."""
+    pieces = []
+    for chosen in np.split(rows, _run_starts(rows, max(column.bytes_per_row, 0.125))):
+        first = int(chosen[0])
+        arrays = column.read(first, int(chosen[-1]) + 1)
+        array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        pieces.append(array if len(array) == len(chosen) else array.take(pa.array(chosen - first)))
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _run_starts(rows: Offsets, bytes_per_row: float) -> Offsets:
+    """The places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
+    apart = np.diff(rows) > max(1, int(_GAP_BYTES / bytes_per_row))
+    stretch = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
+    return np.flatnonzero(apart | stretch) + 1
+
+
+def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
+    if not parts:
+        return pa.nulls(0, data_type)
+    array = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    return array if order is None else array.take(order)

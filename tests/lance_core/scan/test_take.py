@@ -1,0 +1,194 @@
+"""Single rows by offset, row id and row address, beside the reference."""
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.proto import table_pb2
+from lance_core.scan.scanner import row_taker
+from lance_core.scan.take import as_keys
+from support.comparison import assert_tables_equal
+from support.manifests import edit_manifest
+
+ROWS = 5000
+
+
+def rows(first, count):
+    numbers = range(first, first + count)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "text": pa.array([None if k % 7 == 0 else "x" * (k % 50) for k in numbers]),
+            "flag": [k % 3 == 0 for k in numbers],
+            "list": [list(range(k % 4)) for k in numbers],
+            "point": [{"x": k, "name": str(k)} for k in numbers],
+            "vector": pa.array([[k, 0.5] for k in numbers], pa.list_(pa.float32(), 2)),
+            "colour": pa.array([("red", "green", "blue")[k % 3] for k in numbers]).dictionary_encode(),
+        }
+    )
+
+
+@pytest.fixture(
+    scope="module", params=[("2.0", False), ("2.1", True), ("2.2", False), ("2.2", True)], ids=str
+)
+def reference(request, tmp_path_factory):
+    """Several fragments; rows deleted in two of them, others moved by an update."""
+    version, stable = request.param
+    path = str(tmp_path_factory.mktemp("take") / "t.lance")
+    lance.write_dataset(
+        rows(0, ROWS),
+        path,
+        max_rows_per_file=1800,
+        data_storage_version=version,
+        enable_stable_row_ids=stable,
+    )
+    lance.dataset(path).delete("id % 10 = 3 OR id BETWEEN 2000 AND 2100")
+    lance.dataset(path).update({"text": "'moved'"}, where="id % 100 = 1")
+    return lance.dataset(path)
+
+
+@pytest.fixture
+def ours(reference):
+    return lance_core.dataset(reference.uri)
+
+
+def keys(name, dataset):
+    """Offsets that are scattered, in order, dense, repeated, at both ends, and none."""
+    count = dataset.count_rows()
+    scattered = np.random.default_rng(5).integers(0, count, 200)
+    return {
+        "scattered": scattered.tolist(),
+        "ordered": sorted(set(scattered.tolist())),
+        "dense": list(range(1000, 3000)),
+        "repeated": [7, 7, 7, 3, 7],
+        "ends": [count - 1, 0],
+        "none": [],
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends", "none"])
+@pytest.mark.parametrize("columns", [None, ["text", "_rowid", "id", "_rowaddr"]], ids=str)
+def test_offsets(reference, ours, name, columns):
+    offsets = keys(name, reference)
+    assert_tables_equal(reference.take(offsets, columns=columns), ours.take(offsets, columns=columns))
+
+
+@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends"])
+def test_row_ids(reference, ours, name):
+    every_id = reference.to_table(columns=[], with_row_id=True)["_rowid"].to_numpy()
+    ids = every_id[keys(name, reference)]
+    columns = ["id", "text", "_rowid"]
+    expected = reference._take_rows(ids.tolist(), columns=columns)
+    assert_tables_equal(expected, ours._take_rows(ids, columns=columns))
+
+
+def test_ids_of_rows_that_are_gone_are_left_out(reference, ours):
+    deleted = [3, 13, 1, 0, 2050 - 1800 + (1 << 32)]
+    if ours.has_stable_row_ids:
+        deleted[-1] = 2050
+        deleted.append(1 << 60)
+    expected = reference._take_rows(deleted, columns=["id"])
+    assert expected.num_rows < len(deleted)
+    assert_tables_equal(expected, ours._take_rows(deleted, columns=["id"]))
+
+
+def test_addresses(ours):
+    everything = ours.to_table(columns=["id", "_rowaddr"])
+    chosen = [4000, 0, 17, 17, 2500]
+    addresses = everything["_rowaddr"].to_numpy()[chosen]
+    batch = row_taker(ours.snapshot, ["id", "_rowaddr"]).by_address(as_keys(addresses, "addresses"))
+    assert_tables_equal(everything.take(chosen), pa.Table.from_batches([batch]))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.array, np.array, list, lambda keys: pa.chunked_array([keys[:1], keys[1:]])]
+)
+def test_keys_may_be_any_array_of_integers(ours, kind):
+    assert ours.take(kind([5, 2]))["id"].to_pylist() == ours.to_table(["id"])["id"].take([5, 2]).to_pylist()
+
+
+def test_a_path_gives_the_column_that_a_scan_gives(ours):
+    expected = ours.to_table(["point.name"]).take([9, 4])
+    assert_tables_equal(expected, ours.take([9, 4], columns=["point.name"]))
+
+
+def test_fragments_count_their_own_rows(reference, ours):
+    for theirs, mine in zip(reference.get_fragments(), ours.get_fragments(), strict=True):
+        offsets = list(range(0, theirs.count_rows(), 13))
+        assert_tables_equal(theirs.take(offsets), mine.take(offsets))
+        with pytest.raises(InvalidInputError, match="out of range"):
+            mine.take([theirs.count_rows()])
+
+
+def test_no_columns_leave_the_number_of_rows(ours):
+    assert ours.take([4, 4, 1], columns=[]).num_rows == 3
+    assert ours.take([], columns=[]).num_rows == 0
+
+
+def test_what_is_not_there_is_named(reference, ours):
+    with pytest.raises(InvalidInputError, match=str(1 << 40)):
+        ours.take([0, 1 << 40])
+    with pytest.raises(InvalidInputError, match="nope"):
+        ours.take([0], columns=["nope"])
+    with pytest.raises(UnsupportedFeatureError, match="columns"):
+        ours.take([0], columns={"a": "id + 1"})
+    taker = row_taker(ours.snapshot, None)
+    for address, words in (
+        ((7 << 32) + 2, "fragment that does not exist"),
+        (1800, "out of range in fragment 0"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            taker.by_address(as_keys([0, address], "addresses"))
+        if not ours.has_stable_row_ids:
+            with pytest.raises(InvalidInputError, match=words):
+                ours._take_rows([0, address])
+            with pytest.raises(OSError, match="Invalid user input"):
+                reference._take_rows([0, address])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ([-1], InvalidInputError),
+        (pa.array([1, -2]), InvalidInputError),
+        ([1 << 64], InvalidInputError),
+        ([1.5], TypeError),
+        ([True], TypeError),
+        ([None], TypeError),
+        (pa.array([1, None]), TypeError),
+        (["1"], TypeError),
+        ("1", TypeError),
+        (3, TypeError),
+        ([[1]], TypeError),
+    ],
+    ids=repr,
+)
+def test_what_is_no_key_is_refused(ours, wrong, error):
+    with pytest.raises(error, match="indices"):
+        ours.take(wrong)
+
+
+def test_an_id_of_two_live_rows_is_corrupt(tmp_path):
+    """T22"""
+    table = pa.table({"x": range(8)})
+    lance.write_dataset(table, str(tmp_path), enable_stable_row_ids=True, max_rows_per_file=4)
+
+    def repeat(message: table_pb2.Manifest) -> None:
+        message.fragments[1].inline_row_ids = message.fragments[0].inline_row_ids
+
+    edit_manifest(tmp_path, repeat)
+    with pytest.raises(CorruptFileError, match="same row id"):
+        lance_core.dataset(tmp_path)._take_rows([2])
+
+
+def test_ids_that_were_spilled_to_a_column_are_found(tmp_path):
+    path = str(tmp_path)
+    dataset = lance.write_dataset(pa.table({"x": range(100)}), path, enable_stable_row_ids=True)
+    dataset.update_config({"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "1"})
+    dataset.update({"x": "x + 1000"}, where="x % 3 = 0")
+    ids = [50, 3, 99, 4, 3]
+    expected = lance.dataset(path)._take_rows(ids, columns=["x", "_rowid"])
+    assert_tables_equal(expected, lance_core.dataset(path)._take_rows(ids, columns=["x", "_rowid"]))
