@@ -57,6 +57,8 @@ class FixedValues:
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         data = self.data
+        if pa.types.is_dictionary(arrow_type):  # Arrow ends the process over one without its items
+            raise CorruptData(f"plain values in a column of type {arrow_type}")
         if pa.types.is_boolean(arrow_type) and self.bits == 8:
             data = as_buffer(kernels.bytes_to_bits(data.slice(0, num_values)))
         elif fixed_bits(arrow_type) != self.bits:

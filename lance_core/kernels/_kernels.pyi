@@ -67,7 +67,9 @@ def repeat_value(value: _Bytes, num_values: int) -> Block: ...
 def unpack_inline(stream: Stream, counts: Counts, word_bits: int) -> Block: ...
 def unpack_out_of_line(stream: Stream, counts: Counts, word_bits: int, bits: int) -> Block: ...
 def expand_runs(values: Stream, lengths: Stream, counts: Counts, word_bits: int) -> Block: ...
-def split_runs(blocks: Stream) -> tuple[Stream, Stream]: ...
+def split_runs(blocks: Stream, counts: Counts) -> tuple[Stream, Stream]:
+    """Run values and run lengths; the runs of a block add up to its count."""
+
 def join_byte_streams(stream: Stream, counts: Counts, width: int) -> Block: ...
 def join_variable(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Block, Block]:
     """Offsets and bytes."""
@@ -86,20 +88,29 @@ def expand_symbol_values(
 def decode_levels(stream: Stream, counts: Counts, coding: str, bits: int) -> Block:
     """`coding` is "flat", "inline", "packed" (in `bits` bits) or "runs"."""
 
-def decode_validity(stream: Stream, counts: Counts, coding: str, bits: int, limit: int) -> tuple[Block, int]:
-    """A bitmap of levels that are at most `limit`, and how many are above."""
+def decode_validity(
+    stream: Stream, counts: Counts, coding: str, bits: int, limit: int, highest: int
+) -> tuple[Block, int]:
+    """A bitmap of levels that are at most `limit`, and how many are above; none may be above `highest`."""
 
 def find_rows(
     rep: _Bytes, def_: _Bytes | None, max_rep: int, max_visible: int, skip_rows: int, num_rows: int
-) -> tuple[int, int, int, int]:
-    """First and end entry, first and end value of the rows."""
+) -> tuple[int, int, int, int, int]:
+    """First and end entry, first and end value of the rows; number of values in all."""
 
 def count_at_most(levels: _Bytes, limit: int) -> int: ...
 def item_validity(def_: _Bytes, depth_of: _Bytes, depth: int, limit: int) -> tuple[Block, int, int]:
     """Bitmap, number of slots, number of nulls."""
 
 def list_layer(
-    rep: _Bytes, def_: _Bytes | None, null: int, empty: int, upper: int, shown: int, offset_bits: int
+    rep: _Bytes,
+    def_: _Bytes | None,
+    null: int,
+    empty: int,
+    upper: int,
+    shown: int,
+    max_rep: int,
+    offset_bits: int,
 ) -> tuple[Block, Block, int, int, int, Block, Block, int]:
     """Offsets, bitmap, lists, nulls, items, and the next layer: repetition, definition, entries."""
 

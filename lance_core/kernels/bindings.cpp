@@ -89,7 +89,7 @@ std::vector<int64_t> read_int64(nb::handle object) {
     corrupt("%zu bytes are no array of 64-bit numbers", bytes.size);
   }
   std::vector<int64_t> values(bytes.size / 8);
-  std::memcpy(values.data(), bytes.data, bytes.size);
+  copy_bytes(values.data(), bytes.data, bytes.size);
   return values;
 }
 
@@ -255,12 +255,12 @@ NB_MODULE(_kernels, m) {
       nb::arg("values"), nb::arg("lengths"), nb::arg("counts"), nb::arg("word_bits"));
   m.def(
       "split_runs",
-      [](const PyStream& blocks) {
+      [](const PyStream& blocks, const Counts& counts) {
         PyStream values{blocks.owner, {}}, lengths{blocks.owner, {}};
-        split_runs(blocks.stream, values.stream, lengths.stream);
+        split_runs(blocks.stream, counts, values.stream, lengths.stream);
         return std::make_pair(std::move(values), std::move(lengths));
       },
-      nb::arg("blocks"));
+      nb::arg("blocks"), nb::arg("counts"));
 
   m.def(
       "join_byte_streams",
@@ -337,12 +337,13 @@ NB_MODULE(_kernels, m) {
       nb::arg("stream"), nb::arg("counts"), nb::arg("coding"), nb::arg("bits"));
   m.def(
       "decode_validity",
-      [](const PyStream& stream, const Counts& counts, const char* coding, unsigned bits, uint16_t limit) {
+      [](const PyStream& stream, const Counts& counts, const char* coding, unsigned bits, uint16_t limit,
+         uint16_t highest) {
         LevelEncoding encoding = level_encoding(coding, bits);
-        Bitmap bitmap = without_gil([&] { return decode_validity(stream.stream, counts, encoding, limit); });
+        Bitmap bitmap = without_gil([&] { return decode_validity(stream.stream, counts, encoding, limit, highest); });
         return std::make_tuple(std::move(bitmap.bits), bitmap.num_nulls);
       },
-      nb::arg("stream"), nb::arg("counts"), nb::arg("coding"), nb::arg("bits"), nb::arg("limit"));
+      nb::arg("stream"), nb::arg("counts"), nb::arg("coding"), nb::arg("bits"), nb::arg("limit"), nb::arg("highest"));
   m.def(
       "find_rows",
       [](nb::handle rep, nb::handle def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows) {
@@ -351,7 +352,8 @@ NB_MODULE(_kernels, m) {
         RowRange range = without_gil([&] {
           return find_rows(rep_source.bytes(), def_source.bytes(), max_rep, max_visible, skip_rows, num_rows);
         });
-        return std::make_tuple(range.entry_begin, range.entry_end, range.value_begin, range.value_end);
+        return std::make_tuple(range.entry_begin, range.entry_end, range.value_begin, range.value_end,
+                               range.num_values);
       },
       nb::arg("rep"), nb::arg("def_").none(), nb::arg("max_rep"), nb::arg("max_visible"), nb::arg("skip_rows"),
       nb::arg("num_rows"));
@@ -373,17 +375,17 @@ NB_MODULE(_kernels, m) {
       nb::arg("def_"), nb::arg("depth_of"), nb::arg("depth"), nb::arg("limit"));
   m.def(
       "list_layer",
-      [](nb::handle rep, nb::handle def, int null, int empty, int upper, int shown, unsigned offset_bits) {
+      [](nb::handle rep, nb::handle def, int null, int empty, int upper, int shown, int max_rep, unsigned offset_bits) {
         Source rep_source(rep);
         OptionalSource def_source(def);
         ListLayer layer = without_gil([&] {
-          return list_layer(rep_source.bytes(), def_source.bytes(), {null, empty, upper, shown}, offset_bits);
+          return list_layer(rep_source.bytes(), def_source.bytes(), {null, empty, upper, shown, max_rep}, offset_bits);
         });
         return std::make_tuple(std::move(layer.offsets), std::move(layer.validity), layer.length, layer.num_nulls,
                                layer.num_children, std::move(layer.rep), std::move(layer.def), layer.num_entries);
       },
       nb::arg("rep"), nb::arg("def_").none(), nb::arg("null"), nb::arg("empty"), nb::arg("upper"), nb::arg("shown"),
-      nb::arg("offset_bits"));
+      nb::arg("max_rep"), nb::arg("offset_bits"));
 
   m.def(
       "unzip_fixed",

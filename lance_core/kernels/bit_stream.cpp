@@ -10,7 +10,7 @@ uint64_t bits_at(Bytes data, size_t position) {
   size_t byte = position / 8;
   unsigned shift = position % 8;
   uint8_t nine[9] = {};
-  std::memcpy(nine, data.data + byte, std::min<size_t>(sizeof(nine), data.size - byte));
+  copy_bytes(nine, data.data + byte, std::min<size_t>(sizeof(nine), data.size - byte));
   auto low = load<uint64_t>(nine) >> shift;
   return shift == 0 ? low : low | static_cast<uint64_t>(nine[8]) << (64 - shift);
 }

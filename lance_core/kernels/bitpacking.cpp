@@ -11,26 +11,22 @@ inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, un
   constexpr unsigned kBits = sizeof(T) * 8;
   constexpr unsigned kLanes = kGroup / kBits;
   constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
-  const T* words = reinterpret_cast<const T*>(packed);
   const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
   for (unsigned row = 0; row < kBits; ++row) {
     T* to = out + 16 * kOrder[row / 8] + 128 * (row % 8);
     unsigned first = row * bits / kBits;
     unsigned shift = row * bits % kBits;
-    const T* low = words + first * kLanes;
+    const uint8_t* low = packed + first * kLanes * sizeof(T);
     if (shift + bits <= kBits) {
       for (unsigned lane = 0; lane < kLanes; ++lane) {
-        T word;
-        std::memcpy(&word, low + lane, sizeof(T));
-        to[lane] = static_cast<T>(word >> shift) & mask;
+        to[lane] = static_cast<T>(load<T>(low + lane * sizeof(T)) >> shift) & mask;
       }
     } else {
       unsigned left = kBits - shift;
-      const T* high = low + kLanes;
+      const uint8_t* high = low + kLanes * sizeof(T);
       for (unsigned lane = 0; lane < kLanes; ++lane) {
-        T word, next;
-        std::memcpy(&word, low + lane, sizeof(T));
-        std::memcpy(&next, high + lane, sizeof(T));
+        T word = load<T>(low + lane * sizeof(T));
+        T next = load<T>(high + lane * sizeof(T));
         to[lane] = static_cast<T>(static_cast<T>(word >> shift) | static_cast<T>(next << left)) & mask;
       }
     }
@@ -83,7 +79,7 @@ void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index) {
   } else {
     T scratch[kGroup];
     unpack_group(packed, static_cast<unsigned>(bits), scratch);
-    std::memcpy(out, scratch, n * sizeof(T));
+    copy_bytes(out, scratch, n * sizeof(T));
   }
 }
 
@@ -102,7 +98,7 @@ void unpack_out_of_line_chunk(Bytes chunk, size_t n, unsigned bits, T* out, size
   }
   size_t rest = words - full * group_words;
   bool raw = rest == tail;
-  if (chunk.size % sizeof(T) != 0 || (!raw && rest != group_words)) {
+  if (chunk.size % sizeof(T) != 0 || (!raw && (tail == 0 || rest != group_words))) {
     corrupt("chunk %zu of %zu bytes for %zu values of %u bits", index, chunk.size, n, bits);
   }
   for (size_t i = 0; i < full; ++i) {
@@ -110,7 +106,7 @@ void unpack_out_of_line_chunk(Bytes chunk, size_t n, unsigned bits, T* out, size
   }
   const uint8_t* last = chunk.data + full * group_bytes;
   if (raw) {
-    std::memcpy(out + full * kGroup, last, tail * sizeof(T));
+    copy_bytes(out + full * kGroup, last, tail * sizeof(T));
   } else if (tail != 0) {
     T scratch[kGroup];
     unpack_group(last, bits, scratch);

@@ -31,7 +31,7 @@ class BitWriter {
     size_t shift = position_ & 7;
     uint8_t* to = out_ + (position_ >> 3);
     if (shift == 0) {
-      std::memcpy(to, bits, whole);
+      copy_bytes(to, bits, whole);
     } else {
       for (size_t i = 0; i < whole; ++i) {
         to[i] |= static_cast<uint8_t>(bits[i] << shift);
@@ -44,8 +44,8 @@ class BitWriter {
     }
   }
 
-  // One bit per level: set where level <= limit. Returns how many are set.
-  size_t append_at_most(const uint16_t* levels, size_t n, uint16_t limit) {
+  // One bit per u16 level: set where level <= limit. Returns how many are set.
+  size_t append_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
     size_t set = 0;
     size_t i = 0;
 #if defined(__SSE2__)
@@ -53,8 +53,8 @@ class BitWriter {
       const __m128i bound = _mm_set1_epi16(static_cast<short>(limit));
       const __m128i zero = _mm_setzero_si128();
       for (; i + 16 <= n; i += 16) {
-        __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + i));
-        __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + i + 8));
+        __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + 2 * i));
+        __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + 2 * i + 16));
         // Saturating subtraction is zero exactly where level <= limit.
         low = _mm_cmpeq_epi16(_mm_subs_epu16(low, bound), zero);
         high = _mm_cmpeq_epi16(_mm_subs_epu16(high, bound), zero);
@@ -66,7 +66,7 @@ class BitWriter {
     }
 #endif
     for (; i < n; ++i) {
-      bool bit = levels[i] <= limit;
+      bool bit = load<uint16_t>(levels + 2 * i) <= limit;
       set += bit;
       append(bit);
     }

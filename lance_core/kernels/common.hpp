@@ -57,7 +57,14 @@ inline void store(uint8_t* p, T value) {
   std::memcpy(p, &value, sizeof(T));
 }
 
-inline size_t ceil8(size_t bits) { return (bits + 7) / 8; }
+// memcpy that may be asked for nothing: an empty buffer has no address.
+inline void copy_bytes(void* to, const void* from, size_t n) {
+  if (n != 0) {
+    std::memcpy(to, from, n);
+  }
+}
+
+inline size_t ceil8(size_t bits) { return bits / 8 + (bits % 8 != 0); }
 inline size_t up8(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
 // Number of values in each chunk of a row of chunks.

@@ -17,7 +17,7 @@ Block join_fixed(const Stream& stream, const Counts& counts, size_t width) {
   uint8_t* to = out.data();
   for (size_t i = 0; i < stream.size(); ++i) {
     size_t bytes = static_cast<size_t>(counts.values[i]) * width;
-    std::memcpy(to, stream.chunk(i).data, bytes);
+    copy_bytes(to, stream.chunk(i).data, bytes);
     to += bytes;
   }
   return out;

@@ -53,7 +53,7 @@ class Output {
   uint8_t* reserve(size_t bytes) {
     if (block_.capacity() - used_ < bytes + kSlack) {
       Block larger((used_ + bytes) + (used_ + bytes) / 4 + kSlack);
-      std::memcpy(larger.data(), block_.data(), used_);
+      copy_bytes(larger.data(), block_.data(), used_);
       block_ = std::move(larger);
     }
     return block_.data() + used_;

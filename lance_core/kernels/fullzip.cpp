@@ -120,7 +120,7 @@ ZippedVariable unzip_lengths(Bytes data, ControlWord control) {
   walk_variable<T>(data, reader, [&](Entry entry, Bytes value, bool visible) {
     put(result.levels, control, i++, entry);
     if (visible) {
-      std::memcpy(to, value.data, value.size);
+      copy_bytes(to, value.data, value.size);
       to += value.size;
       end += static_cast<T>(value.size);
       *offsets++ = end;
@@ -150,7 +150,7 @@ ZippedFixed unzip_fixed(Bytes data, ControlWord control, size_t width) {
   walk_fixed(data, reader, width, [&](Entry entry, const uint8_t* value, bool visible) {
     put(result.levels, control, i++, entry);
     if (visible) {
-      std::memcpy(to, value, width);
+      copy_bytes(to, value, width);
       to += width;
     }
   });

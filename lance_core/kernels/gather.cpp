@@ -7,7 +7,15 @@
 namespace lance {
 namespace {
 
-// Calls `body` with a typed pointer to the indices.
+// Unsigned numbers at any address.
+template <class T>
+struct Indices {
+  using Number = T;
+  const uint8_t* data;
+  T operator[](size_t i) const { return load<T>(data + i * sizeof(T)); }
+};
+
+// Calls `body` with the indices at their width.
 template <class Body>
 auto with_indices(Bytes indices, size_t num_values, unsigned index_bits, Body body) {
   if (index_bits != 8 && index_bits != 16 && index_bits != 32 && index_bits != 64) {
@@ -18,19 +26,19 @@ auto with_indices(Bytes indices, size_t num_values, unsigned index_bits, Body bo
   }
   switch (index_bits) {
     case 8:
-      return body(indices.data);
+      return body(Indices<uint8_t>{indices.data});
     case 16:
-      return body(reinterpret_cast<const uint16_t*>(indices.data));
+      return body(Indices<uint16_t>{indices.data});
     case 32:
-      return body(reinterpret_cast<const uint32_t*>(indices.data));
+      return body(Indices<uint32_t>{indices.data});
     default:
-      return body(reinterpret_cast<const uint64_t*>(indices.data));
+      return body(Indices<uint64_t>{indices.data});
   }
 }
 
 template <class Index>
-void check_below(const Index* index, size_t n, size_t num_items) {
-  Index highest = 0;
+void check_below(Index index, size_t n, size_t num_items) {
+  typename Index::Number highest = 0;
   for (size_t i = 0; i < n; ++i) {
     highest = std::max(highest, index[i]);
   }
@@ -39,15 +47,15 @@ void check_below(const Index* index, size_t n, size_t num_items) {
   }
 }
 
-template <class Index, class Value>
-void gather_typed(const Index* index, size_t n, const uint8_t* items, uint8_t* out) {
+template <class Value, class Index>
+void gather_typed(Index index, size_t n, const uint8_t* items, uint8_t* out) {
   for (size_t i = 0; i < n; ++i) {
     store(out + i * sizeof(Value), load<Value>(items + static_cast<size_t>(index[i]) * sizeof(Value)));
   }
 }
 
-template <class Index, class T>
-VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes data, size_t num_items) {
+template <class T, class Index>
+VariableValues gather_strings(Index index, size_t n, Bytes offsets, Bytes data, size_t num_items) {
   constexpr size_t kStep = 32;
   constexpr size_t kPaddedItems = size_t{1} << 16;  // 2 MiB of padded items
   VariableValues result;
@@ -74,14 +82,14 @@ VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes
     // A fixed copy, whatever the length, has no branches. Padding gives the items the slack that the output has.
     Block items(num_items * kStep);
     for (size_t i = 0; i < num_items; ++i) {
-      std::memcpy(items.data() + i * kStep, data.data + from(i), from(i + 1) - from(i));
+      copy_bytes(items.data() + i * kStep, data.data + from(i), from(i + 1) - from(i));
     }
     for (size_t i = 0; i < n; ++i) {
       std::memcpy(out + to[i], items.data() + static_cast<size_t>(index[i]) * kStep, kStep);
     }
   } else {
     for (size_t i = 0; i < n; ++i) {
-      std::memcpy(out + to[i], data.data + from(index[i]), to[i + 1] - to[i]);
+      copy_bytes(out + to[i], data.data + from(index[i]), to[i + 1] - to[i]);
     }
   }
   bytes.resize(total);
@@ -92,29 +100,28 @@ VariableValues gather_strings(const Index* index, size_t n, Bytes offsets, Bytes
 }  // namespace
 
 void check_indices(Bytes indices, size_t num_values, unsigned index_bits, size_t num_items) {
-  with_indices(indices, num_values, index_bits, [&](auto* index) { check_below(index, num_values, num_items); });
+  with_indices(indices, num_values, index_bits, [&](auto index) { check_below(index, num_values, num_items); });
 }
 
 Block gather_fixed(Bytes indices, size_t num_values, unsigned index_bits, Bytes items, size_t width) {
   if (width == 0) {
     corrupt("dictionary items without bytes");
   }
-  return with_indices(indices, num_values, index_bits, [&](auto* index) {
-    using Index = std::remove_cv_t<std::remove_pointer_t<decltype(index)>>;
+  return with_indices(indices, num_values, index_bits, [&](auto index) {
     check_below(index, num_values, items.size / width);
     Block out(num_values * width);
     switch (width) {
       case 1:
-        gather_typed<Index, uint8_t>(index, num_values, items.data, out.data());
+        gather_typed<uint8_t>(index, num_values, items.data, out.data());
         break;
       case 2:
-        gather_typed<Index, uint16_t>(index, num_values, items.data, out.data());
+        gather_typed<uint16_t>(index, num_values, items.data, out.data());
         break;
       case 4:
-        gather_typed<Index, uint32_t>(index, num_values, items.data, out.data());
+        gather_typed<uint32_t>(index, num_values, items.data, out.data());
         break;
       case 8:
-        gather_typed<Index, uint64_t>(index, num_values, items.data, out.data());
+        gather_typed<uint64_t>(index, num_values, items.data, out.data());
         break;
       default:
         for (size_t i = 0; i < num_values; ++i) {
@@ -129,7 +136,7 @@ GatheredBits gather_bits(Bytes indices, size_t num_values, unsigned index_bits, 
   if (bits.size < ceil8(num_items)) {
     corrupt("%zu bytes for the bits of %zu items", bits.size, num_items);
   }
-  return with_indices(indices, num_values, index_bits, [&](auto* index) {
+  return with_indices(indices, num_values, index_bits, [&](auto index) {
     check_below(index, num_values, num_items);
     GatheredBits result{Block(ceil8(num_values))};
     BitWriter writer(result.bits.data());
@@ -145,12 +152,10 @@ GatheredBits gather_bits(Bytes indices, size_t num_values, unsigned index_bits, 
 VariableValues gather_variable(Bytes indices, size_t num_values, unsigned index_bits, Bytes offsets, Bytes data,
                                size_t num_items, unsigned offset_bits) {
   check_offsets(offsets, num_items, data.size, offset_bits);
-  return with_indices(indices, num_values, index_bits, [&](auto* index) {
-    using Index = std::remove_cv_t<std::remove_pointer_t<decltype(index)>>;
+  return with_indices(indices, num_values, index_bits, [&](auto index) {
     check_below(index, num_values, num_items);
-    return offset_bytes(offset_bits) == 4
-               ? gather_strings<Index, uint32_t>(index, num_values, offsets, data, num_items)
-               : gather_strings<Index, uint64_t>(index, num_values, offsets, data, num_items);
+    return offset_bytes(offset_bits) == 4 ? gather_strings<uint32_t>(index, num_values, offsets, data, num_items)
+                                          : gather_strings<uint64_t>(index, num_values, offsets, data, num_items);
   });
 }
 

@@ -15,7 +15,7 @@ void decode_chunk(Bytes chunk, size_t n, LevelEncoding encoding, uint16_t* out, 
       if (chunk.size / 2 < n) {
         corrupt("chunk %zu has %zu bytes for %zu levels", index, chunk.size, n);
       }
-      std::memcpy(out, chunk.data, n * 2);
+      copy_bytes(out, chunk.data, n * 2);
       return;
     case LevelCoding::bitpacked_inline:
       unpack_inline_chunk(chunk, n, out, index);
@@ -25,10 +25,35 @@ void decode_chunk(Bytes chunk, size_t n, LevelEncoding encoding, uint16_t* out, 
       return;
     case LevelCoding::runs: {
       Bytes values, lengths;
-      split_runs_chunk(chunk, values, lengths, index);
+      split_runs_chunk(chunk, n, values, lengths, index);
       expand_runs_chunk(values, lengths, n, out, index);
       return;
     }
+  }
+}
+
+// Upper bound of the levels in a chunk, so that no claim becomes an allocation that the bytes do not back.
+size_t most_levels(size_t bytes, LevelEncoding encoding) {
+  switch (encoding.coding) {
+    case LevelCoding::flat:
+      return bytes / 2;
+    case LevelCoding::bitpacked_inline:
+      return kGroup;
+    case LevelCoding::bitpacked:
+      return encoding.bits != 0 ? bytes * 8 / encoding.bits : SIZE_MAX;
+    case LevelCoding::runs:
+      return bytes / 3 * 255;
+  }
+  return 0;
+}
+
+void require_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
+  uint16_t highest = 0;
+  for (size_t i = 0; i < n; ++i) {
+    highest = std::max(highest, load<uint16_t>(levels + 2 * i));
+  }
+  if (highest > limit) {
+    corrupt("definition level %u where %u is the highest", highest, limit);
   }
 }
 
@@ -37,11 +62,9 @@ size_t check_counts(const Stream& stream, const Counts& counts, LevelEncoding en
   if (encoding.coding == LevelCoding::bitpacked && encoding.bits > 15) {
     corrupt("levels packed in %u bits", encoding.bits);
   }
-  bool all_zero = encoding.coding == LevelCoding::bitpacked && encoding.bits == 0;
   size_t largest = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
-    // The densest form is a run of 255 levels in three bytes.
-    if (!all_zero && counts.values[i] / 255 > stream.length[i]) {
+    if (static_cast<size_t>(counts.values[i]) > most_levels(static_cast<size_t>(stream.length[i]), encoding)) {
       corrupt("chunk %zu has %lld bytes for %lld levels", i, static_cast<long long>(stream.length[i]),
               static_cast<long long>(counts.values[i]));
     }
@@ -64,7 +87,8 @@ Block decode_levels(const Stream& stream, const Counts& counts, LevelEncoding en
   return out;
 }
 
-Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding encoding, uint16_t limit) {
+Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding encoding, uint16_t limit,
+                       uint16_t highest) {
   size_t largest = check_counts(stream, counts, encoding);
   Bitmap result;
   result.length = static_cast<size_t>(counts.total);
@@ -75,7 +99,9 @@ Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding
   for (size_t i = 0; i < stream.size(); ++i) {
     auto n = static_cast<size_t>(counts.values[i]);
     decode_chunk(stream.chunk(i), n, encoding, scratch.data(), i);
-    valid += writer.append_at_most(scratch.data(), n, limit);
+    auto* levels = reinterpret_cast<const uint8_t*>(scratch.data());
+    require_at_most(levels, n, highest);
+    valid += writer.append_at_most(levels, n, limit);
   }
   result.num_nulls = result.length - valid;
   return result;
@@ -86,6 +112,9 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
   bool has_def = def.size != 0;
   if (has_def && def.size != rep.size) {
     corrupt("%zu definition levels for %zu repetition levels", def.size / 2, n);
+  }
+  if (num_rows > n || skip_rows > n) {
+    corrupt("%zu levels for %zu rows behind %zu others", n, num_rows, skip_rows);
   }
   RowRange range;
   size_t rows = 0;
@@ -112,6 +141,8 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
   if (rows != skip_rows + num_rows) {
     corrupt("levels hold %zu rows where %zu are needed", rows, skip_rows + num_rows);
   }
+  advance(SIZE_MAX);
+  range.num_values = values;
   return range;
 }
 
@@ -124,6 +155,9 @@ size_t count_at_most(Bytes levels, uint16_t limit) {
 }
 
 Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit) {
+  if (depth_of.size == 0 || depth_of.size > (size_t{1} << 16)) {
+    corrupt("%zu definition levels", depth_of.size);
+  }
   size_t n = def.size / 2;
   Bitmap result;
   result.bits = Block(ceil8(n));
@@ -131,14 +165,8 @@ Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit) {
   size_t valid = 0;
   bool all_here = std::all_of(depth_of.data, depth_of.data + depth_of.size, [&](uint8_t d) { return d <= depth; });
   if (all_here) {
-    uint16_t highest = 0;
-    for (size_t i = 0; i < n; ++i) {
-      highest = std::max(highest, load<uint16_t>(def.data + 2 * i));
-    }
-    if (n != 0 && highest >= depth_of.size) {
-      corrupt("definition level %u where %zu is the highest", highest, depth_of.size - 1);
-    }
-    valid = writer.append_at_most(reinterpret_cast<const uint16_t*>(def.data), n, limit);
+    require_at_most(def.data, n, static_cast<uint16_t>(depth_of.size - 1));
+    valid = writer.append_at_most(def.data, n, limit);
   } else {
     for (size_t i = 0; i < n; ++i) {
       auto level = load<uint16_t>(def.data + 2 * i);
@@ -197,6 +225,9 @@ ListLayer list_layer_of(Bytes rep, Bytes def, ListLevels levels) {
       }
       ++children;
       continue;
+    }
+    if (r > levels.max_rep) {
+      corrupt("repetition level %u where %d is the highest", r, levels.max_rep);
     }
     next_rep[entries] = static_cast<uint16_t>(r - 1);
     if (has_def) {

@@ -23,12 +23,15 @@ struct Bitmap {
   size_t num_nulls = 0;
 };
 
-// Validity of a nullable leaf without lists, straight from the encoded levels: valid where level <= limit.
-Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding encoding, uint16_t limit);
+// Validity of a nullable leaf without lists, straight from the encoded levels: valid where level <= limit. No level may
+// be above `highest`.
+Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding encoding, uint16_t limit,
+                       uint16_t highest);
 
 struct RowRange {
   size_t entry_begin = 0, entry_end = 0;  // level entries
   size_t value_begin = 0, value_end = 0;  // visible entries
+  size_t num_values = 0;                  // visible entries in all
 };
 
 // The entries of `num_rows` rows after skipping the tail of a row that began earlier and `skip_rows` whole rows.
@@ -53,10 +56,11 @@ struct ListLayer {
 };
 
 struct ListLevels {
-  int null;   // level of a null list, -1 if there is none
-  int empty;  // level of an empty list, -1 if there is none
-  int upper;  // highest level of this layer and those inside
-  int shown;  // highest level of a null struct that wraps this list directly; above it the list does not exist
+  int null;     // level of a null list, -1 if there is none
+  int empty;    // level of an empty list, -1 if there is none
+  int upper;    // highest level of this layer and those inside
+  int shown;    // highest level of a null struct that wraps this list directly; above it the list does not exist
+  int max_rep;  // number of list layers from this one outwards
 };
 
 ListLayer list_layer(Bytes rep, Bytes def, ListLevels levels, unsigned offset_bits);

@@ -16,6 +16,11 @@ namespace lance {
 namespace {
 
 constexpr size_t kAlignment = 64;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kExact = true;  // each block is an allocation of its own and of its size: every overrun is seen
+#else
+constexpr bool kExact = false;
+#endif
 constexpr size_t kPooled = size_t{64} << 10;  // from here on blocks are kept for reuse
 constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of huge pages
 constexpr size_t kPage = 4096;
@@ -138,18 +143,20 @@ std::atomic<size_t> used{0};
 }  // namespace
 
 Block::Block(size_t bytes) : size_(bytes) {
-  if (bytes >= kPooled - kAlignment) {  // so that a small block's capacity stays below the limit
-    if (bytes > (size_t{1} << 46)) {
-      throw std::bad_alloc();
-    }
+  if (bytes > (size_t{1} << 46)) {
+    throw std::bad_alloc();
+  }
+  if (!kExact && bytes >= kPooled - kAlignment) {  // so that a small block's capacity stays below the limit
     capacity_ = round_up(std::max(bytes, kPooled));
     data_ = pool().take(capacity_);
   } else {
-    capacity_ = (bytes + kAlignment) & ~(kAlignment - 1);  // never zero: an empty block still has an address
-    data_ = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, capacity_));
-    if (data_ == nullptr) {
+    // Never zero: an empty block still has an address.
+    capacity_ = kExact ? std::max(bytes, size_t{1}) : (bytes + kAlignment) & ~(kAlignment - 1);
+    void* raw = nullptr;
+    if (posix_memalign(&raw, kAlignment, capacity_) != 0) {
       throw std::bad_alloc();
     }
+    data_ = static_cast<uint8_t*>(raw);
   }
   used += capacity_;
 }
@@ -159,7 +166,7 @@ Block::~Block() {
     return;
   }
   used -= capacity_;
-  if (capacity_ >= kPooled) {
+  if (!kExact && capacity_ >= kPooled) {
     pool().give_back(data_, capacity_);
   } else {
     std::free(data_);

@@ -31,6 +31,8 @@ std::vector<Block> split_rows(Bytes rows, size_t num_rows, const std::vector<siz
   for (size_t width : widths) {
     Block column(num_rows * width);
     switch (width) {
+      case 0:
+        break;
       case 1:
         copy_column<uint8_t>(from, stride, num_rows, column.data());
         break;
@@ -58,6 +60,9 @@ Block join_row_bits(Bytes rows, size_t num_rows, size_t bits_per_row) {
   size_t row_bytes = ceil8(bits_per_row);
   if (row_bytes != 0 && rows.size / row_bytes < num_rows) {
     corrupt("%zu bytes for %zu bitmaps of %zu bits", rows.size, num_rows, bits_per_row);
+  }
+  if (row_bytes == 0) {
+    return Block(0);
   }
   Block out(ceil8(num_rows * bits_per_row));
   BitWriter writer(out.data());
@@ -149,7 +154,7 @@ std::vector<PackedColumn> split_variable_rows(Bytes offsets, Bytes data, size_t 
         std::memset(to, 0, fields[k].width);
       }
     } else {
-      std::memcpy(columns[k].variable.data.data() + filled[k], value.data, value.size);
+      copy_bytes(columns[k].variable.data.data() + filled[k], value.data, value.size);
       filled[k] += value.size;
       put_offset(columns[k].variable, row + 1, filled[k], fields[k].length_bits);
     }

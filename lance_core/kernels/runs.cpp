@@ -3,14 +3,22 @@
 #include <algorithm>
 
 namespace lance {
+namespace {
+
+void require_same_runs(Bytes values, Bytes lengths, size_t width, size_t index) {
+  if (values.size != lengths.size * width) {
+    corrupt("chunk %zu has %zu bytes of run values for %zu runs", index, values.size, lengths.size);
+  }
+}
+
+}  // namespace
 
 template <class T>
 void expand_runs_chunk(Bytes values, Bytes lengths, size_t n, T* out, size_t index) {
-  if (values.size != lengths.size * sizeof(T)) {
-    corrupt("chunk %zu has %zu bytes of run values for %zu runs", index, values.size, lengths.size);
-  }
+  require_same_runs(values, lengths, sizeof(T), index);
   size_t done = 0;
-  for (size_t run = 0; run < lengths.size && done < n; ++run) {
+  size_t run = 0;
+  for (; run < lengths.size && done < n; ++run) {
     size_t length = lengths.data[run];
     if (length == 0) {
       corrupt("chunk %zu: run %zu is empty", index, run);
@@ -20,12 +28,12 @@ void expand_runs_chunk(Bytes values, Bytes lengths, size_t n, T* out, size_t ind
     std::fill_n(out + done, length, load<T>(values.data + run * sizeof(T)));
     done += length;
   }
-  if (done != n) {
-    corrupt("chunk %zu: runs add up to %zu of %zu values", index, done, n);
+  if (done != n || run != lengths.size) {
+    corrupt("chunk %zu: %zu of %zu runs add up to %zu of %zu values", index, run, lengths.size, done, n);
   }
 }
 
-void split_runs_chunk(Bytes block, Bytes& values, Bytes& lengths, size_t index) {
+void split_runs_chunk(Bytes block, size_t n, Bytes& values, Bytes& lengths, size_t index) {
   if (block.size < 8) {
     corrupt("chunk %zu: a run-length block of %zu bytes", index, block.size);
   }
@@ -36,6 +44,13 @@ void split_runs_chunk(Bytes block, Bytes& values, Bytes& lengths, size_t index) 
   }
   values = {block.data + 8, static_cast<size_t>(size)};
   lengths = {block.data + 8 + size, block.size - 8 - static_cast<size_t>(size)};
+  size_t total = 0;
+  for (size_t i = 0; i < lengths.size; ++i) {
+    total += lengths.data[i];
+  }
+  if (total != n) {
+    corrupt("chunk %zu: runs of %zu values in a block of %zu", index, total, n);
+  }
 }
 
 namespace {
@@ -43,10 +58,12 @@ namespace {
 template <class T>
 Block expand_chunks(const Stream& values, const Stream& lengths, const Counts& counts) {
   for (size_t i = 0; i < lengths.size(); ++i) {
+    // Before a count that lies becomes an allocation.
     if (counts.values[i] / 255 > lengths.length[i]) {
       corrupt("chunk %zu has %lld runs for %lld values", i, static_cast<long long>(lengths.length[i]),
               static_cast<long long>(counts.values[i]));
     }
+    require_same_runs(values.chunk(i), lengths.chunk(i), sizeof(T), i);
   }
   Block out(static_cast<size_t>(counts.total) * sizeof(T));
   T* to = reinterpret_cast<T*>(out.data());
@@ -77,11 +94,12 @@ Block expand_runs(const Stream& values, const Stream& lengths, const Counts& cou
   }
 }
 
-void split_runs(const Stream& blocks, Stream& values, Stream& lengths) {
+void split_runs(const Stream& blocks, const Counts& counts, Stream& values, Stream& lengths) {
+  require_same_chunks(blocks, counts);
   values.base = lengths.base = blocks.base;
   for (size_t i = 0; i < blocks.size(); ++i) {
     Bytes value_part, length_part;
-    split_runs_chunk(blocks.chunk(i), value_part, length_part, i);
+    split_runs_chunk(blocks.chunk(i), static_cast<size_t>(counts.values[i]), value_part, length_part, i);
     values.append(static_cast<size_t>(value_part.data - blocks.base.data), value_part.size);
     lengths.append(static_cast<size_t>(length_part.data - blocks.base.data), length_part.size);
   }

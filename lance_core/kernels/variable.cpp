@@ -1,5 +1,7 @@
 #include "variable.hpp"
 
+#include <algorithm>
+
 #include "flat.hpp"
 
 namespace lance {
@@ -64,7 +66,7 @@ VariableValues join_chunks(const Stream& stream, const Counts& counts) {
     if (!rebase(chunk.data, n, base, offsets)) {
       corrupt("chunk %zu has offsets that decrease", i);
     }
-    std::memcpy(to, chunk.data + first, bytes);
+    copy_bytes(to, chunk.data + first, bytes);
     offsets += n;
     to += bytes;
     base += static_cast<T>(bytes);
@@ -74,7 +76,7 @@ VariableValues join_chunks(const Stream& stream, const Counts& counts) {
 
 template <class T>
 VariableBlock open_block(Bytes block, size_t n) {
-  if (block.size / sizeof(T) < 2 || block.size / sizeof(T) - 2 < n + 1) {
+  if (block.size / sizeof(T) < 2 || block.size / sizeof(T) - 2 <= n) {
     corrupt("a block of %zu bytes for %zu values", block.size, n);
   }
   T width = load<T>(block.data);
@@ -91,8 +93,8 @@ VariableBlock open_block(Bytes block, size_t n) {
 
 template <class T>
 void check_ordered(Bytes offsets, size_t n, size_t data_size) {
-  if (offsets.size / sizeof(T) < n + 1) {
-    corrupt("%zu bytes for %zu offsets", offsets.size, n + 1);
+  if (offsets.size / sizeof(T) <= n) {
+    corrupt("%zu bytes for the offsets of %zu values", offsets.size, n);
   }
   bool ordered = true;
   T previous = 0;
@@ -108,7 +110,7 @@ void check_ordered(Bytes offsets, size_t n, size_t data_size) {
 
 template <class T>
 VariableValues repeat(Bytes value, size_t n) {
-  if (value.size != 0 && n > (size_t{1} << 40) / value.size) {
+  if (n > (size_t{1} << 46) / std::max(value.size, sizeof(T))) {
     corrupt("%zu copies of a value of %zu bytes", n, value.size);
   }
   if (sizeof(T) == 4 && value.size * n > INT32_MAX) {

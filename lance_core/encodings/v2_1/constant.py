@@ -65,8 +65,12 @@ class ConstantPage(Page):
         self._def = self._level_source(
             buffers[1] if buffers else None, layout, "def_compression", layout.num_def_values
         )
-        if self._structure.has_lists and self._rep is None:
-            raise CorruptData("a list page without repetition levels")
+        if self._structure.has_lists != (self._rep is not None):
+            raise CorruptData("repetition levels in a page without lists, or lists without them")
+        if self._def is not None:
+            expected = metadata.num_rows if self._rep is None else self._rep.num_levels
+            if self._def.num_levels != expected:
+                raise CorruptData(f"{self._def.num_levels} definition levels where there are {expected}")
         self._levels: tuple[pa.Buffer | None, pa.Buffer | None] | None = None
         self._value: Values | None = None
 
@@ -106,7 +110,8 @@ class ConstantPage(Page):
         if where is None or where[1] == 0:
             return None
         if layout.HasField(coding):
-            return _LevelSource(where, LevelCoding.parse(getattr(layout, coding)), num_levels)
+            encoding = LevelCoding.parse(getattr(layout, coding))
+            return None if encoding.all_zero else _LevelSource(where, encoding, num_levels)
         if where[1] % 2:
             raise CorruptData(f"{where[1]} bytes of levels of 2 bytes")
         return _LevelSource(where, LevelCoding("flat", 0, None), where[1] // 2)
@@ -117,7 +122,7 @@ class ConstantPage(Page):
         structure, arrow_type = self._structure, self._leaf.arrow_type
         num_rows = end - start
         if rep is not None:
-            entry, entry_end, value, value_end = kernels.find_rows(
+            entry, entry_end, value, value_end, _ = kernels.find_rows(
                 rep, def_, structure.max_rep, structure.max_visible, start, num_rows
             )
             num_values = value_end - value
@@ -128,10 +133,6 @@ class ConstantPage(Page):
             slots = structure.num_slots_per_row
             num_values = num_rows * slots
             if def_ is not None:
-                if def_.size != 2 * self.num_rows * slots:
-                    raise CorruptData(
-                        f"{def_.size // 2} definition levels for {self.num_rows * slots} values"
-                    )
                 layers = structure.unravel(None, def_.slice(2 * start * slots, 2 * num_values), num_values)
             else:
                 layers = structure.without_levels(num_values)

@@ -43,7 +43,10 @@ def look_up(
     if isinstance(dictionary, _Shared):
         if indices.bits != arrow_type.index_type.bit_width:
             raise CorruptData(f"indices of {indices.bits} bits in a column of type {arrow_type}")
-        kernels.check_indices(indices.data, num_values, indices.bits, num_items)
+        # Arrow reads the indices as numbers of the index type, which may be signed.
+        signed = pa.types.is_signed_integer(arrow_type.index_type)
+        reachable = min(num_items, 1 << (indices.bits - signed))
+        kernels.check_indices(indices.data, num_values, indices.bits, reachable)
         return DictionaryValues(indices, dictionary.array)
     if isinstance(dictionary, VariableValues):
         offsets, data = kernels.gather_variable(

@@ -12,7 +12,10 @@ import pyarrow as pa
 
 from lance_core.encodings.values import Values, VariableValues
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.kernels import Counts, Stream
+from lance_core.kernels import CorruptData, Counts, Stream
+
+MAX_VALUES = 1 << 48
+"""Counts beyond this are lies, and would not fit into the arithmetic on sizes."""
 
 
 class Encoding:
@@ -57,6 +60,8 @@ def one_block(block: pa.Buffer) -> Stream:
 
 def one_count(num_values: int) -> Counts:
     """The number of values of a row of one block."""
+    if num_values > MAX_VALUES:
+        raise CorruptData(f"{num_values} values in one block")
     return Counts(_int64(num_values))
 
 

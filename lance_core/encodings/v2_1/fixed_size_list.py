@@ -20,6 +20,9 @@ from lance_core.encodings.values import FixedValues, ListValues, NoValues, Value
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
+_MAX_ITEMS = (1 << 31) - 1
+"""What Arrow can address in one list."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList(Encoding):
@@ -35,9 +38,15 @@ class FixedSizeList(Encoding):
         """From the page's description and the encoding of the items."""
         if not isinstance(values, FixedSizeList | Flat | Constant):
             raise CorruptData(f"fixed-size lists over {values.name!r}")
-        if not 0 < message.items_per_value <= 1 << 31:
-            raise CorruptData(f"fixed-size lists of {message.items_per_value} items")
+        inner = values.num_items if isinstance(values, FixedSizeList) else 1
+        if not 0 < message.items_per_value * inner <= _MAX_ITEMS:
+            raise CorruptData(f"fixed-size lists of {message.items_per_value} times {inner} items")
         return cls(message.items_per_value, values, message.has_validity)
+
+    @property
+    def num_items(self) -> int:
+        """Innermost items of a value."""
+        return self.dimension * (self.values.num_items if isinstance(self.values, FixedSizeList) else 1)
 
     @property
     def num_buffers(self) -> int:

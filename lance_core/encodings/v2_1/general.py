@@ -14,13 +14,15 @@ import pyarrow as pa
 from lance_core.encodings.compression import decompress_lz4, decompress_zstd
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.values import Values, VariableValues
-from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.kernels import CorruptData, Counts, OffsetOverflow, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _SCHEMES: dict[int, Callable[[bytes | memoryview], bytes]] = {
     proto.COMPRESSION_ALGORITHM_LZ4: decompress_lz4,
     proto.COMPRESSION_ALGORITHM_ZSTD: decompress_zstd,
 }
+_MAX_BYTES = {32: (1 << 31) - 1, 64: (1 << 63) - 1}
+"""What offsets of a width can address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class General(Encoding):
         """From the page's description."""
         if compression.scheme not in _SCHEMES:
             raise CorruptData(f"compression scheme {compression.scheme}")
+        if values.num_buffers == 0:
+            raise CorruptData(f"compressed values of encoding {values.name!r}, which has none")
         return cls(compression.scheme, values)
 
     @property
@@ -52,7 +56,12 @@ class General(Encoding):
         dtype = np.dtype(f"<u{payloads.offset_bits // 8}")
         offsets = np.frombuffer(payloads.offsets, dtype, num_values + 1)
         data = memoryview(payloads.data)
-        parts = [_SCHEMES[self.scheme](data[a:b]) for a, b in pairwise(offsets)]
+        parts, total = [], 0
+        for begin, end in pairwise(offsets):
+            parts.append(_SCHEMES[self.scheme](data[begin:end]))
+            total += len(parts[-1])
+            if total > _MAX_BYTES[payloads.offset_bits]:
+                raise OffsetOverflow("more bytes than 32-bit offsets can address")
         inflated = np.zeros(num_values + 1, dtype)
         np.cumsum([len(part) for part in parts], out=inflated[1:])
         values = VariableValues(pa.py_buffer(inflated), pa.py_buffer(b"".join(parts)), payloads.offset_bits)

@@ -92,14 +92,19 @@ class LevelCoding:
                 return cls("runs", 0, compression)
         raise UnsupportedFeatureError(f"levels encoded as {encoding}")
 
+    @property
+    def all_zero(self) -> bool:
+        """Whether no bytes are kept because every level is 0."""
+        return self.coding == "packed" and self.bits == 0
+
     def decode(self, stream: Stream, counts: Counts) -> pa.Buffer:
         """All levels of a row of chunks as u16."""
         return as_buffer(kernels.decode_levels(self._inflated(stream), counts, self.coding, self.bits))
 
-    def decode_validity(self, stream: Stream, counts: Counts, limit: int) -> pa.Buffer | None:
+    def decode_validity(self, stream: Stream, counts: Counts, limit: int, highest: int) -> pa.Buffer | None:
         """A bitmap with one bit per level, set where level <= limit; None where all are set."""
         bits, num_nulls = kernels.decode_validity(
-            self._inflated(stream), counts, self.coding, self.bits, limit
+            self._inflated(stream), counts, self.coding, self.bits, limit, highest
         )
         return as_buffer(bits) if num_nulls else None
 
@@ -168,7 +173,7 @@ class Structure:
         for kind in self.layers:
             validity = None
             if kind == proto.REPDEF_NULLABLE_ITEM:
-                validity = coding.decode_validity(stream, counts, limit)
+                validity = coding.decode_validity(stream, counts, limit, self.max_def)
                 limit += 1
             layers.append(
                 Layer(num_values, None if validity is None else slice_bits(validity, start, num_values))
@@ -191,7 +196,7 @@ class Structure:
                 empty = limit if _NUM_LEVELS[kind] and kind != proto.REPDEF_NULLABLE_LIST else -1
                 shown = limit + self._nullable_structs_above(i)
                 offsets, bits, length, num_nulls, num_children, next_rep, next_def, _ = kernels.list_layer(
-                    rep, def_, null, empty, limit, shown, node.offset_bits
+                    rep, def_, null, empty, limit, shown, self.max_rep - depth, node.offset_bits
                 )
                 if num_children != slots:
                     raise CorruptData(f"levels describe {num_children} list items where there are {slots}")

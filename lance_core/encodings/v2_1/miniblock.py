@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
+from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.encodings.v2_1.registry import parse_encoding
@@ -25,6 +26,7 @@ from lance_core.kernels import CorruptData, Counts
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _Int64s = npt.NDArray[np.int64]
+_MAX_CHUNK_LEVELS = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class MiniBlockPage(Page):
                 f"{layout.num_buffers} buffers per chunk instead of {self._values.num_buffers} "
                 f"for {self._values.name!r}"
             )
+        if self._num_items > MAX_VALUES:
+            raise CorruptData(f"{self._num_items} values in a page")
         if self._structure.has_lists and (self._rep is None or layout.repetition_index_depth != 1):
             raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
         if not self._structure.has_lists:
@@ -147,9 +151,11 @@ class MiniBlockPage(Page):
             offset, num_values = 0, counts.total
             if not whole:
                 skip = start - int(index.first_row[first])
-                entry, entry_end, offset, value_end = kernels.find_rows(
+                entry, entry_end, offset, value_end, found = kernels.find_rows(
                     rep_levels, def_levels, structure.max_rep, structure.max_visible, skip, end - start
                 )
+                if found != counts.total:
+                    raise CorruptData(f"levels describe {found} values where there are {counts.total}")
                 rep_levels = rep_levels.slice(2 * entry, 2 * (entry_end - entry))
                 if def_levels is not None:
                     def_levels = def_levels.slice(2 * entry, 2 * (entry_end - entry))
@@ -208,6 +214,8 @@ class MiniBlockPage(Page):
         if repetition_index.size != 16 * num_chunks:
             raise CorruptData(f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks")
         index = np.frombuffer(repetition_index, "<u8").reshape(num_chunks, 2)
+        if self.num_rows > num_chunks * _MAX_CHUNK_LEVELS:
+            raise CorruptData(f"{self.num_rows} rows in {num_chunks} chunks")
         if (index[:, 0] > self.num_rows).any():
             raise CorruptData(f"a chunk that ends more than the page's {self.num_rows} rows")
         ended_rows = np.zeros(num_chunks + 1, np.int64)

@@ -43,4 +43,4 @@ class Rle(Encoding):
         )
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
-        return self.decode_chunks(kernels.split_runs(blocks), counts)
+        return self.decode_chunks(kernels.split_runs(blocks, counts), counts)
