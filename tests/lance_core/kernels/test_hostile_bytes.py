@@ -1,0 +1,251 @@
+"""Every kernel that reads bytes of a file, on valid input that was cut or changed.
+
+Each kernel gets each prefix of its input, and its input with bytes replaced. It may answer or refuse; any
+other error, and any access outside the input that the sanitizer build sees, is a defect.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lance_core import kernels
+from lance_core.kernels import Stream, SymbolTable
+from support.twins import fsst, inputs, nested, packing, values
+
+MUTANTS = 300
+RNG = random.Random(20)
+SYMBOLS = [bytes([i]) * (i % 8 + 1) for i in range(255)]
+TEXT = [b"lance", b"", b"columns of text " * 3, b"\xff\xfe", b"x" * 40]
+CODES = [fsst.encode(text, SYMBOLS) for text in TEXT]
+
+
+@dataclass
+class Case:
+    """A kernel as a function of the bytes that a file would hold."""
+
+    run: Callable[[memoryview], object]
+    data: bytes
+
+
+def one(data: memoryview) -> Stream:
+    """A row of one chunk."""
+    return Stream(data, inputs.int64s([0]), inputs.int64s([len(data)]))
+
+
+def two(data: memoryview) -> Stream:
+    """A row of two chunks, cut in the middle."""
+    middle = len(data) // 2
+    return Stream(data, inputs.int64s([0, middle]), inputs.int64s([middle, len(data) - middle]))
+
+
+def count(*values_per_chunk: int) -> kernels.Counts:
+    return inputs.counts(values_per_chunk)
+
+
+def chunks(data: memoryview, has_rep: bool, large: bool) -> object:
+    """Headers, then the levels and values that they point at."""
+    num_levels, rep, def_, buffers = kernels.parse_chunks(
+        data, inputs.int64s([0, len(data)]), count(4), has_rep, True, 2, large
+    )
+    levels = kernels.decode_levels(def_, num_levels, "flat", 0)
+    if has_rep:
+        kernels.find_rows(kernels.decode_levels(rep, num_levels, "flat", 0), levels, 1, 1, 0, 1)
+    return kernels.join_fixed(buffers[0], count(4), 4), kernels.join_variable(buffers[1], count(4), 32)
+
+
+def block(data: memoryview, offset_bits: int) -> object:
+    """A block of strings that a dictionary page would look its values up in."""
+    start, size, data_start, data_size = kernels.open_variable_block(data, len(TEXT), offset_bits)
+    offsets, text = data[start : start + size], data[data_start : data_start + data_size]
+    return kernels.gather_variable(bytes([4, 0, 2]), 3, 8, offsets, text, len(TEXT), offset_bits)
+
+
+def coded(data: memoryview, offset_bits: int) -> object:
+    """Codes of full-zip entries."""
+    width = (len(TEXT) + 1) * offset_bits // 8
+    table = SymbolTable(fsst.symbol_table(SYMBOLS))
+    return kernels.expand_symbol_values(table, data[:width], data[width:], len(TEXT), offset_bits)
+
+
+def lists(data: memoryview) -> object:
+    """Levels of list<list<int>>, unravelled."""
+    middle = len(data) // 4 * 2
+    rep, def_ = data[:middle], data[middle : 2 * middle]
+    kernels.item_validity(def_, bytes([0, 0, 1, 1, 2]), 0, 0)
+    layer = kernels.list_layer(rep, def_, 2, 3, 3, 3, 2, 32)
+    return kernels.list_layer(layer[5], layer[6], -1, 4, 4, 4, 1, 64)
+
+
+def levels_of_lists() -> bytes:
+    layers = (nested.NULLABLE_ITEM, nested.NULL_AND_EMPTY_LIST, nested.EMPTYABLE_LIST)
+    rows = [[[1, None], None, []], [], [[2], [3, 4]]]
+    levels = nested.shred(nested.Column((nested.LIST, nested.LIST, nested.LEAF), rows, layers))
+    return values.integers(levels.rep + levels.def_, 16)
+
+
+def header_and_values(large: bool, has_rep: bool) -> bytes:
+    def_ = values.integers([0, 1, 0, 0], 16)
+    rep = values.integers([1, 0, 1, 1], 16) if has_rep else None
+    buffers = [values.integers([1, 2, 3, 4], 32), values.variable_chunk([b"a", b"bc", b"", b"d"], 32)]
+    return values.chunk(buffers, num_levels=4, rep=rep, def_=def_, large=large)
+
+
+ROWS = [b"\1\2\3\4" + b"\3\0\0\0abc", b"", b"\1\2\3\4" + b"\0\0\0\0"]
+ENTRIES = [(1, 0, b"abc"), (0, 1, None), (0, 0, b""), (1, 3, None), (1, 0, b"defgh")]
+NARROW = [(rep, def_, b"1234" if def_ <= 1 else None) for rep, def_, _ in ENTRIES]
+
+CASES = {
+    "unpack_inline 8": Case(
+        lambda d: kernels.unpack_inline(one(d), count(900), 8), packing.pack_inline([5] * 900, 8)
+    ),
+    "unpack_inline 64": Case(
+        lambda d: kernels.unpack_inline(two(d), count(4, 1024), 64), 2 * packing.pack_inline([5] * 4, 64)
+    ),
+    "unpack_out_of_line": Case(
+        lambda d: kernels.unpack_out_of_line(one(d), count(1100), 16, 3),
+        packing.pack_out_of_line([5] * 1100, 16, 3, raw_tail=True),
+    ),
+    "expand_runs": Case(
+        lambda d: kernels.expand_runs(one(d[:-4]), one(d[-4:]), count(403), 32),
+        b"".join(values.runs([5] * 300 + [6] * 3 + [0] * 100, 32)),
+    ),
+    "split_runs": Case(
+        lambda d: kernels.expand_runs(*kernels.split_runs(one(d), count(402)), count(402), 16),
+        values.run_block([5] * 300 + [6] * 2 + [0] * 100, 16),
+    ),
+    "join_byte_streams": Case(lambda d: kernels.join_byte_streams(one(d), count(8), 8), RNG.randbytes(64)),
+    "join_fixed": Case(lambda d: kernels.join_fixed(two(d), count(4, 4), 4), RNG.randbytes(32)),
+    "join_bits": Case(lambda d: kernels.join_bits(two(d), count(61, 60)), RNG.randbytes(16)),
+    "copy_bits": Case(lambda d: kernels.copy_bits(d, 13, 40), RNG.randbytes(7)),
+    "join_variable 32": Case(
+        lambda d: kernels.join_variable(one(d), count(5), 32), values.variable_chunk(TEXT, 32)
+    ),
+    "join_variable 64": Case(
+        lambda d: kernels.join_variable(one(d), count(5), 64), values.variable_chunk(TEXT, 64)
+    ),
+    "variable block 32": Case(lambda d: block(d, 32), values.variable_block(TEXT, 32)),
+    "variable block 64": Case(lambda d: block(d, 64), values.variable_block(TEXT, 64)),
+    "symbol table": Case(
+        lambda d: kernels.expand_symbols(
+            SymbolTable(d),
+            inputs.stream([values.variable_chunk([b"\0\1\2\3\4", b"\1\xff\1"], 32)]),
+            count(2),
+            32,
+        ),
+        fsst.symbol_table([b"a", b"bcd", b"e" * 8, b"fg", b"h"])[:80],
+    ),
+    "expand_symbols 32": Case(
+        lambda d: kernels.expand_symbols(SymbolTable(fsst.symbol_table(SYMBOLS)), one(d), count(5), 32),
+        values.variable_chunk(CODES, 32),
+    ),
+    "expand_symbols 64, partial table": Case(
+        lambda d: kernels.expand_symbols(SymbolTable(fsst.symbol_table(SYMBOLS[:100])), one(d), count(5), 64),
+        values.variable_chunk([fsst.encode(text, SYMBOLS[:100]) for text in TEXT], 64),
+    ),
+    "expand_symbol_values 32": Case(
+        lambda d: coded(d, 32), values.arrow_offsets(CODES, 32) + b"".join(CODES)
+    ),
+    "expand_symbol_values 64": Case(
+        lambda d: coded(d, 64), values.arrow_offsets(CODES, 64) + b"".join(CODES)
+    ),
+    "levels inline": Case(
+        lambda d: kernels.decode_validity(one(d), count(700), "inline", 0, 1, 2),
+        packing.pack_inline([1] * 700, 16),
+    ),
+    "levels packed": Case(
+        lambda d: kernels.decode_validity(one(d), count(2000), "packed", 2, 1, 2),
+        packing.pack_out_of_line([1, 2] * 1000, 16, 2, raw_tail=False),
+    ),
+    "levels runs": Case(
+        lambda d: kernels.decode_validity(one(d), count(350), "runs", 0, 1, 2),
+        values.run_block([1] * 300 + [2] * 50, 16),
+    ),
+    "levels of lists": Case(lists, levels_of_lists()),
+    "chunk": Case(lambda d: chunks(d, False, False), header_and_values(False, False)),
+    "chunk with lists, large": Case(lambda d: chunks(d, True, True), header_and_values(True, True)),
+    "unzip_fixed": Case(lambda d: kernels.unzip_fixed(d, 1, 2, 1, 4), values.zip_entries(NARROW, 1, 2)),
+    "unzip_fixed, wide control word": Case(
+        lambda d: kernels.unzip_fixed(d, 9, 9, 1, 4), values.zip_entries(NARROW, 9, 9)
+    ),
+    "unzip_variable 32": Case(
+        lambda d: kernels.unzip_variable(d, 1, 2, 1, 32), values.zip_entries(ENTRIES, 1, 2, 32)
+    ),
+    "unzip_variable 64": Case(
+        lambda d: kernels.unzip_variable(d, 8, 8, 1, 64), values.zip_entries(ENTRIES, 8, 8, 64)
+    ),
+    "gather_fixed": Case(
+        lambda d: kernels.gather_fixed(d[:8], 4, 16, d[8:], 3),
+        values.integers([0, 3, 2, 2], 16) + RNG.randbytes(12),
+    ),
+    "gather_bits": Case(
+        lambda d: kernels.gather_bits(d[:8], 4, 16, d[8:], 30),
+        values.integers([0, 29, 2, 2], 16) + RNG.randbytes(4),
+    ),
+    "check_indices": Case(lambda d: kernels.check_indices(d, 4, 16, 4), values.integers([0, 3, 2, 2], 16)),
+    "split_rows": Case(lambda d: kernels.split_rows(d, 5, [4, 1, 3]), RNG.randbytes(40)),
+    "join_row_bits": Case(lambda d: kernels.join_row_bits(d, 7, 13), RNG.randbytes(14)),
+    "split_variable_rows": Case(
+        lambda d: kernels.split_variable_rows(d[:16], d[16:], 3, 32, [(4, 0), (0, 32)]),
+        values.arrow_offsets(ROWS, 32) + b"".join(ROWS),
+    ),
+    "split_null_ends": Case(
+        lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
+    ),
+    "unpack_bit_stream": Case(lambda d: kernels.unpack_bit_stream(d, 5, 11, 7, 16, True), RNG.randbytes(11)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_valid_input_is_accepted(name: str) -> None:
+    """Without this the other tests here would pass on kernels that refuse everything."""
+    case = CASES[name]
+    for shift in range(8):
+        case.run(inputs.place(case.data, shift))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cut_input(name: str) -> None:
+    """T22, T23: every prefix."""
+    case = CASES[name]
+    lengths = (
+        range(len(case.data)) if len(case.data) < 400 else [*range(200), *range(200, len(case.data), 13)]
+    )
+    for length in lengths:
+        inputs.answer_or_refusal(lambda: case.run(inputs.place(case.data[:length])))  # noqa: B023
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_changed_input(name: str) -> None:
+    """T22, T23: one to three bytes replaced, mostly near the front, where the sizes are."""
+    case = CASES[name]
+    rng = random.Random(name)
+    for _ in range(MUTANTS):
+        data = bytearray(case.data)
+        for _ in range(rng.randint(1, 3)):
+            reach = rng.choice((8, 32, len(data)))
+            at = rng.randrange(min(reach, len(data)))
+            data[at] = rng.choice(
+                (0, 1, 127, 128, 255, rng.randrange(256), data[at] ^ (1 << rng.randrange(8)))
+            )
+        inputs.answer_or_refusal(lambda: case.run(inputs.place(bytes(data))))  # noqa: B023
+
+
+def test_every_kernel_is_here() -> None:
+    """A kernel that reads bytes of a file and is not tried above fails here."""
+    source = Path(__file__).read_text(encoding="utf-8")
+    made_of_values = {
+        "repeat_value",
+        "repeat_variable",
+        "bytes_to_bits",
+        "pool_use",
+        "set_pool_retention",
+        "count_at_most",
+        "check_offsets",
+    }
+    names = set(kernels.__all__) - {"Block", "CorruptData", "OffsetOverflow"} - made_of_values
+    assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

@@ -1,0 +1,95 @@
+"""Blocks: memory that is reused, and given back beyond a limit."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lance_core import kernels
+from lance_core.kernels import Block
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _empty_pool() -> Iterator[None]:
+    """Nothing retained before and after; then the default limit again."""
+    gc.collect()
+    kernels.set_pool_retention(0)
+    kernels.set_pool_retention(256 * MIB)
+    yield
+    gc.collect()
+    kernels.set_pool_retention(0)
+    kernels.set_pool_retention(256 * MIB)
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 63, 64, 65, (64 << 10) - 65, (64 << 10) - 64, 64 << 10, MIB - 1, MIB, 3 * MIB + 7]
+)
+def test_a_block_has_its_size_and_can_be_written(size: int) -> None:
+    block = Block(size)
+    view = memoryview(block)
+    assert len(block) == len(view) == size
+    view[:] = b"\xa5" * size
+    assert bytes(block) == b"\xa5" * size
+
+
+@pytest.mark.parametrize("size", [(1 << 46) + 1, 1 << 62, (1 << 64) - 1])
+def test_blocks_that_no_machine_has(size: int) -> None:
+    """T24: an impossible size is an error, not a wrapped one."""
+    with pytest.raises(MemoryError):
+        Block(size)
+
+
+def test_use_is_counted() -> None:
+    before = kernels.pool_use()[0]
+    block = Block(3 * MIB)
+    assert kernels.pool_use()[0] >= before + 3 * MIB
+    del block
+    assert kernels.pool_use()[0] == before
+
+
+def test_threads_share_the_pool() -> None:
+    """Each thread sees only what it wrote, however blocks go around."""
+    failed: list[int] = []
+
+    def work(number: int) -> None:
+        for i in range(60):
+            size = (64 << 10) + 4096 * ((number + i) % 9)
+            view = memoryview(Block(size))
+            view[:] = bytes([number]) * size
+            if bytes(view) != bytes([number]) * size:
+                failed.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_free_blocks_are_kept_up_to_a_limit() -> None:
+    """T33: what is retained never exceeds the limit, and lowering it gives memory back."""
+    if not _pools():
+        pytest.skip("this build gives every block its own allocation")
+    for _ in range(3):
+        blocks = [Block(MIB) for _ in range(8)]
+        del blocks
+    assert 8 * MIB <= kernels.pool_use()[1] <= 256 * MIB
+    kernels.set_pool_retention(5 * MIB)
+    assert kernels.pool_use()[1] <= 5 * MIB
+    blocks = [Block(2 * MIB) for _ in range(8)]
+    del blocks
+    assert kernels.pool_use()[1] <= 5 * MIB
+    kernels.set_pool_retention(0)
+    assert kernels.pool_use()[1] == 0
+
+
+def _pools() -> bool:
+    block = Block(MIB)
+    del block
+    return kernels.pool_use()[1] > 0
