@@ -16,7 +16,7 @@ RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all check fmt bench build clean
+.PHONY: help demo serve test test-all sanitize check fmt bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: $(DEV_READY) ## the default tests (minutes)
 
 test-all: $(DEV_READY) ## the default tests and the long ones
 	$(BIN)/python -m pytest -n $(JOBS) -m ""
+
+sanitize: $(DEV_READY) ## the kernel tests under the address and undefined-behaviour sanitizers (GCC)
+	$(BIN)/python scripts/sanitize.py
 
 check: $(DEV_READY) ## lint, formatting, types, generated protos up to date
 	$(BIN)/ruff check
