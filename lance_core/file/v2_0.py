@@ -106,19 +106,20 @@ class _File:
 
     def column(self, field: Field, index: int) -> "_Column":
         """The column of that number, which holds something of a field."""
-        return _Column(self._metadata, field.name, index)
+        return _Column(self._metadata, field, index)
 
 
 class _Column:
     """The pages of one physical column."""
 
-    def __init__(self, metadata: FileMetadata, name: str, index: int) -> None:
+    def __init__(self, metadata: FileMetadata, field: Field, index: int) -> None:
         self._column = metadata.column(index)
         self._file_buffers = metadata.global_buffers
         self.file = metadata.name
-        self.name = name
-        with located(self.file, name):
-            check_column_encoding(self._column.encoding_type, self._column.encoding)
+        self.name = field.name
+        expected = "blob" if field.is_blob_descriptor else "values"
+        with located(self.file, self.name):
+            check_column_encoding(self._column.encoding_type, self._column.encoding, expected)
         self.starts = [0, *accumulate(page.num_rows for page in self._column.pages)]
         """Number of the first value of each page, and the number of values at the end."""
 
@@ -349,8 +350,6 @@ def _open(file: _File, field: Field) -> _Node:
         UnsupportedFeatureError: a kind of field that 2.0 files cannot hold or that is not read, by name.
         CorruptFileError: columns that contradict each other.
     """
-    if field.is_blob or field.is_blob_v2:
-        raise UnsupportedFeatureError("blob columns are not read yet", file=file.name, column=field.name)
     arrow_type = field.arrow_type
     index = file.index(field)
     if pa.types.is_struct(arrow_type) and not field.is_packed:

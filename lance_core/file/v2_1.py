@@ -142,8 +142,6 @@ class _Leaf:
     def __init__(
         self, file: ReadableFile, column: ColumnMetadata, field: Field, nesting: tuple[Node, ...]
     ) -> None:
-        if field.is_blob or field.is_blob_v2:
-            raise UnsupportedFeatureError("blob columns are not read yet", file=file.name, column=field.name)
         self.field_id = field.id
         self.name = field.name
         self._file = file

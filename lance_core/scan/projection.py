@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
+from lance_core.schema.blobs import describe_blobs
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
@@ -94,12 +95,8 @@ def _row_column(name: str) -> RowColumn:
 
 
 def _data_column(name: str, top: Field, below: Sequence[str]) -> DataColumn:
-    narrowed, path, leaf, nullable = _narrow(name, top, below)
+    narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
     for field in narrowed.walk():
-        if field.is_blob or field.is_blob_v2:
-            raise UnsupportedFeatureError(
-                "blob columns cannot be read yet, project other columns", column=name
-            )
         if field.is_json:
             raise UnsupportedFeatureError(
                 "JSON columns cannot be read yet, project other columns", column=name
@@ -114,7 +111,7 @@ def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple
     """
     if not below:
         return field, (), field, field.nullable
-    if field.logical_type != "struct" or field.is_blob_v2:
+    if field.logical_type != "struct" or field.is_blob_descriptor:
         raise InvalidInputError(
             "paths lead through structs only", column=name, found=f"{field.name} of type {field.logical_type}"
         )

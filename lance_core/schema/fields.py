@@ -18,6 +18,9 @@ from lance_core.schema.logical_types import JSON
 from lance_core.schema.paths import split_path
 from lance_core.schema.tree import build_tree
 
+PACKED = "lance-encoding:packed"
+BLOB = "lance-encoding:blob"
+
 
 @dataclass(frozen=True)
 class StoredDictionary:
@@ -65,16 +68,20 @@ class Field:
     def is_packed(self) -> bool:
         """Whether this is a struct whose children share one column (Lance file format, field metadata)."""
         return self.logical_type == "struct" and (
-            self.metadata.get("lance-encoding:packed", "").lower() == "true"
+            self.metadata.get(PACKED, "").lower() == "true"
             or self.metadata.get("packed", "").lower() == "true"
+            or self.is_blob_descriptor
         )
 
     @property
     def is_blob(self) -> bool:
         """Whether values are kept outside the pages, with descriptors in the column (first form)."""
-        return self.logical_type == "blob" or (
-            self.logical_type == "large_binary" and "lance-encoding:blob" in self.metadata
-        )
+        return self.logical_type == "blob" or (self.logical_type == "large_binary" and BLOB in self.metadata)
+
+    @property
+    def is_blob_descriptor(self) -> bool:
+        """Whether this is the struct that `describe_blobs` puts in the place of a blob."""
+        return self.logical_type == "struct" and not self.is_blob_v2 and BLOB in self.metadata
 
     @property
     def is_blob_v2(self) -> bool:

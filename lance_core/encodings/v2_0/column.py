@@ -2,7 +2,7 @@
 
 values         values
 zone_index     as what it wraps; statistics of zones of rows lie beside the pages
-blob           where values lie in the file
+blob           descriptors: where values lie in the file
 """
 
 from google.protobuf.message import DecodeError
@@ -13,8 +13,8 @@ from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_0_pb2 as proto
 
 
-def check_column_encoding(encoding_type: str, encoding: bytes) -> None:
-    """Make sure that the pages of a column hold its values.
+def check_column_encoding(encoding_type: str, encoding: bytes, expected: str) -> None:
+    """Make sure that the pages of a column hold what is `expected`, "values" or "blob".
 
     Raises:
         UnsupportedFeatureError: they hold something else, by name.
@@ -29,5 +29,5 @@ def check_column_encoding(encoding_type: str, encoding: bytes) -> None:
     while message.WhichOneof("column_encoding") == "zone_index":
         message = message.zone_index.inner
     kind = message.WhichOneof("column_encoding")
-    if kind != "values":
+    if kind != expected:
         raise UnsupportedFeatureError(f"column encoding {kind or unknown_name(message)!r}")

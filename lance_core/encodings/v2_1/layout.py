@@ -2,6 +2,7 @@
 
 from google.protobuf.message import DecodeError
 
+from lance_core.encodings.v2_1.blob import BlobPage
 from lance_core.encodings.v2_1.constant import ConstantPage
 from lance_core.encodings.v2_1.fullzip import FullZipPage
 from lance_core.encodings.v2_1.miniblock import MiniBlockPage
@@ -27,6 +28,10 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
         layout.ParseFromString(metadata.encoding)
     except DecodeError:
         raise CorruptData("the page's description cannot be parsed") from None
+    return _open_layout(layout, metadata, leaf)
+
+
+def _open_layout(layout: proto.PageLayout, metadata: PageDescription, leaf: LeafType) -> Page:
     kind = layout.WhichOneof("layout")
     if kind == "mini_block_layout":
         return MiniBlockPage(layout.mini_block_layout, metadata, leaf)
@@ -34,4 +39,6 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
         return FullZipPage(layout.full_zip_layout, metadata, leaf)
     if kind == "constant_layout":
         return ConstantPage(layout.constant_layout, metadata, leaf)
+    if kind == "blob_layout" and layout.blob_layout.inner_layout.WhichOneof("layout") != "blob_layout":
+        return BlobPage(layout.blob_layout, metadata, leaf, _open_layout)
     raise UnsupportedFeatureError(f"page layout {kind or 'unknown'!r}")

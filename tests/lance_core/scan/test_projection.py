@@ -132,22 +132,6 @@ def test_columns_named_twice_are_refused(nested):
             lance_core.dataset(nested.uri).scanner(columns)
 
 
-def test_blob_columns_are_refused_by_name_only_when_they_are_projected(tmp_path):
-    schema = pa.schema(
-        [
-            pa.field("id", pa.int64()),
-            pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"}),
-        ]
-    )
-    table = pa.table({"id": [1, 2], "image": [b"abc", b"def"]}, schema=schema)
-    lance.write_dataset(table, str(tmp_path / "blobs.lance"), data_storage_version="2.1")
-    dataset = lance_core.dataset(tmp_path / "blobs.lance")
-    assert dataset.to_table(["id"])["id"].to_pylist() == [1, 2]
-    for columns in (None, ["image"]):
-        with pytest.raises(UnsupportedFeatureError, match="image"):
-            dataset.scanner(columns)
-
-
 def test_extension_types_are_those_of_the_reference(tmp_path):
     table = pa.table(
         {
