@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 from rich.console import Console
 
@@ -13,14 +15,14 @@ from flight_server.cli.values import readable_bytes
 from lance_core.encodings.description import LayoutDescription
 from lance_core.encodings.v2_0.describe import describe_page
 from lance_core.encodings.v2_1.describe import describe_page_layout
-from lance_core.errors import UnsupportedFeatureError
-from lance_core.file.footer import FileVersion
+from lance_core.file.footer import FileVersion, read_version
 from lance_core.file.metadata import FileMetadata, PageMetadata, read_file_metadata
+from lance_core.file.v0_1 import LegacyFile
 from lance_core.schema.columns import leaves, nodes
 from lance_core.schema.fields import Field
-from lance_core.storage import storage_for
+from lance_core.statistics.v0_1 import page_statistics
+from lance_core.storage import ReadableFile, storage_for
 
-_VERSIONS = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
 _TEXTS = ("string", "large_string", "binary", "large_binary")
 
 
@@ -29,6 +31,8 @@ class _Page:
     num_rows: int
     num_bytes: int
     layout: LayoutDescription
+    statistics: dict[str, Any] | None = None
+    """What the file says about the values, where it says something."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +43,68 @@ class _Column:
     pages: tuple[_Page, ...]
 
 
+@dataclass(frozen=True)
+class _File:
+    name: str
+    version: FileVersion
+    num_bytes: int
+    num_rows: int
+    global_buffers: tuple[int, ...]
+    columns: tuple[_Column, ...]
+
+
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A data file (.lance) of version 2.0, 2.1 or 2.2.")],
+    file: Annotated[Path, typer.Argument(help="A data file (.lance).")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the columns and pages of a data file: sizes, layouts, encodings."""
     with storage_for(str(file.parent)).open_file(file.name) as opened:
-        metadata = read_file_metadata(opened)
-        if metadata.version not in _VERSIONS:
-            raise UnsupportedFeatureError(
-                "inspect", file=file.name, expected="file version 2.0, 2.1 or 2.2", found=metadata.version
-            )
-        columns = list(_columns(metadata))
+        described = (
+            _describe_legacy(opened) if read_version(opened) == FileVersion.V0_1 else _describe(opened)
+        )
     if as_json:
-        print(json.dumps(_as_json(metadata, columns)))
+        print(json.dumps(_as_json(described)))
     else:
-        _print(metadata, columns)
+        _print(described)
+
+
+def _describe_legacy(opened: ReadableFile) -> _File:
+    """A 0.1 file, whose columns are all its fields but structs; their numbers are the field ids."""
+    file = LegacyFile(opened)
+    known = page_statistics(file)
+    columns = []
+    for top in file.schema.fields:
+        for field in top.walk():
+            described = file.page_descriptions(field)
+            pages = tuple(
+                _Page(page.num_items, page.num_bytes, page.layout, row)
+                for page, row in zip(described, _statistics(known.get(field.id)), strict=False)
+            )
+            columns.append(_Column(field.id, ".".join(_path_to(top, field)), field.logical_type, pages))
+    return _File(opened.name, file.version, opened.size, file.num_rows, (), tuple(columns))
+
+
+def _statistics(table: pa.Table | None) -> Iterator[dict[str, Any] | None]:
+    """What the pages of a column say about their values, in what JSON can hold: counts, and bounds as text."""
+    if table is None:
+        return repeat(None)
+    counts = table.select(["null_count", "nan_count"]).to_pylist()
+    bounds = ({name: _text(table[name][page]) for name in ("min", "max")} for page in range(len(table)))
+    return (count | bound for count, bound in zip(counts, bounds, strict=True))
+
+
+def _text(bound: pa.Scalar) -> str | None:
+    try:
+        return None if bound.as_py() is None else str(bound.as_py())
+    except (OverflowError, ValueError):  # Python's dates end long before Arrow's
+        return f"{bound.value} since 1970"
+
+
+def _describe(opened: ReadableFile) -> _File:
+    metadata = read_file_metadata(opened)
+    sizes = tuple(size for _, size in metadata.global_buffers)
+    columns = tuple(_columns(metadata))
+    return _File(opened.name, metadata.version, opened.size, metadata.num_rows, sizes, columns)
 
 
 def _columns(metadata: FileMetadata) -> Iterator[_Column]:
@@ -93,13 +143,13 @@ def _page(page: PageMetadata, describe: Callable[[bytes], LayoutDescription]) ->
     return _Page(page.num_rows, sum(size for _, size in page.buffers), describe(page.encoding))
 
 
-def _as_json(metadata: FileMetadata, columns: list[_Column]) -> dict[str, Any]:
+def _as_json(file: _File) -> dict[str, Any]:
     return {
-        "file": metadata.name,
-        "version": metadata.version.name,
-        "bytes": metadata.size,
-        "rows": metadata.num_rows,
-        "global_buffers": [size for _, size in metadata.global_buffers],
+        "file": file.name,
+        "version": file.version.name,
+        "bytes": file.num_bytes,
+        "rows": file.num_rows,
+        "global_buffers": list(file.global_buffers),
         "columns": [
             {
                 "index": column.index,
@@ -112,32 +162,36 @@ def _as_json(metadata: FileMetadata, columns: list[_Column]) -> dict[str, Any]:
                         "layout": page.layout.layout,
                         "encodings": dict(page.layout.streams),
                         "layers": list(page.layout.layers),
+                        **({"statistics": page.statistics} if page.statistics else {}),
                     }
                     for page in column.pages
                 ],
             }
-            for column in columns
+            for column in file.columns
         ],
     }
 
 
-def _print(metadata: FileMetadata, columns: list[_Column]) -> None:
+def _print(file: _File) -> None:
     """One line per column and one per page; not a table, since descriptions are long and terminals narrow."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(
-        f"{metadata.name}: version {metadata.version.name}, {readable_bytes(metadata.size)}, "
-        f"{_count(metadata.num_rows, 'row')}, {_count(metadata.num_columns, 'column')}"
+        f"{file.name}: version {file.version.name}, {readable_bytes(file.num_bytes)}, "
+        f"{_count(file.num_rows, 'row')}, {_count(len(file.columns), 'column')}"
     )
-    for column in columns:
+    for column in file.columns:
         size = readable_bytes(sum(page.num_bytes for page in column.pages))
         console.print(
             f"{column.index} {column.name} ({column.type}): {_count(len(column.pages), 'page')}, {size}"
         )
         for number, page in enumerate(column.pages):
             layers = ", ".join(page.layout.layers)
+            known = ", ".join(
+                f"{name} {value}" for name, value in (page.statistics or {}).items() if value is not None
+            )
             console.print(
                 f"    page {number}: {_count(page.num_rows, 'row')}, {readable_bytes(page.num_bytes)}, "
-                f"{page.layout} [{layers}]"
+                f"{page.layout} [{layers or known}]"
             )
 
 

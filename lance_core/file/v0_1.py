@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
+from lance_core.encodings.v0_1.describe import PageDescription, describe_pages
 from lance_core.encodings.v0_1.dictionary import DictionaryReader, read_values
 from lance_core.encodings.v0_1.nested import ListReader, NullReader, StructReader
 from lance_core.encodings.v0_1.pages import Numbers, Pages, Reader, Run
@@ -90,11 +91,12 @@ class LegacyFile:
         rows = {field_id: number + self._rows_before for field_id, number in columns.items()}
         return ColumnReader(self.pages, self.batch_offsets, field, rows)
 
-    @cached_property
-    def column_rows(self) -> Mapping[int, int]:
-        """`columns` of `open_column` for all fields of the file itself."""
-        ids = [message.id for message in self._manifest.fields]
-        return {field_id: field_id - min(ids) for field_id in ids}
+    def page_descriptions(self, field: Field) -> list[PageDescription]:
+        """What the pages of a field of the file's own schema hold; structs have none."""
+        if field.logical_type == "struct":
+            return []
+        row = field.id - min(message.id for message in self._manifest.fields) + self._rows_before
+        return describe_pages(self.pages.pages(row, field), field.arrow_type)
 
     @cached_property
     def _rows_before(self) -> int:
@@ -108,7 +110,7 @@ class LegacyFile:
         if not smallest or self.metadata.HasField("statistics") or not self.pages.num_batches:
             return 0
         room = (self.metadata.manifest_position - self.pages.position) // self.pages.row_bytes
-        if room <= max(ids) or any(self.pages.cells(row, "").any() for row in range(smallest)):
+        if room <= max(ids) or any(self.pages.cells(row).any() for row in range(smallest)):
             return 0
         return smallest
 
@@ -147,7 +149,14 @@ class PageTable:
     def row_bytes(self) -> int:
         return self.num_batches * _CELL_BYTES
 
-    def cells(self, row: int, column: str) -> Numbers:
+    def pages(self, row: int, field: Field) -> Pages:
+        """The pages of a field."""
+        cells = self.cells(row, field.name)
+        # The cell of a list counts its offsets, one more than there are lists.
+        lengths = cells[:, 1] - 1 if field.logical_type in _LISTS else cells[:, 1]
+        return Pages(self.file, field.name, cells[:, 0], lengths)
+
+    def cells(self, row: int, column: str | None = None) -> Numbers:
         """The (position, items) pairs of one row; a row outside the file is a `CorruptFileError`."""
         position = self.position + row * self.row_bytes
         if position < 0 or position + self.row_bytes > self.file.size:
@@ -229,10 +238,9 @@ class ColumnReader:
             return StructReader(arrow_type, [self._open(child, num_items) for child in field.children])
         if field.id not in self._rows:
             raise self._corrupt(f"field {field.name!r} has no pages where those below it do")
-        if kind in _LISTS:
-            pages = self._pages(field, num_items, extra_items=1)
-            return ListReader(pages, arrow_type, self._open(field.children[0], None))
         pages = self._pages(field, num_items)
+        if kind in _LISTS:
+            return ListReader(pages, arrow_type, self._open(field.children[0], None))
         if field.children:
             raise UnsupportedFeatureError(
                 "type in a 0.1 file", file=self._table.file.name, column=field.name, found=kind
@@ -248,13 +256,9 @@ class ColumnReader:
             return VarBinaryReader(pages, arrow_type, nullable=field.nullable)
         return PlainReader(pages, arrow_type)
 
-    def _pages(self, field: Field, num_items: Numbers | None, *, extra_items: int = 0) -> Pages:
-        """The pages of a field, checked against the rows of their batches.
-
-        Cells count `extra_items` more than the field has: the offsets of lists are one more than the lists.
-        """
-        cells = self._table.cells(self._rows[field.id], field.name)
-        pages = Pages(self._table.file, field.name, cells[:, 0], cells[:, 1] - extra_items)
+    def _pages(self, field: Field, num_items: Numbers | None) -> Pages:
+        """The pages of a field, checked against the rows of their batches."""
+        pages = self._table.pages(self._rows[field.id], field)
         if num_items is not None and (pages.lengths != num_items).any():
             page = int((pages.lengths != num_items).argmax())
             raise pages.corrupt(

@@ -17,6 +17,7 @@ LAYERS = [
     {"schema", "storage"},
     {"encodings"},
     {"file"},
+    {"statistics"},
     {"table"},
     {"scan"},
     {"facade"},

@@ -197,7 +197,36 @@ def test_inspect_names_the_bytes_of_early_strings(run: Run) -> None:
     assert names[-1] == "stops.item.name (bytes)"
 
 
-def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> None:
-    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "old", data_storage_version="0.1")
+def test_inspect_0_1(run: Run, tmp_path: Path) -> None:
+    """Every field but structs has pages, one per batch; statistics say what holds for the rows as read."""
+    table = pa.table(
+        {
+            "id": pa.array([1, None, 3, 4], pa.int32()),
+            "place": [{"name": "a", "tags": [1, 2]}] * 4,
+            "kind": pa.array(["x", None, "y", "x"]).dictionary_encode(),
+        }
+    )
+    lance.write_dataset(table, tmp_path / "old", data_storage_version="0.1", max_rows_per_group=2)
     (file,) = (tmp_path / "old" / "data").glob("*.lance")
-    assert "0.1" in run("inspect", file, code=1).stderr
+    found = json.loads(run("inspect", file, "--json").stdout)
+    assert (found["version"], found["rows"], found["bytes"]) == ("0.1", 4, file.stat().st_size)
+    pages = {column["name"]: column["pages"] for column in found["columns"]}
+    assert {name: [(p["layout"], p["rows"], p["bytes"]) for p in of] for name, of in pages.items()} == {
+        "id": [("plain", 2, 8)] * 2,
+        "place": [],
+        "place.name": [("var-binary", 2, 26)] * 2,
+        "place.tags": [("list offsets", 2, 12)] * 2,
+        "place.tags.item": [("plain", 4, 32)] * 2,
+        "kind": [("dictionary", 2, 8)] * 2,
+    }
+    unknown = {"null_count": 0, "nan_count": 0, "min": None, "max": None}
+    assert [page["statistics"] for page in pages["id"]] == [unknown, {**unknown, "min": "3", "max": "4"}]
+    assert "statistics" not in pages["kind"][0]
+    assert "min a, max a" in run("inspect", file).stdout
+
+
+def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "new")
+    (file,) = (tmp_path / "new" / "data").glob("*.lance")
+    file.write_bytes(file.read_bytes()[:-8] + b"\x02\x00\x03\x00LANC")
+    assert "2.3" in run("inspect", file, code=1).stderr

@@ -6,7 +6,7 @@ Nulls are not stored: where one was written, a value comes back.
 
 import pyarrow as pa
 
-from lance_core.encodings.v0_1.pages import Pages, Run, join
+from lance_core.encodings.v0_1.pages import Numbers, Pages, Run, join
 from lance_core.encodings.values import fixed_bits
 
 
@@ -17,16 +17,20 @@ class PlainReader:
         self._pages = pages
         self._type = arrow_type
         self._item_type, self._dimension = _innermost(arrow_type)
-        self._bits = fixed_bits(self._item_type) * self._dimension
-        pages.check_sizes(self._bits)
+        self.bits = fixed_bits(self._item_type) * self._dimension
+        pages.check_sizes(self.bits)
 
     @property
     def num_bytes(self) -> float:
-        return float(self._pages.lengths.sum()) * self._bits / 8
+        return float(self._pages.lengths.sum()) * self.bits / 8
+
+    def page_bytes(self) -> Numbers:
+        """Bytes of each page in the file."""
+        return (self._pages.lengths * self.bits + 7) // 8
 
     def read(self, run: Run) -> pa.Array:
         self._pages.check_run(run)
-        begins, ends = run.starts * self._bits, (run.starts + run.counts) * self._bits
+        begins, ends = run.starts * self.bits, (run.starts + run.counts) * self.bits
         first_bytes = begins // 8
         positions = self._pages.positions[run.batches] + first_bytes
         buffers = self._pages.read(run, positions, (ends + 7) // 8 - first_bytes)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.v0_1.offsets import read_extents
-from lance_core.encodings.v0_1.pages import Pages, Run, join
+from lance_core.encodings.v0_1.pages import Numbers, Pages, Run, join
 from lance_core.encodings.values import offset_bits
 
 _POSITION_BITS = 64
@@ -39,6 +39,12 @@ class VarBinaryReader:
             sampled += run.num_items
         mean = num_bytes / sampled if sampled else 0.0
         return float(lengths.sum()) * (mean + offset_bits(self._type) / 8)
+
+    def page_bytes(self) -> Numbers:
+        """Bytes of each page in the file, those of the values included; reads all positions."""
+        lengths = self._pages.lengths
+        extents = read_extents(self._pages, Run(0, np.zeros_like(lengths), lengths), _POSITION_BITS)
+        return (lengths + 1) * (_POSITION_BITS // 8) + extents.lasts - extents.firsts
 
     def read(self, run: Run) -> pa.Array:
         extents = read_extents(self._pages, run, _POSITION_BITS)

@@ -1,0 +1,95 @@
+"""Page statistics of 0.1 files.
+
+A file keeps them as a table of its own: a struct column per field, named by the field id, with the children
+null_count, min_value and max_value, and one row per batch. The writer counted nulls and left them out of the
+bounds, but most types lose their nulls when they are stored: the rows come back as values the bounds do not
+know. Strings lose the difference between null and empty. So what is read is turned into what holds for the
+rows as they come back. Source: Lance file format 0.1, sections 6 and 7; docs/format.md.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.encodings.values import offset_bits
+from lance_core.errors import CorruptFileError
+from lance_core.file.v0_1 import ColumnReader, LegacyFile, PageTable
+from lance_core.schema import Schema
+from lance_core.schema.fields import Field
+from lance_core.statistics.table import statistics_schema
+
+_CHILDREN = ["null_count", "min_value", "max_value"]
+
+
+def page_statistics(file: LegacyFile, field_ids: Collection[int] | None = None) -> dict[int, pa.Table]:
+    """The statistics of each column that has some, by field id; see `lance_core.statistics.table`.
+
+    Args:
+        file: the data file.
+        field_ids: only these columns; None means all.
+
+    Raises:
+        CorruptFileError: the statistics contradict the format.
+        UnsupportedFeatureError: a type that is not known.
+        StorageError: the storage failed.
+    """
+    message = file.metadata.statistics
+    num_batches = len(file.batch_offsets) - 1
+    if not message.schema or not num_batches:
+        return {}
+    pages = PageTable(file.file, message.page_table_position, num_batches=1)
+    tables = {}
+    for field in Schema(message.schema, {}, file=file.file.name).fields:
+        column = _field_id(field, file)
+        if field_ids is not None and column not in field_ids:
+            continue
+        rows = {node.id: node.id for node in field.walk()}
+        (stored,) = ColumnReader(pages, np.array([0, num_batches]), field, rows).read(0, num_batches)
+        tables[column] = _as_read(column, stored, file)
+    return tables
+
+
+def _field_id(field: Field, file: LegacyFile) -> int:
+    if field.name.isdecimal() and [child.name for child in field.children] == _CHILDREN:
+        return int(field.name)
+    raise CorruptFileError(
+        "statistics have a wrong form",
+        file=file.file.name,
+        column=field.name,
+        expected=", ".join(_CHILDREN),
+        found=", ".join(child.name for child in field.children),
+    )
+
+
+def _as_read(column: int, stored: pa.StructArray, file: LegacyFile) -> pa.Table:
+    """What the stored statistics of a column say about its rows as they come back."""
+    null_counts, least, most = stored.flatten()
+    starts, rows = file.batch_offsets[:-1], pa.array(np.diff(file.batch_offsets))
+    if offset_bits(least.type):
+        # An empty string would be the least value, and reads as null: nobody knows how many there are.
+        is_known = pc.or_(pc.is_valid(least), pc.equal(null_counts, rows))
+        null_counts = pc.if_else(is_known, null_counts, pa.scalar(None, pa.int64()))
+    else:
+        has_bounds = pc.equal(null_counts, 0)
+        least, most = (pc.if_else(has_bounds, bound, pa.scalar(None, bound.type)) for bound in (least, most))
+        null_counts = pa.array(np.zeros(len(rows), np.int64))
+    nan_counts = (
+        pa.nulls(len(rows), pa.int64())
+        if pa.types.is_floating(least.type)
+        else pa.array(np.zeros(len(rows), np.int64))
+    )
+    return pa.Table.from_arrays(
+        [
+            pa.array(np.full(len(rows), column, np.int32)),
+            pa.array(np.arange(len(rows), dtype=np.int32)),
+            pa.array(starts),
+            rows,
+            null_counts,
+            nan_counts,
+            least,
+            most,
+        ],
+        schema=statistics_schema(least.type),
+    )
