@@ -96,7 +96,11 @@ class StringDictionary(_Dictionary):
 
 @dataclass(slots=True)
 class DictionaryColumn(_Dictionary):
-    """The indices of an Arrow dictionary; nulls are moved from the items to the indices."""
+    """The indices of an Arrow dictionary.
+
+    Nulls are moved from the items to the indices: few libraries that meet an item that is null know what to
+    do. What is left of it is an item that nothing points at.
+    """
 
     arrow_type: pa.DictionaryType
     _array: pa.Array | None = field(default=None, init=False)
@@ -104,12 +108,13 @@ class DictionaryColumn(_Dictionary):
     def read(self, start: int, end: int) -> Steps[Decoded]:
         indices, validity, items = yield from self._read_both(start, end)
         num_values = end - start
-        if self._array is None:
-            self._array = items.values.to_arrow(self.num_items, self.arrow_type.value_type, items.validity)
         kernels.check_indices(indices.data, num_values, indices.bits, self.num_items)
-        if self._array.null_count:
-            bitmap = self._array.is_valid().buffers()[1]
-            found = self._gather_validity(indices, num_values, bitmap, self.num_items)
+        if isinstance(items.values, NoValues):
+            return Decoded(items.values)
+        if self._array is None:
+            self._array = items.values.to_arrow(self.num_items, self.arrow_type.value_type, None)
+        if items.validity is not None:
+            found = self._gather_validity(indices, num_values, items.validity, self.num_items)
             validity = both_valid(found, validity, num_values)
         return Decoded(DictionaryValues(indices, self._array), validity)
 

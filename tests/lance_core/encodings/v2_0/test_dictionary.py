@@ -65,7 +65,15 @@ def test_dictionary_columns_keep_their_nulls_in_the_items(tmp_path: Path) -> Non
     assert file.ours()["c"].to_pylist() == file.reference()["c"].to_pylist() == ["x", "yy", "x", None]
     (chunk,) = file.ours()["c"].chunks
     assert chunk.indices.to_pylist() == [0, 1, 0, None]
+    assert chunk.dictionary.null_count == 0
     assert file.ours(2, 4)["c"].to_pylist() == ["x", None]
+
+
+def test_dictionary_columns_of_nothing_but_null_items(tmp_path: Path) -> None:
+    page = Page(2)
+    page.of(_dictionary(page, page.flat(np.zeros(2, np.int8)), all_nulls(), 1))
+    file = write_column(tmp_path, "dict:string:int8:false", page)
+    assert file.ours()["c"].to_pylist() == [None, None]
 
 
 def test_dictionary_columns_may_be_wrapped(tmp_path: Path) -> None:
