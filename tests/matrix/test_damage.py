@@ -17,6 +17,7 @@ import pytest
 
 from support import damage
 from support.cases import Case, all_cases
+from support.cases_2_0 import cases_2_0
 from support.checks import write_case
 
 DEFAULT_MUTANTS = 3_000
@@ -47,9 +48,19 @@ SEEDS = (
     "packed4-300",
 )
 
+SEEDS_2_0 = (
+    "leaf-string-100",
+    "leaf-dictionary_values_string__indices_int8__ordered_0-7",
+    "nested-list_struct_list-int32-325",
+    "nested-fsl_fsl-int32-325",
+    "compressed-zstd-string-3pages",
+    "compressed-fsst-string-50",
+    "packed1-300",
+)
 
-def _write_seed(name: str, path: Path) -> Path:
-    case = next(case for case in all_cases() if case.name == name)
+
+def _write_seed(name: str, cases: list[Case], path: Path) -> Path:
+    case = next(case for case in cases if case.name == name)
     narrow = Case(case.name, case.columns[:6], case.rows, case.pages, case.versions)
     write_case(narrow, case.versions[len(name) % len(case.versions)], path)
     return path
@@ -67,7 +78,10 @@ def _write_deleted(path: Path, predicate: str) -> Path:
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("seeds")
-    written = [_write_seed(name, folder / f"{number}.lance") for number, name in enumerate(SEEDS)]
+    named = [(name, all_cases()) for name in SEEDS] + [(name, cases_2_0()) for name in SEEDS_2_0]
+    written = [
+        _write_seed(name, cases, folder / f"{number}.lance") for number, (name, cases) in enumerate(named)
+    ]
     written.append(_write_deleted(folder / "deleted_few.lance", "id % 500 = 3"))
     written.append(_write_deleted(folder / "deleted_many.lance", "id % 3 = 1"))
     return written

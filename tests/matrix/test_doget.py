@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import flight
 
 from support.cases import EVERY_SIZE_LEAVES, Case, all_cases
+from support.cases_2_0 import cases_2_0
 from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
 from support.reference import FILE_VERSIONS
@@ -39,6 +40,7 @@ def _is_representative(case: Case, number: int) -> bool:
 
 def _parameters() -> list[object]:
     chosen = [case for number, case in enumerate(all_cases()) if _is_representative(case, number)]
+    chosen += [case for case in cases_2_0()[::EVERY_NTH_OF_THE_REST] if not case.long]
     return [
         pytest.param(case, version, id=f"{version}-{case.name}")
         for case in chosen
