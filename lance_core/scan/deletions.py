@@ -53,6 +53,8 @@ class LiveRows:
 
     def deleted_between(self, start: int, end: int) -> Offsets:
         """Offsets, relative to `start`, of the deleted rows in the physical range `[start, end)`."""
+        if len(self._deleted) == 0:
+            return self._deleted
         first, last = np.searchsorted(self._deleted, (start, end))
         return self._deleted[first:last] - start
 

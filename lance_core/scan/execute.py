@@ -42,7 +42,7 @@ def scan_batches(
         return
     cutter = BatchCutter(plan.schema, plan.options)
     windows = Windows(plan, FragmentOpener(snapshot, projection, files))
-    with closing(run_ahead(windows, budget, most_jobs=2 + num_workers() // 2)) as jobs:
+    with closing(run_ahead(windows, budget, most_jobs=2 + num_workers())) as jobs:
         for job in jobs:
             columns = job.result()
             job.hold(cutter.num_bytes(columns))
