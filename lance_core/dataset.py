@@ -19,15 +19,16 @@ from lance_core.errors import (
 )
 from lance_core.fragment import LanceFragment
 from lance_core.refs import Branches, Tags
+from lance_core.scan.blobs import BlobFile
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import plan_scan
-from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import branch_storage, read_tag
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
 from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
@@ -254,6 +255,21 @@ class LanceDataset:
         taker = row_taker(self._snapshot, columns)
         return pa.Table.from_batches([taker.by_row_id(as_keys(row_ids, "row_ids"))])
 
+    def take_blobs(
+        self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None
+    ) -> list[BlobFile | None]:
+        """The blobs of single rows as files that are read on demand, None where a value is null.
+
+        Args:
+            blob_column: Name or dotted path of a blob column.
+            ids, addresses, indices: Row ids, row addresses or row offsets; one of the three, in any order.
+
+        Raises:
+            InvalidInputError: not exactly one of the three, or the column holds no blobs.
+            LanceError: as for `take` and `_take_rows`.
+        """
+        return blob_files(self._snapshot, blob_column, ids=ids, addresses=addresses, indices=indices)
+
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.
 
@@ -303,11 +319,10 @@ def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
             raise InvalidInputError("asof is not an ISO 8601 time", found=asof) from None
     elif not isinstance(asof, datetime):
         raise TypeError(f"asof must be a datetime or text, got {type(asof).__name__}")
-    cutoff = asof if asof.tzinfo is None else _local(asof)
-    earlier = [entry["version"] for entry in opened.versions() if entry["timestamp"] < cutoff]
-    if not earlier:
+    version = version_before(opened.snapshot.storage, asof.astimezone())
+    if version is None:
         raise DatasetNotFoundError(f"{asof} is earlier than the first version of this dataset")
-    return max(earlier)
+    return version
 
 
 def _local(time: datetime) -> datetime:

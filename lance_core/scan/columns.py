@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
+from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import DataColumn
 from lance_core.scan.sizes import value_bits
@@ -72,6 +74,41 @@ class StoredColumn:
         return [_present(array, self._column) for array in self._reader.read(start, end)]
 
 
+class BlobColumn:
+    """A column of one data file with the values of its blobs in the place of their descriptors."""
+
+    def __init__(self, column: DataColumn, reader: ColumnReader, source: BlobSource) -> None:
+        self._column = column
+        self._reader = reader
+        self._source = source
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        return self._reader.page_rows
+
+    @cached_property
+    def bytes_per_row(self) -> float:
+        """The mean, from all descriptors of the file: they are small, and what they stand for is not."""
+        num_rows = self._reader.num_rows
+        num_bytes = sum(
+            described_bytes(self._described_field, self._described(array))
+            for array in self._reader.read(0, num_rows)
+        )
+        return self._reader.bytes_per_row + num_bytes / max(num_rows, 1)
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        arrays = (self._described(array) for array in self._reader.read(start, end))
+        return [read_blobs(self._described_field, array, self._source) for array in arrays]
+
+    @property
+    def _described_field(self) -> Field:
+        assert self._column.described is not None
+        return self._column.described
+
+    def _described(self, array: pa.Array) -> pa.Array:
+        return pc.struct_field(array, list(self._column.path)) if self._column.path else array
+
+
 class SplitColumn:
     """A nested column whose leaves lie in several files: what changing one child of a struct leaves behind.
 
@@ -99,16 +136,22 @@ def open_column(column: DataColumn, files: FragmentFiles) -> Column:
     """
     nodes = [node.id for node in column.field.walk()]
     wanted = {leaf.id for leaf in leaves(column.field)}
-    parts = []
+    parts, data_files = [], []
     for data_file, columns in files.columns:
         stored = {field_id: columns[field_id] for field_id in nodes if field_id in columns}
         if not wanted.isdisjoint(stored):
             parts.append((files.open(data_file), stored))
+            data_files.append(data_file)
     if not parts:
         return NullColumn(files.num_rows, column.output.type)
     if len(parts) == 1:
         file, stored = parts[0]
-        return StoredColumn(column, file.column(column.field, stored))
+        reader = file.column(column.field, stored)
+        if column.described is None:
+            return StoredColumn(column, reader)
+        return BlobColumn(column, reader, files.blobs(data_files[0], column.output.name))
+    if column.described is not None:
+        raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
     fields = [(_only(column.field, stored), file, stored) for file, stored in parts]
     return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
 

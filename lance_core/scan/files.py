@@ -10,6 +10,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.file.footer import FileVersion
+from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
@@ -122,6 +123,10 @@ class FragmentFiles:
             opened = self._cache.open(self._snapshot, self._fragment, data_file)
             self._opened[data_file] = opened
         return opened
+
+    def blobs(self, data_file: DataFile, column: str) -> BlobSource:
+        """The blobs that a column of one of the files describes; errors are those of `FileCache.open`."""
+        return BlobSource(self._snapshot, data_file, self.open(data_file).file, column)
 
 
 def _known_size(data_file: DataFile) -> int | None:

@@ -21,6 +21,7 @@ class ScanOptions:
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
         batch_rows: Most rows of a streamed batch.
+        blob_handling: "blobs_descriptions" tells where blobs lie, "all_binary" reads them.
         batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
 
     Raises:
@@ -35,6 +36,7 @@ class ScanOptions:
     with_row_address: bool = False
     batch_rows: int | None = None
     batch_bytes: int = DEFAULT_BATCH_BYTES
+    blob_handling: str = "blobs_descriptions"
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -45,6 +47,10 @@ class ScanOptions:
         ):
             if value is not None and value < least:
                 raise InvalidInputError(f"{name} must be at least {least}, got {value}")
+        if self.blob_handling not in ("blobs_descriptions", "all_binary"):
+            raise InvalidInputError(
+                f"blob_handling must be 'blobs_descriptions' or 'all_binary', got {self.blob_handling!r}"
+            )
         seen: set[int] = set()
         for fragment_id in self.fragments or ():
             if fragment_id in seen:

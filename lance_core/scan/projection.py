@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
-from lance_core.schema.blobs import describe_blobs
+from lance_core.schema.blobs import binary_blobs, describe_blobs
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
@@ -33,11 +33,13 @@ class DataColumn:
         output: Field of the output schema.
         field: Top-level field to read, narrowed to the children that the path goes through.
         path: Child position at each struct level below `field`; empty when the whole field is the column.
+        described: The field that the path leads to, if blobs in it are to be replaced by their values.
     """
 
     output: pa.Field
     field: Field
     path: tuple[int, ...]
+    described: Field | None = None
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,13 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
         UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
     """
     appended = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
+    values = options.blob_handling == "all_binary"
     columns: list[DataColumn | RowColumn]
     if options.columns is None:
-        columns = [_data_column(field.name, field, ()) for field in schema.fields]
+        columns = [_data_column(field.name, field, (), values) for field in schema.fields]
     else:
         _refuse_duplicates(options.columns)
-        columns = [_resolve(schema, name) for name in options.columns if name not in appended]
+        columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
     columns += [_row_column(name) for name in appended]
     metadata = dict(schema.metadata) or None
     return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
@@ -80,11 +83,11 @@ def _refuse_duplicates(names: tuple[str, ...]) -> None:
         seen.add(name)
 
 
-def _resolve(schema: Schema, name: str) -> DataColumn | RowColumn:
+def _resolve(schema: Schema, name: str, blob_values: bool) -> DataColumn | RowColumn:
     names = split_path(name)
     for field in schema.fields:
         if field.name == names[0]:
-            return _data_column(name, field, names[1:])
+            return _data_column(name, field, names[1:], blob_values)
     if name in ROW_COLUMNS:
         return _row_column(name)
     raise _no_such_column(name, schema.fields)
@@ -94,14 +97,19 @@ def _row_column(name: str) -> RowColumn:
     return RowColumn(pa.field(name, pa.uint64()))
 
 
-def _data_column(name: str, top: Field, below: Sequence[str]) -> DataColumn:
+def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool) -> DataColumn:
     narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
     for field in narrowed.walk():
         if field.is_json:
             raise UnsupportedFeatureError(
                 "JSON columns cannot be read yet, project other columns", column=name
             )
-    return DataColumn(leaf.to_arrow().with_name(name).with_nullable(nullable), narrowed, path)
+    described = None
+    if blob_values and any(field.is_blob_descriptor for field in leaf.walk()):
+        described = leaf
+        _, _, leaf, _ = _narrow(name, binary_blobs(top), below)
+    output = leaf.to_arrow().with_name(name).with_nullable(nullable)
+    return DataColumn(output, narrowed, path, described)
 
 
 def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple[int, ...], Field, bool]:

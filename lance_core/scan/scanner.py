@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.blobs import BlobFile
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_batches, scan_table
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
-from lance_core.scan.take import RowTaker
+from lance_core.scan.take import RowTaker, as_keys
+from lance_core.scan.take_blobs import take_blobs
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ _HINTS = frozenset(
 # Arguments of the reference that change what a scan returns.
 _UNSUPPORTED = frozenset(
     {
-        "blob_handling",
         "disable_scoring_autoprojection",
         "fast_search",
         "full_text_query",
@@ -111,6 +112,7 @@ def scan_options(
     with_row_id: bool | None = None,
     with_row_address: bool | None = None,
     fragments: tuple[int, ...] | None = None,
+    blob_handling: str | None = None,
     **others: Any,
 ) -> ScanOptions:
     """The reference's scan arguments as options of ours.
@@ -120,6 +122,7 @@ def scan_options(
         batch_size: Most rows of a batch.
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
+        blob_handling: "blobs_descriptions" (the default) tells where blobs lie, "all_binary" reads them.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:
@@ -127,6 +130,8 @@ def scan_options(
         TypeError: an argument that the reference does not have either, or one of the wrong type.
         InvalidInputError: a value out of range.
     """
+    if blob_handling == "all_descriptions":
+        raise UnsupportedFeatureError("argument 'blob_handling': 'all_descriptions' is not supported yet")
     if filter is not None:
         raise UnsupportedFeatureError("argument 'filter' is not supported yet")
     for name, value in others.items():
@@ -146,12 +151,29 @@ def scan_options(
         with_row_address=bool(with_row_address),
         batch_rows=batch_size,
         batch_bytes=batch_size_bytes,
+        blob_handling=blob_handling or "blobs_descriptions",
     )
 
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
     """What takes single rows of a snapshot; `columns` and errors are those of `scan_options`."""
     return RowTaker(snapshot, _column_names(columns), _files)
+
+
+def blob_files(
+    snapshot: Snapshot, column: str, *, ids: Any, addresses: Any, indices: Any
+) -> list[BlobFile | None]:
+    """The blobs of single rows; see `LanceDataset.take_blobs`."""
+    given = {
+        name: as_keys(values, name)
+        for name, values in (("ids", ids), ("addresses", addresses), ("indices", indices))
+        if values is not None
+    }
+    if len(given) != 1:
+        raise InvalidInputError(f"give one of ids, addresses and indices, not {sorted(given) or 'none'}")
+    ((name, keys),) = given.items()
+    take = {"ids": RowTaker.by_row_id, "addresses": RowTaker.by_address, "indices": RowTaker.by_offset}[name]
+    return take_blobs(snapshot, _files, column, lambda taker: take(taker, keys))
 
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:

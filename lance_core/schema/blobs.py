@@ -7,6 +7,7 @@ shared by several values (1), in one of its own (2), or outside the dataset (3).
 
 from dataclasses import replace
 
+from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.fields import BLOB, PACKED, Field
 
 _DESCRIPTOR = (("position", "uint64"), ("size", "uint64"))
@@ -26,6 +27,15 @@ def describe_blobs(field: Field) -> Field:
     if field.is_blob_v2:
         return _descriptor(field, _DESCRIPTOR_V2, nullable=False, metadata={BLOB: "true", PACKED: "true"})
     children = tuple(map(describe_blobs, field.children))
+    return field if children == field.children else replace(field, children=children)
+
+
+def binary_blobs(field: Field) -> Field:
+    """The field with every blob, here or below, replaced by the plain binary that its values are."""
+    if field.is_blob_v2:
+        metadata = {key: value for key, value in field.metadata.items() if key != EXTENSION_NAME}
+        return replace(field, logical_type="large_binary", metadata=metadata, extension_name="", children=())
+    children = tuple(map(binary_blobs, field.children))
     return field if children == field.children else replace(field, children=children)
 
 

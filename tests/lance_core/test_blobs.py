@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.errors import CorruptFileError, InvalidInputError
 
 VERSIONS = ("2.0", "2.1", "2.2")
 _SOURCE = np.random.default_rng(3)
@@ -74,3 +75,126 @@ def test_blobs_inside_structs(tmp_path: Path, version: str) -> None:
     expected = reference.to_table()
     assert found.schema.equals(expected.schema, check_metadata=True)
     assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scans_read_the_values_when_asked(tmp_path: Path, version: str) -> None:
+    reference = write_blobs(tmp_path / "blobs.lance", version, max_rows_per_file=4)
+    dataset = lance_core.dataset(reference.uri)
+    for arguments in ({}, {"columns": ["image"], "limit": 4, "offset": 3}):
+        expected = reference.scanner(blob_handling="all_binary", **arguments).to_table()
+        found = dataset.scanner(blob_handling="all_binary", **arguments).to_table()
+        found.validate(full=True)
+        assert found.schema.equals(expected.schema, check_metadata=True)
+        assert found.to_pylist() == expected.to_pylist()
+    batches = list(dataset.scanner(blob_handling="all_binary").to_batches())
+    assert max(batch.nbytes for batch in batches if batch.num_rows > 1) <= 2 << 20
+    with pytest.raises(InvalidInputError, match="blob_handling"):
+        dataset.scanner(blob_handling="some_binary")
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_values_inside_structs(tmp_path: Path, version: str) -> None:
+    child = pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    inside = pa.StructArray.from_arrays([pa.array(VALUES, pa.large_binary())], fields=[child])
+    reference = lance.write_dataset(
+        pa.table({"s": inside}), str(tmp_path / "nested.lance"), data_storage_version=version
+    )
+    dataset = lance_core.dataset(reference.uri)
+    for columns in (None, ["s"], ["s.image"]):
+        found = dataset.scanner(columns, blob_handling="all_binary").to_table()
+        expected = pa.table({"s": inside}) if columns != ["s.image"] else pa.table({"s.image": VALUES})
+        assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_single_blobs_as_files(tmp_path: Path, version: str) -> None:
+    reference = write_blobs(
+        tmp_path / "blobs.lance", version, max_rows_per_file=4, enable_stable_row_ids=version == "2.2"
+    )
+    reference.delete("id = 4")
+    reference = lance.dataset(reference.uri)
+    dataset = lance_core.dataset(reference.uri)
+    rows = [6, 0, 1, 2, 3, 7, 0]
+    found = dataset.take_blobs("image", indices=rows)
+    expected = reference.take_blobs("image", indices=rows)
+    assert [blob and blob.readall() for blob in found] == [blob and blob.readall() for blob in expected]
+    addresses = dataset.to_table(["_rowaddr"])["_rowaddr"].to_pylist()
+    by_address = dataset.take_blobs("image", addresses=addresses[::-1])
+    live = [value for row, value in enumerate(VALUES) if row != 4]
+    assert [blob and blob.readall() for blob in by_address] == live[::-1]
+    ids = dataset.to_table(["_rowid"])["_rowid"].to_pylist()
+    by_id = dataset.take_blobs("image", ids=ids)
+    assert [blob and blob.readall() for blob in by_id] == live
+
+
+def test_a_blob_file_reads_like_a_file(tmp_path: Path) -> None:
+    reference = write_blobs(tmp_path / "blobs.lance", "2.2")
+    (blob,) = lance_core.dataset(reference.uri).take_blobs("image", indices=[3])
+    value = VALUES[3]
+    assert blob is not None
+    assert value is not None
+    assert blob.size() == len(value)
+    assert blob.read(10) == value[:10]
+    assert blob.tell() == 10
+    assert blob.seek(-5, 2) == len(value) - 5
+    assert blob.read() == value[-5:]
+    assert blob.read(1) == b""
+    assert blob.read_range(7, 9) == value[7:16]
+    assert blob.read_ranges([(0, 2), (99_998, 2)]) == [value[:2], value[-2:]]
+    with pytest.raises(InvalidInputError, match="leaves the blob"):
+        blob.read_range(99_999, 2)
+    with pytest.raises(ValueError, match="negative"):
+        blob.seek(-1)
+    blob.close()
+    with pytest.raises(ValueError, match="closed"):
+        blob.read()
+
+
+def test_blobs_outside_the_dataset(tmp_path: Path) -> None:
+    """T11: a caller of the library follows them as the reference does."""
+    (tmp_path / "outside.bin").write_bytes(b"0123456789" * 10)
+    uri = f"file://{tmp_path}/outside.bin"
+    blobs = lance.blob_array([b"in", lance.Blob.from_uri(uri), None, lance.Blob.from_uri(uri, 5, 10)])
+    table = pa.table([blobs], schema=pa.schema([lance.blob_field("image")]))
+    reference = lance.write_dataset(
+        table,
+        str(tmp_path / "outside.lance"),
+        data_storage_version="2.2",
+        allow_external_blob_outside_bases=True,
+    )
+    dataset = lance_core.dataset(reference.uri)
+    found = dataset.take_blobs("image", indices=[0, 1, 2, 3])
+    assert [blob and blob.readall() for blob in found] == [b"in", b"0123456789" * 10, None, b"5678901234"]
+    assert dataset.scanner(blob_handling="all_binary").to_table()["image"].to_pylist() == [
+        b"in",
+        b"0123456789" * 10,
+        None,
+        b"5678901234",
+    ]
+
+
+def test_a_descriptor_that_points_outside_its_file(tmp_path: Path) -> None:
+    """T22: the error names file and column."""
+    reference = write_blobs(tmp_path / "blobs.lance", "2.2")
+    side_files = list((tmp_path / "blobs.lance" / "data").glob("*/*.blob"))
+    assert len(side_files) > 1
+    for side_file in side_files:
+        side_file.write_bytes(side_file.read_bytes()[:1000])
+    dataset = lance_core.dataset(reference.uri)
+    for read in (
+        lambda: dataset.scanner(["image"], blob_handling="all_binary").to_table(),
+        lambda: dataset.take_blobs("image", indices=[3]),
+    ):
+        with pytest.raises(CorruptFileError, match=r"outside its file.*\.blob, column image"):
+            read()
+
+
+def test_what_is_no_blob_is_refused_by_name(tmp_path: Path) -> None:
+    dataset = lance_core.dataset(write_blobs(tmp_path / "blobs.lance", "2.1").uri)
+    for column in ("id", "_rowid", "missing"):
+        with pytest.raises(InvalidInputError, match=column):
+            dataset.take_blobs(column, indices=[0])
+    for keys in ({}, {"indices": [0], "ids": [0]}):
+        with pytest.raises(InvalidInputError, match="one of ids, addresses and indices"):
+            dataset.take_blobs("image", **keys)

@@ -1,0 +1,218 @@
+"""The values of blobs: found through their descriptors, read when somebody wants them.
+
+A descriptor says where a value lies: in the data file, in a side file beside it, or outside the dataset.
+Side files are in a directory named like the data file, each named by the 32 bits of its number, lowest first.
+Source: Lance table format, "Blob side files"; docs/format.md.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.schema import Field
+from lance_core.storage import ReadableFile
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.fragment import DataFile
+from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where the bytes of a value lie."""
+
+    file: ReadableFile
+    position: int
+    size: int
+
+
+class BlobSource:
+    """The blobs that one data file describes."""
+
+    def __init__(self, snapshot: Snapshot, data_file: DataFile, file: ReadableFile, column: str) -> None:
+        """`file` is the open data file, `column` the name of the column for messages."""
+        self._snapshot = snapshot
+        self._data_file = data_file
+        self._file = file
+        self._column = column
+        self._other_files: dict[tuple[str, str], ReadableFile] = {}
+
+    def read(self, descriptors: pa.StructArray) -> pa.Array:
+        """The values of descriptors as large binaries, null where these are.
+
+        Raises:
+            CorruptFileError: a descriptor points outside its file.
+            UnsupportedFeatureError: a kind of place that is unknown, or outside and may not be followed.
+        """
+        places = self.locate(descriptors)
+        by_file: dict[ReadableFile, list[tuple[int, BlobPlace]]] = {}
+        for row, place in enumerate(places):
+            if place is not None:
+                by_file.setdefault(place.file, []).append((row, place))
+        values: list[pa.Buffer | None] = [None] * len(places)
+        for file, wanted in by_file.items():
+            read = file.read_ranges([(place.position, place.size) for _, place in wanted])
+            for (row, _), value in zip(wanted, read, strict=True):
+                values[row] = value
+        return _large_binary(values)
+
+    def locate(self, descriptors: pa.StructArray) -> list[BlobPlace | None]:
+        """The place of each value, None for nulls; errors are those of `read`."""
+        columns = [child.to_pylist() for child in descriptors.flatten()]
+        find = self._place if len(columns) == 2 else self._place_by_kind
+        places = [None if row[0] is None else find(*row) for row in zip(*columns, strict=True)]
+        for place in places:
+            if place is not None and place.position + place.size > place.file.size:
+                raise CorruptFileError(
+                    "a blob lies outside its file",
+                    file=place.file.name,
+                    column=self._column,
+                    expected=f"a range within {place.file.size} bytes",
+                    found=f"[{place.position}, {place.position + place.size})",
+                )
+        return places
+
+    def _place(self, position: int, size: int) -> BlobPlace | None:
+        """First form; a position without a size is what 2.0 files have for null."""
+        return BlobPlace(self._file, position, size) if size or not position else None
+
+    def _place_by_kind(self, kind: int, position: int, size: int, blob_id: int, uri: str) -> BlobPlace:
+        match kind:
+            case 0:  # in the data file
+                return BlobPlace(self._file, position, size)
+            case 1:  # in a side file that several values share
+                return BlobPlace(self._side_file(blob_id), position, size)
+            case 2:  # in a side file of its own
+                return BlobPlace(self._side_file(blob_id), 0, size)
+            case 3:  # outside; no size means the rest of the file
+                file = self._external_file(blob_id, uri)
+                return BlobPlace(file, position, size or max(0, file.size - position))
+        raise UnsupportedFeatureError(
+            "kind of blob", file=self._data_file.path, column=self._column, found=kind
+        )
+
+    def _side_file(self, blob_id: int) -> ReadableFile:
+        stem, _ = posixpath.splitext(self._data_file.path)
+        path = f"{stem}/{f'{blob_id:032b}'[::-1]}.blob"
+        if ("", path) not in self._other_files:
+            storage = self._snapshot.storage_of(self._data_file.base_id)
+            self._other_files["", path] = storage.open_file(path)
+        return self._other_files["", path]
+
+    def _external_file(self, base_id: int, uri: str) -> ReadableFile:
+        """A file of a base path of the table, or any other, wherever base paths may be followed to."""
+        directory, _, name = uri.rpartition("/")
+        if (directory, name) not in self._other_files:
+            if base_id:
+                file = self._snapshot.storage_of(base_id).open_file(uri)
+            else:
+                base = DatasetBasePath(0, "external blob", directory, is_dataset_root=False)
+                file = self._snapshot.open_base(base).open_file(name)
+            self._other_files[directory, name] = file
+        return self._other_files[directory, name]
+
+
+def described_bytes(field: Field, array: pa.Array) -> int:
+    """Bytes of the blobs, here or in structs below, that an array of descriptors stands for."""
+    if field.is_blob_descriptor:
+        return int(pc.sum(array.field("size")).as_py() or 0)
+    if not pa.types.is_struct(array.type):
+        return 0
+    pairs = zip(field.children, array.flatten(), strict=True)
+    return sum(described_bytes(child, values) for child, values in pairs)
+
+
+def read_blobs(field: Field, array: pa.Array, source: BlobSource) -> pa.Array:
+    """An array whose blob descriptors, here or in structs below, are replaced by the values."""
+    if field.is_blob_descriptor:
+        return source.read(array)
+    if not any(inner.is_blob_descriptor for inner in field.walk()):
+        return array
+    pairs = zip(field.children, array.flatten(), strict=True)
+    children = [read_blobs(child, values, source) for child, values in pairs]
+    names = [child.name for child in field.children]
+    return pa.StructArray.from_arrays(children, names, mask=array.is_null())
+
+
+def _large_binary(values: Sequence[pa.Buffer | None]) -> pa.Array:
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([0 if value is None else value.size for value in values], out=offsets[1:])
+    valid = np.array([value is not None for value in values], bool)
+    validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    data = pa.py_buffer(b"".join(value for value in values if value is not None))
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [validity, pa.py_buffer(offsets), data])
+
+
+class BlobFile(io.RawIOBase):
+    """One blob as a file that is read on demand; positions count from the start of the blob."""
+
+    def __init__(self, place: BlobPlace) -> None:
+        self._place = place
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        """Bytes of the blob."""
+        return self._place.size
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size()}
+        if whence not in starts:
+            raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
+        if starts[whence] + offset < 0:
+            raise ValueError(f"negative seek position {starts[whence] + offset}")
+        self._position = starts[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self._read_on(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        return self._read_on(self.size())
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """The bytes `[offset, offset + length)`; the position stays.
+
+        Raises:
+            InvalidInputError: the range leaves the blob.
+        """
+        if self.closed:
+            raise ValueError("read of closed file")
+        if offset < 0 or length < 0 or offset + length > self.size():
+            raise InvalidInputError(
+                "range leaves the blob",
+                expected=f"within {self.size()} bytes",
+                found=f"[{offset}, {offset + length})",
+            )
+        return bytes(memoryview(self._place.file.read(self._place.position + offset, length)))
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of several (offset, length) ranges; errors are those of `read_range`."""
+        return [self.read_range(offset, length) for offset, length in ranges]
+
+    def __repr__(self) -> str:
+        return f"<BlobFile size={self.size()}>"
+
+    def _read_on(self, most_bytes: int) -> bytes:
+        start = min(self._position, self.size())
+        data = self.read_range(start, min(most_bytes, self.size() - start))
+        self._position += len(data)
+        return data
