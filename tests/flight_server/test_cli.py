@@ -1,8 +1,9 @@
-"""The command line, as processes."""
+"""The command line."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,20 +13,23 @@ import lance
 import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
+from typer.testing import CliRunner, Result
 
+from flight_server.cli import app
 from support.served import Root
 from support.server import RunningServer
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Result]
 
 
 @pytest.fixture
 def run() -> Run:
-    def start(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "flight_server.cli", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == code, (done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr
+    """Runs a command in this process; see `test_as_a_process` for the real thing."""
+
+    def start(*arguments: str | Path, code: int = 0) -> Result:
+        done = CliRunner().invoke(app, list(map(str, arguments)), prog_name="lance-flight")
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        assert done.exception is None or isinstance(done.exception, SystemExit)
         return done
 
     return start
@@ -37,14 +41,26 @@ def trips(request: pytest.FixtureRequest, root: Root, server: RunningServer) -> 
     return str(root.path / "trips.lance") if request.param == "local" else f"{server.uri}/trips"
 
 
-def test_version(run: Run) -> None:
-    assert run("--version").stdout.startswith("lance-flight ")
-
-
-def test_the_installed_script_is_the_same(run: Run) -> None:
-    script = Path(sys.executable).with_name("lance-flight")
-    done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == run("--version").stdout
+@pytest.mark.parametrize(
+    ("arguments", "code", "stdout", "stderr"),
+    [
+        (["--version"], 0, r"lance-flight \S+\n", ""),
+        (["launch"], 2, "", r"(?s).*No such command.*"),
+        (["show", "nowhere"], 1, "", r"error: .*\n"),
+    ],
+)
+def test_as_a_process(arguments: list[str], code: int, stdout: str, stderr: str) -> None:
+    """Exit codes and streams of `python -m flight_server.cli` and of the installed script."""
+    for program in (
+        [sys.executable, "-m", "flight_server.cli"],
+        [str(Path(sys.executable).with_name("lance-flight"))],
+    ):
+        done = subprocess.run(
+            [*program, *arguments], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == code
+        assert re.fullmatch(stdout, done.stdout)
+        assert re.fullmatch(stderr, done.stderr)
 
 
 @pytest.mark.parametrize("arguments", [[], ["launch"], ["head"], ["head", "x", "--rows", "-1"], ["serve"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,14 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flight_server.commands import COMMAND_TYPE_URL, ScanCommand, parse_command, parse_describe
+from flight_server.commands import (
+    COMMAND_TYPE_URL,
+    RowKeys,
+    ScanCommand,
+    TakeCommand,
+    parse_command,
+    parse_describe,
+)
 from flight_server.names import DatasetReference
 from flight_server.proto.command_pb2 import Columns, Command, Expression, Integers, Scan, Take, Write
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
@@ -82,18 +90,93 @@ def test_protobuf_means_the_same_as_json(message: Scan, fields: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"tag": "gold"}, DatasetReference("trips", tag="gold")),
+        ({"branch": "team/dev"}, DatasetReference("trips", branch="team/dev")),
+        ({"branch": "dev", "version": 3}, DatasetReference("trips", 3, branch="dev")),
+        ({"dataset": "trips@gold"}, DatasetReference("trips", ref="gold")),
+        (
+            {"asof": "2026-01-02T03:04:05+01:00"},
+            DatasetReference("trips", asof=datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC)),
+        ),
+        ({"asof": "2026-01-02"}, DatasetReference("trips", asof=datetime(2026, 1, 2, tzinfo=UTC))),
+    ],
+    ids=str,
+)
+def test_versions_by_name_and_time(fields: dict[str, Any], expected: DatasetReference) -> None:
+    assert parse_command(scan(**fields)) == ScanCommand(expected)
+    body = {"dataset": "trips"} | fields
+    assert parse_describe(json.dumps(body).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tag": "gold", "version": 1},
+        {"tag": "gold", "branch": "dev"},
+        {"asof": "2026-01-01", "version": 1},
+        {"dataset": "trips@gold", "tag": "gold"},
+        {"dataset": "trips@dev:", "version": 1},
+        {"tag": "../gold"},
+        {"branch": "../dev"},
+        {"asof": "yesterday"},
+        {"asof": 5},
+        {"tag": 5},
+    ],
+    ids=str,
+)
+def test_contradictory_versions_are_refused(fields: dict[str, Any]) -> None:
+    """T9"""
+    with pytest.raises(InvalidInputError):
+        parse_command(scan(**fields))
+
+
+def take(**fields: Any) -> bytes:
+    return json.dumps({"take": {"dataset": "trips"} | fields}).encode()
+
+
+def test_takes_in_both_forms() -> None:
+    reference = DatasetReference("trips")
+    expected = TakeCommand(reference, RowKeys("offsets", (5, 0, 5)))
+    assert parse_command(take(offsets=[5, "0", 5])) == expected
+    message = Take(dataset="trips", offsets=Integers(values=[5, 0, 5]))
+    assert parse_command(packed(Command(take=message))) == expected
+    largest = (1 << 64) - 1
+    message = Take(dataset="trips@2", row_ids=Integers(values=[largest]), columns=Columns(names=["a"]))
+    expected = TakeCommand(DatasetReference("trips", 2), RowKeys("row_ids", (largest,)), ("a",))
+    assert parse_command(packed(Command(take=message))) == expected
+    assert parse_command(take(dataset="trips@2", row_ids=[str(largest)], columns=["a"])) == expected
+    addresses = TakeCommand(DatasetReference("trips", tag="gold"), RowKeys("row_addresses", ()), ())
+    assert parse_command(take(tag="gold", row_addresses=[], columns=[])) == addresses
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"offsets": [1], "row_ids": [1]},
+        {"offsets": 1},
+        {"offsets": [-1]},
+        {"offsets": [1.5]},
+        {"offsets": [None]},
+        {"row_ids": [1 << 64]},
+        {"offsets": [1], "limit": 3},
+    ],
+    ids=str,
+)
+def test_malformed_takes_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="take"):
+        parse_command(take(**fields))
+
+
+@pytest.mark.parametrize(
     "data",
     [
         scan(filter="a > 1"),
         scan(substrait_filter="AAAA"),
         scan(columns={"b": "a + 1"}),
-        scan(tag="gold"),
-        scan(branch="dev"),
-        scan(asof="2026-01-01"),
-        scan(dataset="trips@gold"),
-        b'{"take": {"dataset": "trips", "offsets": [1]}}',
         b'{"write": {"dataset": "trips"}}',
-        packed(Command(take=Take(dataset="trips"))),
         packed(Command(write=Write(dataset="trips"))),
         packed(Command(scan=Scan(dataset="trips", filter="a > 1"))),
         packed(Command(scan=Scan(dataset="trips", substrait_filter=b"x"))),
