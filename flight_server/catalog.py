@@ -8,12 +8,20 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, VersionNotFoundError
-from lance_core.storage import LocalStorage, Storage
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.errors import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    RefNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lance_core.storage import LocalStorage, Storage, storage_for
+from lance_core.table.bases import BaseOpener, DatasetBasePath
+from lance_core.table.refs import branch_storage, list_branches, list_tags, read_tag
+from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
 from lance_core.table.versions import latest_version, manifest_path
 
 _VERSIONS_DIRECTORY = "_versions"
@@ -26,11 +34,16 @@ _log = logging.getLogger(__name__)
 
 
 class Catalog:
-    """The datasets below one root directory (resolved: absolute, without links). Thread-safe."""
+    """The datasets below one root directory. Thread-safe.
 
-    def __init__(self, root: str, cache_bytes: int) -> None:
+    Paths are resolved: absolute and without links. Files that a manifest puts into a base path are read when
+    that is below the root or below one of `base_directories` (threat T11).
+    """
+
+    def __init__(self, root: str, cache_bytes: int, base_directories: Sequence[str] = ()) -> None:
         self._root = root
-        self._snapshots = _SnapshotCache(cache_bytes)
+        self._base_directories = (root, *base_directories)
+        self._snapshots = _SnapshotCache(cache_bytes, self._open_base)
         self._reported: set[str] = set()
 
     def names(self) -> Iterator[str]:
@@ -87,17 +100,41 @@ class Catalog:
         return next(iter(found.values()))
 
     def open(self, reference: DatasetReference) -> Snapshot:
-        """The snapshot that `reference` names: the version it asks for, else the latest commit at this
-        moment.
+        """The snapshot that `reference` names.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old.
+            InvalidInputError: as `locate`.
+            LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
         """
-        storage = LocalStorage(self.locate(reference.name), is_resolved=True)
-        version = latest_version(storage) if reference.version is None else reference.version
+        root = LocalStorage(self.locate(reference.name), is_resolved=True)
+        branch, version = _resolve(root, reference)
         try:
-            return self._snapshots.open(storage, version)
+            return self._snapshots.open(branch_storage(root, branch), version)
         except VersionNotFoundError:
             raise VersionNotFoundError(
-                f"dataset {reference.name} has no version {version}: it was never made, or was cleaned up"
+                f"dataset {_named(reference.name, branch)} has no version {version}: it was never made, or "
+                "was cleaned up"
             ) from None
+
+    def pin(self, reference: DatasetReference) -> DatasetReference:
+        """The version that `reference` means now, by branch and number; errors are those of `open`."""
+        root = LocalStorage(self.locate(reference.name), is_resolved=True)
+        branch, version = _resolve(root, reference)
+        return DatasetReference(reference.name, version, branch=branch)
+
+    def refs(self, name: str) -> tuple[list[str], list[str]]:
+        """The names of the tags and branches of a dataset; a damaged one is a `CorruptFileError`."""
+        root = LocalStorage(self.locate(name), is_resolved=True)
+        return list(list_tags(root)), list(list_branches(root))
+
+    def _open_base(self, base: DatasetBasePath) -> Storage:
+        storage = storage_for(base.path)
+        if isinstance(storage, LocalStorage):
+            path = os.path.realpath(storage.uri)
+            if any(path == allowed or _is_below(path, allowed) for allowed in self._base_directories):
+                return LocalStorage(path, is_resolved=True)
+        raise UnsupportedFeatureError(f"{base} lies outside the served root and is not allowed by a setting")
 
     def _is_namespace(self, relative: str) -> bool:
         path = os.path.join(self._root, relative)
@@ -112,8 +149,11 @@ class Catalog:
             path = os.path.realpath(os.path.join(self._root, relative))
         except OSError:  # it is being removed or renamed
             return None
-        below_root = path.startswith(os.path.join(self._root, ""))
-        return path if below_root and os.path.isdir(os.path.join(path, _VERSIONS_DIRECTORY)) else None
+        return (
+            path
+            if _is_below(path, self._root) and os.path.isdir(os.path.join(path, _VERSIONS_DIRECTORY))
+            else None
+        )
 
     def _report(self, relative: str, problem: str) -> None:
         if relative not in self._reported:
@@ -124,8 +164,9 @@ class Catalog:
 class _SnapshotCache:
     """Least recently used snapshots, bounded in bytes; one whose manifest file was replaced is read anew."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, open_base: BaseOpener) -> None:
         self._most_bytes = most_bytes
+        self._open_base = open_base
         self._num_bytes = 0
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
         self._lock = threading.Lock()
@@ -139,7 +180,7 @@ class _SnapshotCache:
             if known is not None and known[0] == identity:
                 self._snapshots.move_to_end(key)
                 return known[1]
-        snapshot = open_snapshot(storage, version)
+        snapshot = open_snapshot(storage, version, self._open_base)
         with self._lock:
             self._forget(key)
             self._snapshots[key] = (identity, snapshot)
@@ -156,3 +197,50 @@ class _SnapshotCache:
 
 def _memory_bytes(snapshot: Snapshot) -> int:
     return _MEMORY_PER_MANIFEST_BYTE * snapshot.manifest.size
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path.startswith(os.path.join(directory, ""))
+
+
+def _named(name: str, branch: str | None) -> str:
+    return name if branch is None else f"{name} (branch {branch})"
+
+
+def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, int]:
+    """Branch (None: the main one) and version that `reference` means."""
+    tag, branch = reference.tag, reference.branch
+    if reference.ref is not None:
+        tag, branch = _tag_or_branch(root, reference.ref)
+    if tag is not None:
+        try:
+            named = read_tag(root, tag)
+        except RefNotFoundError:
+            raise RefNotFoundError(f"dataset {reference.name} has no tag {shown(tag)}") from None
+        return named.branch, named.version
+    if reference.version is not None and branch is None:
+        return None, reference.version
+    storage = branch_storage(root, branch)
+    try:
+        latest = latest_version(storage)
+    except DatasetNotFoundError:
+        if branch is None:
+            raise
+        kind = "branch" if reference.ref is None else "tag or branch"
+        raise RefNotFoundError(f"dataset {reference.name} has no {kind} {shown(branch)}") from None
+    if reference.asof is None:
+        return branch, latest if reference.version is None else reference.version
+    version = version_before(storage, reference.asof)
+    if version is None:
+        raise VersionNotFoundError(
+            f"dataset {_named(reference.name, branch)} has no version before {reference.asof}"
+        )
+    return branch, version
+
+
+def _tag_or_branch(root: Storage, ref: str) -> tuple[str | None, str | None]:
+    try:
+        read_tag(root, ref)
+    except RefNotFoundError:
+        return None, ref
+    return ref, None

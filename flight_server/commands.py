@@ -6,7 +6,7 @@ their names.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any as AnyValue
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from flight_server.json_fields import (
     one_of,
     parse_object,
     string,
+    time,
     unique_keys,
     unsupported,
 )
@@ -63,7 +64,26 @@ class ScanCommand:
     compression: str = "none"
 
 
-def parse_command(data: bytes) -> ScanCommand:
+@dataclass(frozen=True)
+class RowKeys:
+    """Which rows are taken: one kind of key, in the order of the rows. The fields of `Take`."""
+
+    kind: str
+    """One of `KEY_KINDS`."""
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TakeCommand:
+    """Single rows of one version of a dataset; the fields of `Take` in command.proto."""
+
+    dataset: DatasetReference
+    keys: RowKeys
+    columns: tuple[str, ...] | None = None
+    """None: every column; empty: rows without columns."""
+
+
+def parse_command(data: bytes) -> ScanCommand | TakeCommand:
     """The command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
 
     Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
@@ -71,8 +91,10 @@ def parse_command(data: bytes) -> ScanCommand:
     if len(data) > MAXIMUM_COMMAND_BYTES:
         raise InvalidInputError(f"command of {len(data)} bytes; at most {MAXIMUM_COMMAND_BYTES}")
     kind, fields = _from_json(data) if data.startswith(b"{") else _from_protobuf(data)
-    if kind in ("take", "write"):
-        raise UnsupportedFeatureError(f"the {kind} command is not supported yet")
+    if kind == "take":
+        return _take_command(fields)
+    if kind == "write":
+        raise UnsupportedFeatureError("the write command is not supported yet")
     if kind != "scan":
         raise InvalidInputError(f"unknown command {shown(kind)}; known: scan, take, write")
     return _scan_command(fields)
@@ -150,12 +172,19 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "compression": one_of(COMPRESSIONS),
 }
 
-_SCAN_FIELDS: Mapping[str, Checker] = {
+REFERENCE_FIELDS: Mapping[str, Checker] = {
     "dataset": string,
     "version": VERSION,
-    "tag": unsupported,
-    "asof": unsupported,
-    "branch": unsupported,
+    "tag": string,
+    "asof": time,
+    "branch": string,
+}
+
+KEY_KINDS = ("offsets", "row_ids", "row_addresses")
+KEYS = list_of(integer(0, (1 << 64) - 1))
+
+_SCAN_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
     "filter": unsupported,
     "substrait_filter": unsupported,
     "limit": integer(),
@@ -167,30 +196,55 @@ _SCAN_FIELDS: Mapping[str, Checker] = {
     **OUTPUT_FIELDS,
 }
 
-_EXCLUSIVE_SCAN_FIELDS = (("version", "tag", "asof"), ("filter", "substrait_filter"))
+_TAKE_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
+    "asof": unsupported,
+    "columns": _columns,
+    **dict.fromkeys(KEY_KINDS, KEYS),
+}
+
+_EXCLUSIVE_FIELDS = (("version", "tag", "asof"), ("tag", "branch"), ("filter", "substrait_filter"))
 
 
 def _scan_command(fields: AnyValue) -> ScanCommand:
-    if isinstance(fields, dict):
-        for group in _EXCLUSIVE_SCAN_FIELDS:
-            if len(given := [name for name in group if name in fields]) > 1:
-                raise InvalidInputError(f"scan: {' and '.join(given)} exclude each other")
-    values = check_fields("scan", fields, _SCAN_FIELDS, required=("dataset",))
-    return ScanCommand(dataset=_reference(values.pop("dataset"), values.pop("version", None)), **values)
+    reference, values = _checked("scan", fields, _SCAN_FIELDS)
+    return ScanCommand(dataset=reference, **values)
+
+
+def _take_command(fields: AnyValue) -> TakeCommand:
+    reference, values = _checked("take", fields, _TAKE_FIELDS)
+    given = [kind for kind in KEY_KINDS if kind in values]
+    if len(given) != 1:
+        raise InvalidInputError(f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them")
+    return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
 
 
 def parse_describe(data: bytes) -> DatasetReference:
-    """The body of the `describe` action: `{"dataset": name, "version": 12}`, the version optional."""
-    table = {"dataset": string, "version": VERSION}
-    values = check_fields("describe", parse_object(data), table, required=("dataset",))
-    return _reference(values["dataset"], values.get("version"))
+    """The body of the `describe` action: the dataset, and which version as in a scan."""
+    return _checked("describe", parse_object(data), REFERENCE_FIELDS)[0]
 
 
-def _reference(name: str, version: int | None) -> DatasetReference:
-    """The dataset of a command whose version may stand in the name or in its own field, not in both."""
+def _checked(
+    where: str, fields: AnyValue, table: Mapping[str, Checker]
+) -> tuple[DatasetReference, dict[str, AnyValue]]:
+    """The dataset of a command and its other fields."""
+    if isinstance(fields, dict):
+        for group in _EXCLUSIVE_FIELDS:
+            if len(given := [name for name in group if name in fields]) > 1:
+                raise InvalidInputError(f"{where}: {' and '.join(given)} exclude each other")
+    values = check_fields(where, fields, table, required=("dataset",))
+    name = values.pop("dataset")
+    chosen: dict[str, AnyValue] = {
+        field: values.pop(field) for field in ("version", "tag", "asof", "branch") if field in values
+    }
+    return _reference(name, chosen), values
+
+
+def _reference(name: str, chosen: Mapping[str, AnyValue]) -> DatasetReference:
+    """The dataset of a command whose version may stand in the name or in fields of its own, not in both."""
     reference = parse_name(name)
-    if version is None:
-        return reference
-    if reference.version is not None:
-        raise InvalidInputError(f"dataset name {shown(name)} and the field version both give a version")
-    return DatasetReference(reference.name, version)
+    if chosen and reference != DatasetReference(reference.name):
+        raise InvalidInputError(
+            f"dataset name {shown(name)} and the field {next(iter(chosen))} both give a version"
+        )
+    return replace(reference, **chosen)

@@ -7,6 +7,7 @@ use, or raises InvalidInputError naming the field, what was expected and what wa
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 from flight_server.names import shown
@@ -68,6 +69,15 @@ def string(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(field, "a string", value)
     return value
+
+
+def time(field: str, value: Any) -> datetime:
+    """ISO 8601; a time without a zone is in UTC."""
+    try:
+        moment = datetime.fromisoformat(string(field, value))
+    except ValueError:
+        raise InvalidInputError(f"{field}: expected an ISO 8601 time, found {shown(value)}") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def boolean(field: str, value: Any) -> bool:

@@ -1,15 +1,17 @@
 """Dataset names as clients write them: which ones are allowed, and what their parts mean.
 
 A name is the path of a dataset below the served root, `/` between segments, without the `.lance` suffix. It
-may end in `@12` (a version), `@gold` (a tag) or `@dev:12` (a branch and optionally a version of it).
+may end in `@12` (a version), `@gold` (a tag or, where there is none of this name, a branch) or `@dev:12` (a
+branch and optionally a version of it).
 Nothing is ever decoded or normalised: a name either matches letter by letter or is refused (threat T7).
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 
 SUFFIX = ".lance"
 MAXIMUM_NAME_CHARACTERS = 1024
@@ -17,6 +19,13 @@ MAXIMUM_VERSION = (1 << 63) - 1
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
+_EXCLUSIVE = (
+    ("version", "tag"),
+    ("version", "asof"),
+    ("tag", "asof"),
+    ("tag", "branch"),
+    *(("ref", field) for field in ("version", "tag", "branch", "asof")),
+)
 
 
 def is_segment(text: str) -> bool:
@@ -32,14 +41,24 @@ def shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class DatasetReference:
-    """A name and the version it asks for (None: the latest). No instance holds a name that is not allowed."""
+    """A name and the version it asks for: the latest of the main branch, unless a field says otherwise.
+
+    No instance holds a name that is not allowed, or fields that exclude each other.
+    """
 
     name: str
     """Segments with `/` between them; no suffix."""
     version: int | None = None
+    """A version of `branch`."""
+    tag: str | None = None
+    branch: str | None = None
+    asof: datetime | None = None
+    """The last version of `branch` that was committed before this time."""
+    ref: str | None = None
+    """A tag or, where there is none of this name, a branch."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidInputError naming the segment that is not allowed."""
+        """Raises InvalidInputError naming the segment that is not allowed, or the fields."""
         if len(self.name) > MAXIMUM_NAME_CHARACTERS:
             raise InvalidInputError(
                 f"dataset name of {len(self.name)} characters; at most {MAXIMUM_NAME_CHARACTERS}"
@@ -53,16 +72,25 @@ class DatasetReference:
                 )
         if self.name.endswith(SUFFIX):
             raise InvalidInputError(f"dataset name {shown(self.name)}: a name ends without {SUFFIX}")
+        for first, second in _EXCLUSIVE:
+            if getattr(self, first) is not None and getattr(self, second) is not None:
+                raise InvalidInputError(f"dataset {self.name}: {first} and {second} exclude each other")
+        for kind, ref in (("tag", self.tag), ("branch", self.branch)):
+            segments = [] if ref is None else ref.split("/") if kind == "branch" else [ref]
+            if not all(map(is_segment, segments)):
+                raise InvalidInputError(
+                    f"dataset {self.name}: not the name of a {kind}", found=shown(str(ref))
+                )
 
 
 def parse_name(text: str) -> DatasetReference:
     """The dataset and version that `text` names; one `.lance` suffix is accepted.
 
-    Raises InvalidInputError when a part is not allowed and UnsupportedFeatureError for tags and branches.
+    Raises InvalidInputError when a part is not allowed.
     """
     name, at, version = text.partition("@")
     reference = DatasetReference(name.removesuffix(SUFFIX))
-    return replace(reference, version=_parse_version(name, version)) if at else reference
+    return _with_version(reference, version) if at else reference
 
 
 def parse_path(path: Sequence[str]) -> DatasetReference:
@@ -70,30 +98,26 @@ def parse_path(path: Sequence[str]) -> DatasetReference:
     return parse_name("/".join(path))
 
 
-def _parse_version(name: str, reference: str) -> int:
-    if _DIGITS.fullmatch(reference):
-        version = int(reference)
-        if version > MAXIMUM_VERSION:
-            raise InvalidInputError(
-                f"dataset name {shown(name)}: no version is larger than {MAXIMUM_VERSION}"
-            )
-        return version
-    branch, colon, version_text = reference.partition(":")
-    for segment in branch.split("/"):
-        if not is_segment(segment):
-            raise InvalidInputError(
-                f"dataset name {shown(name)}: {shown(reference)} is no version, tag or branch"
-            )
-    if not colon and "/" in branch:
+def _with_version(reference: DatasetReference, text: str) -> DatasetReference:
+    """`reference` with what stands behind the `@`."""
+    ref, colon, version = text.partition(":")
+    if _DIGITS.fullmatch(text):
+        return replace(reference, version=_version(reference, text))
+    if not all(map(is_segment, ref.split("/"))):
         raise InvalidInputError(
-            f"dataset name {shown(name)}: a branch is written with a colon, as in @{branch}:"
+            f"dataset name {shown(reference.name)}: {shown(text)} is no version, tag or branch"
         )
-    if not colon:
-        raise UnsupportedFeatureError(
-            f"dataset name {shown(name)}: tags are not supported yet (tag {branch})"
+    if colon:
+        return replace(reference, branch=ref, version=_version(reference, version) if version else None)
+    return replace(reference, branch=ref) if "/" in ref else replace(reference, ref=ref)
+
+
+def _version(reference: DatasetReference, text: str) -> int:
+    if not _DIGITS.fullmatch(text):
+        raise InvalidInputError(f"dataset name {shown(reference.name)}: {shown(text)} is no version")
+    version = int(text)
+    if version > MAXIMUM_VERSION:
+        raise InvalidInputError(
+            f"dataset name {shown(reference.name)}: no version is larger than {MAXIMUM_VERSION}"
         )
-    if version_text and not _DIGITS.fullmatch(version_text):
-        raise InvalidInputError(f"dataset name {shown(name)}: {shown(version_text)} is no version")
-    raise UnsupportedFeatureError(
-        f"dataset name {shown(name)}: branches are not supported yet (branch {branch})"
-    )
+    return version

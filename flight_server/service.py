@@ -1,16 +1,17 @@
 """What the handlers call: datasets, plans and streams, free of Flight types."""
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+import numpy as np
 import pyarrow as pa
 
 import lance_core
 from flight_server.admission import Admission
 from flight_server.catalog import Catalog
-from flight_server.commands import ScanCommand, parse_command
+from flight_server.commands import RowKeys, ScanCommand, TakeCommand, parse_command
 from flight_server.endpoints import split_tasks
 from flight_server.errors import report_error
 from flight_server.names import DatasetReference
@@ -18,12 +19,14 @@ from flight_server.settings import Settings
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_core.kernels import set_pool_retention
+from lance_core.scan.batches import BatchCutter
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import project
+from lance_core.scan.take import Keys, RowTaker, as_keys
 from lance_core.table.snapshot import Snapshot
 
 _EMPTY_SCHEMA = pa.schema([])
@@ -58,6 +61,11 @@ class DatasetDescription:
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
     config: dict[str, str]
+    metadata: dict[str, str]
+    """What users noted on the table."""
+    tags: tuple[str, ...]
+    branches: tuple[str, ...]
+    """Without the main one."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Service:
         self.settings = settings
         self.admission = Admission(settings.max_streams)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
-        self._catalog = Catalog(settings.root, settings.memory_limit // 4)
+        self._catalog = Catalog(settings.root, settings.memory_limit // 4, settings.allow_base)
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()
@@ -105,15 +113,19 @@ class Service:
             if not pattern or fnmatchcase(name, pattern):
                 yield self._summary(name)
 
-    def plan(self, command: ScanCommand) -> PlannedScan:
-        """Plan a scan of the version that is the latest now or that the command names."""
-        snapshot = self._catalog.open(command.dataset)
+    def plan(self, command: ScanCommand | TakeCommand) -> PlannedScan:
+        """Plan what a command asks for, in the version that is the latest now or that it names."""
+        pinned = self._catalog.pin(command.dataset)
+        snapshot = self._catalog.open(pinned)
+        if isinstance(command, TakeCommand):
+            return self._plan_take(command, pinned, snapshot)
         plan = plan_scan(snapshot, _scan_options(command))
         manifest = snapshot.manifest
         expires = int(time.time() + self.settings.ticket_lifetime)
         whole = Ticket(
             dataset=command.dataset.name,
             version=manifest.version,
+            branch=pinned.branch,
             identity=manifest.identity,
             expires=expires,
             tasks=(),
@@ -141,25 +153,61 @@ class Service:
             num_fragments_pruned=len(manifest.fragments) - len(plan.tasks),
         )
 
-    def schema(self, command: ScanCommand) -> pa.Schema:
+    def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
+        """One endpoint, whose ticket holds the keys."""
+        manifest = snapshot.manifest
+        expires = int(time.time() + self.settings.ticket_lifetime)
+        ticket = Ticket(
+            dataset=command.dataset.name,
+            version=manifest.version,
+            branch=pinned.branch,
+            identity=manifest.identity,
+            expires=expires,
+            tasks=(),
+            keys=command.keys,
+            columns=command.columns,
+        )
+        return PlannedScan(
+            schema=RowTaker(snapshot, command.columns, self._files).schema,
+            tickets=(encode_ticket(ticket, self.settings.ticket_key),),
+            expires=expires,
+            # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
+            num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
+            ordered=True,
+            dataset=command.dataset.name,
+            version=manifest.version,
+            num_fragments=len(manifest.fragments),
+            num_fragments_pruned=0,
+        )
+
+    def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
         """Schema of the batches that `command` gives."""
         snapshot = self._catalog.open(command.dataset)
-        return project(snapshot.manifest.schema, _scan_options(command)).schema
+        if isinstance(command, TakeCommand):
+            options = ScanOptions(columns=command.columns)
+        else:
+            options = _scan_options(command)
+        return project(snapshot.manifest.schema, options).schema
 
     def stream(self, ticket: bytes) -> ScanStream:
         """The batches that a ticket, or a command used as one, stands for."""
         if not is_ticket(ticket):
             command = parse_command(ticket)
             snapshot = self._catalog.open(command.dataset)
+            if isinstance(command, TakeCommand):
+                return self._take(snapshot, command.keys, command.columns)
             return self._stream(snapshot, plan_scan(snapshot, _scan_options(command)), command.compression)
         redeemed = decode_ticket(ticket, self.settings.ticket_key, time.time())
         snapshot = self._pinned(redeemed)
+        if redeemed.keys is not None:
+            return self._take(snapshot, redeemed.keys, redeemed.columns)
         return self._stream(snapshot, _plan_of(redeemed, snapshot), redeemed.compression)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
         """What the manifest of one version says."""
         snapshot = self._catalog.open(reference)
         manifest = snapshot.manifest
+        tags, branches = self._catalog.refs(reference.name)
         return DatasetDescription(
             summary=_summarize(reference.name, snapshot),
             num_fragments=len(manifest.fragments),
@@ -168,6 +216,9 @@ class Service:
                 IndexDescription(index.name, index.uuid, index.field_ids) for index in manifest.indices
             ),
             config=dict(manifest.config),
+            metadata=dict(manifest.table_metadata),
+            tags=tuple(tags),
+            branches=tuple(branches),
         )
 
     def health(self) -> dict[str, object]:
@@ -184,7 +235,7 @@ class Service:
 
     def _pinned(self, ticket: Ticket) -> Snapshot:
         """The snapshot a ticket was made for; DatasetNotFoundError when another dataset took its name."""
-        snapshot = self._catalog.open(DatasetReference(ticket.dataset, ticket.version))
+        snapshot = self._catalog.open(DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch))
         if snapshot.manifest.identity != ticket.identity:
             raise DatasetNotFoundError(
                 f"dataset {ticket.dataset} version {ticket.version} is not the one the ticket was made for; "
@@ -194,6 +245,29 @@ class Service:
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
         return ScanStream(plan.schema, scan_batches(snapshot, plan, self._budget, self._files), compression)
+
+    def _take(self, snapshot: Snapshot, keys: RowKeys, columns: tuple[str, ...] | None) -> ScanStream:
+        taker = RowTaker(snapshot, columns, self._files)
+        return ScanStream(taker.schema, self._taken(taker, keys), "none")
+
+    def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[pa.RecordBatch, None, None]:
+        """The rows, read when the first batch is asked for and cut to the size of a scan's batches."""
+        take: Mapping[str, Callable[[Keys], pa.RecordBatch]] = {
+            "offsets": taker.by_offset,
+            "row_ids": taker.by_row_id,
+            "row_addresses": taker.by_address,
+        }
+        batch = take[keys.kind](as_keys(keys.values, keys.kind))
+        size = batch.nbytes
+        self._budget.take(size, required=True)
+        try:
+            if batch.num_columns == 0:
+                yield batch
+            elif batch.num_rows:
+                cutter = BatchCutter(taker.schema, ScanOptions())
+                yield from cutter.cut([[column] for column in batch.columns], np.array([0, batch.num_rows]))
+        finally:
+            self._budget.give_back(size)
 
 
 def _scan_options(asked: ScanCommand) -> ScanOptions:

@@ -72,6 +72,14 @@ def _parse_locations(text: str) -> tuple[str, ...]:
     return locations
 
 
+def _parse_directories(text: str) -> tuple[str, ...]:
+    directories = tuple(part for part in text.split(os.pathsep) if part)
+    for directory in directories:
+        if not os.path.isdir(directory):
+            raise InvalidInputError(f"not a directory: {directory!r}")
+    return tuple(map(os.path.realpath, directories))
+
+
 def _parse_key(text: str) -> bytes:
     key = text.encode()
     if len(key) < MINIMUM_TICKET_KEY_BYTES:
@@ -107,6 +115,10 @@ class Settings:
     """
     ticket_lifetime: float = _setting(24 * 3600.0, _parse_seconds)
     """Seconds after which a ticket is refused."""
+    allow_base: tuple[str, ...] = _setting((), _parse_directories)
+    """Directories outside the root whose files tables may name as base paths, resolved; separated as in PATH
+    in the environment.
+    """
     drain_grace: float = _setting(30.0, _parse_seconds)
     """Seconds that running streams get to end after a stop signal."""
     log_level: str = _setting("INFO", _parse_log_level)

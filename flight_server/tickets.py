@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.commands import MAXIMUM_COMMAND_BYTES, OUTPUT_FIELDS, VERSION
+from flight_server.commands import KEY_KINDS, KEYS, MAXIMUM_COMMAND_BYTES, OUTPUT_FIELDS, VERSION, RowKeys
 from flight_server.json_fields import Checker, check_fields, integer, list_of, parse_object, string
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan import FragmentScan
@@ -40,6 +40,10 @@ class Ticket:
     expires: int
     """Seconds since the epoch; refused from then on."""
     tasks: tuple[FragmentScan, ...]
+    branch: str | None = None
+    """None: the main branch."""
+    keys: RowKeys | None = None
+    """The rows of a take, which has no tasks."""
     columns: tuple[str, ...] | None = None
     with_row_id: bool = False
     with_row_address: bool = False
@@ -59,10 +63,13 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
         name: value for name, value in vars(ticket).items() if value is not None and value is not False
     }
     payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
+    if ticket.keys is not None:
+        payload["keys"] = {ticket.keys.kind: ticket.keys.values}
     text = json.dumps(payload, separators=(",", ":")).encode()
     if _PAYLOAD_START + len(text) > MAXIMUM_TICKET_BYTES:
         raise InvalidInputError(
-            f"an endpoint of {len(ticket.tasks)} fragments makes too large a ticket; ask for more endpoints",
+            f"{len(ticket.tasks)} fragments or {len(ticket.keys.values) if ticket.keys else 0} keys make too "
+            "large a ticket; ask for more endpoints, or for fewer keys",
             expected=f"at most {MAXIMUM_TICKET_BYTES} bytes",
             found=_PAYLOAD_START + len(text),
         )
@@ -101,12 +108,21 @@ def _task(field: str, value: Any) -> FragmentScan:
     return FragmentScan(*numbers)
 
 
+def _keys(field: str, value: Any) -> RowKeys:
+    fields = check_fields(field, value, dict.fromkeys(KEY_KINDS, KEYS), required=())
+    if len(fields) != 1:
+        raise InvalidInputError(f"{field}: expected one of {', '.join(KEY_KINDS)}")
+    return RowKeys(*next(iter(fields.items())))
+
+
 _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "dataset": string,
     "version": VERSION,
     "identity": string,
     "expires": integer(),
     "tasks": list_of(_task),
+    "branch": string,
+    "keys": _keys,
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", "tasks")

@@ -1,5 +1,6 @@
 """`lance-flight serve`: run a server."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -27,6 +28,10 @@ def serve(
         Text, typer.Option(help="File with the key that signs tickets; the same on every server of the root.")
     ] = None,
     ticket_lifetime: Annotated[Text, typer.Option(help="Seconds until a ticket expires.")] = None,
+    allow_base: Annotated[
+        list[str] | None,
+        typer.Option(help="Directory outside ROOT that tables may have files in (base paths); repeatable."),
+    ] = None,
     drain_grace: Annotated[
         Text, typer.Option(help="Seconds for running streams after a stop signal.")
     ] = None,
@@ -45,6 +50,7 @@ def serve(
         "max_streams": max_streams,
         "ticket_key_file": ticket_key_file,
         "ticket_lifetime": ticket_lifetime,
+        "allow_base": os.pathsep.join(allow_base) if allow_base else None,
         "drain_grace": drain_grace,
         "log_level": log_level,
     }

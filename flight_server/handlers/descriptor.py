@@ -2,12 +2,12 @@
 
 from pyarrow import flight
 
-from flight_server.commands import ScanCommand, parse_command
+from flight_server.commands import ScanCommand, TakeCommand, parse_command
 from flight_server.names import parse_path
 
 
-def scan_of(descriptor: flight.FlightDescriptor) -> ScanCommand:
-    """The scan that a path (all rows and columns) or a command stands for.
+def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand:
+    """What a command asks for; a path asks for a scan of all rows and columns.
 
     The binding lets no other kind of descriptor through, and no path that is not UTF-8.
     """

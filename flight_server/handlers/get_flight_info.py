@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_server.handlers.descriptor import scan_of
+from flight_server.handlers.descriptor import command_of
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
 
@@ -22,7 +22,7 @@ def get_flight_info(
     locations: tuple[str, ...],
 ) -> flight.FlightInfo:
     """`locations` are the addresses under which this server advertises itself."""
-    planned = service.plan(scan_of(descriptor))
+    planned = service.plan(command_of(descriptor))
     expires = pa.scalar(planned.expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))
     endpoints = [
         flight.FlightEndpoint(ticket, [*locations, REUSE_CONNECTION], expiration_time=expires)

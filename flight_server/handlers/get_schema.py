@@ -2,7 +2,7 @@
 
 from pyarrow import flight
 
-from flight_server.handlers.descriptor import scan_of
+from flight_server.handlers.descriptor import command_of
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
 
@@ -11,4 +11,4 @@ from flight_server.service import Service
 def get_schema(
     service: Service, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
 ) -> flight.SchemaResult:
-    return flight.SchemaResult(service.schema(scan_of(descriptor)))
+    return flight.SchemaResult(service.schema(command_of(descriptor)))

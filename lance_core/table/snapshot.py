@@ -1,6 +1,7 @@
 """One version of a table together with the storage it is in."""
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 
 from lance_core.errors import CorruptFileError, FileMissingError, VersionNotFoundError
@@ -11,7 +12,7 @@ from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.deletions import Offsets, read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest, parse_manifest
-from lance_core.table.versions import latest_version, manifest_path
+from lance_core.table.versions import latest_version, list_versions, manifest_path
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,39 @@ def open_snapshot(
         UnsupportedFeatureError: the table uses something this package does not implement.
     """
     number = latest_version(storage) if version is None else version
-    path = manifest_path(storage, number)
-    try:
-        manifest = parse_manifest(storage.read_file(path), path)
-    except FileMissingError:  # cleaned up since it was found
-        raise VersionNotFoundError(f"no version {number}") from None
-    if manifest.version != number:
-        raise CorruptFileError(
-            "manifest is of another version than its name", file=path, expected=number, found=manifest.version
-        )
+    manifest = read_manifest(storage, number)
     snapshot = Snapshot(storage, manifest, open_base)
     for base in manifest.used_base_paths:
         snapshot.storage_of(base.id)
     return snapshot if manifest.has_row_counts else replace(snapshot, manifest=_with_row_counts(snapshot))
+
+
+def read_manifest(storage: Storage, version: int) -> Manifest:
+    """The manifest of one version as it is stored; errors are those of `open_snapshot`."""
+    path = manifest_path(storage, version)
+    try:
+        manifest = parse_manifest(storage.read_file(path), path)
+    except FileMissingError:  # cleaned up since it was found
+        raise VersionNotFoundError(f"no version {version}") from None
+    if manifest.version != version:
+        raise CorruptFileError(
+            "manifest is of another version than its name",
+            file=path,
+            expected=version,
+            found=manifest.version,
+        )
+    return manifest
+
+
+def version_before(storage: Storage, time: datetime) -> int | None:
+    """The last version that was committed before `time` (which has a zone); None when all are later.
+
+    Errors are those of `open_snapshot`.
+    """
+    for version in reversed(list_versions(storage)):
+        if read_manifest(storage, version).timestamp < time:
+            return version
+    return None
 
 
 def _with_row_counts(snapshot: Snapshot) -> Manifest:

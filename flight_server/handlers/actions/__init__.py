@@ -19,8 +19,9 @@ class Action:
 ACTIONS: Mapping[str, Action] = {
     "health": Action("{} -> {status, version, uptime}: whether the server answers", server.health),
     "describe": Action(
-        "{dataset, version} -> {dataset, version, schema, rows, bytes, fragments, data_storage_version, "
-        "indices, config}: one version of a dataset; schema is a base64 IPC message",
+        "{dataset, version | tag | asof, branch} -> {dataset, version, schema, rows, bytes, fragments, "
+        "data_storage_version, indices, config, metadata, tags, branches}: one version of a "
+        "dataset; schema is a base64 IPC message",
         table.describe,
     ),
 }

@@ -21,4 +21,7 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
         "data_storage_version": described.data_storage_version,
         "indices": [asdict(index) for index in described.indices],
         "config": described.config,
+        "metadata": described.metadata,
+        "tags": list(described.tags),
+        "branches": list(described.branches),
     }
