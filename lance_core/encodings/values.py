@@ -59,12 +59,12 @@ class FixedValues:
         data = self.data
         if pa.types.is_dictionary(arrow_type):  # Arrow ends the process over one without its items
             raise CorruptData(f"plain values in a column of type {arrow_type}")
+        if data.size * 8 < num_values * self.bits:
+            raise CorruptData(f"{data.size} bytes for {num_values} values of {self.bits} bits")
         if pa.types.is_boolean(arrow_type) and self.bits == 8:
             data = as_buffer(kernels.bytes_to_bits(data.slice(0, num_values)))
         elif fixed_bits(arrow_type) != self.bits:
             raise CorruptData(f"values of {self.bits} bits in a column of type {arrow_type}")
-        if data.size * 8 < num_values * fixed_bits(arrow_type):
-            raise CorruptData(f"{data.size} bytes for {num_values} values of type {arrow_type}")
         return pa.Array.from_buffers(arrow_type, num_values, [validity, data])
 
 
