@@ -85,7 +85,7 @@ def _describe_legacy(opened: ReadableFile) -> _File:
 
 
 def _statistics(table: pa.Table | None) -> Iterator[dict[str, Any] | None]:
-    """What the pages of a column say about their values, in what JSON can hold: counts, and bounds as text."""
+    """What the pages of a column say about their values, as JSON can hold it: counts, and bounds as text."""
     if table is None:
         return repeat(None)
     counts = table.select(["null_count", "nan_count"]).to_pylist()

@@ -97,8 +97,8 @@ class Pages:
                 f"{run.counts[index]} items from {run.starts[index]}",
             )
 
-    def read(self, run: Run, positions: Numbers, sizes: Numbers) -> list[pa.Buffer]:
-        """The bytes of one range per batch of a run, not aligned."""
+    def check_ranges(self, run: Run, positions: Numbers, sizes: Numbers) -> None:
+        """Check that one range per batch of a run, which comes from numbers in the file, lies in it."""
         bad = (positions < 0) | (positions > self.file.size) | (sizes > self.file.size - positions)
         if bad.any():
             index = int(bad.argmax())
@@ -108,6 +108,10 @@ class Pages:
                 f"within {self.file.size} bytes",
                 f"{sizes[index]} bytes at {positions[index]}",
             )
+
+    def read(self, run: Run, positions: Numbers, sizes: Numbers) -> list[pa.Buffer]:
+        """The bytes of one range per batch of a run, not aligned."""
+        self.check_ranges(run, positions, sizes)
         return self.file.read_ranges(list(zip(positions.tolist(), sizes.tolist(), strict=True)))
 
     def corrupt(self, page: int, message: str, expected: object, found: object) -> CorruptFileError:

@@ -48,8 +48,10 @@ class VarBinaryReader:
 
     def read(self, run: Run) -> pa.Array:
         extents = read_extents(self._pages, run, _POSITION_BITS)
+        sizes = extents.lasts - extents.firsts
+        self._pages.check_ranges(run, extents.firsts, sizes)
         offsets = extents.arrow_offsets(offset_bits(self._type))
-        data = join(self._pages.read(run, extents.firsts, extents.lasts - extents.firsts))
+        data = join(self._pages.read(run, extents.firsts, sizes))
         validity = None
         if self._nullable and not extents.lengths.all():
             validity = pa.py_buffer(np.packbits(extents.lengths != 0, bitorder="little"))
