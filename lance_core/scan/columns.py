@@ -178,19 +178,14 @@ def _merge(field: Field, parts: list[tuple[Field, pa.Array]]) -> pa.Array:
         return array
     if pa.types.is_struct(array.type):
         children = [_merge_child(child, parts, len(array)) for child in field.children]
-        fields = [
-            pa.field(child.name, values.type) for child, values in zip(field.children, children, strict=True)
-        ]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+        return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=array.is_null())
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         if any(not array.offsets.equals(other.offsets) for _, other in parts[1:]):
-            raise CorruptFileError(
-                f"the files of one fragment disagree about the lists of column {field.name!r}"
-            )
+            raise CorruptFileError("files of one fragment disagree about lists", column=field.name)
         items = _merge(field.children[0], [(part.children[0], array.values) for part, array in parts])
-        return type(array).from_arrays(array.offsets, items, mask=array.is_null())
+        return type(array).from_arrays(array.offsets, items, type=field.arrow_type, mask=array.is_null())
     raise UnsupportedFeatureError(
-        f"column {field.name!r} of type {field.logical_type!r} lies in several files"
+        "column in several files", column=field.name, expected="structs and lists", found=field.logical_type
     )
 
 
