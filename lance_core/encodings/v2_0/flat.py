@@ -8,13 +8,14 @@ the whole page.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.compression import decompress_lz4, decompress_zstd
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
+from lance_core.encodings.v2_0.inflated import Inflated
 from lance_core.encodings.v2_0.steps import Steps
 from lance_core.encodings.values import FixedValues, as_buffer, slice_bits
 from lance_core.errors import UnsupportedFeatureError
@@ -36,6 +37,7 @@ class Flat(Encoding):
     bits: int
     buffer: PageBuffer
     scheme: str
+    _inflated: Inflated = field(default_factory=Inflated, init=False, compare=False, repr=False)
 
     @classmethod
     def parse(cls, message: proto.Flat, buffers: PageBuffers, num_values: int) -> "Flat":
@@ -64,10 +66,13 @@ class Flat(Encoding):
 
     def read_all(self) -> Steps[FixedValues]:
         """The whole buffer."""
-        (data,) = yield [self.buffer.part(0, self.buffer.size)]
-        if self.scheme:
-            data = pa.py_buffer(_SCHEMES[self.scheme](memoryview(data)))
-        return FixedValues(data, self.bits)
+        inflated = self._inflated.get()
+        if inflated is None:
+            (data,) = yield [self.buffer.part(0, self.buffer.size)]
+            if not self.scheme:
+                return FixedValues(data, self.bits)
+            inflated = self._inflated.make(lambda: _SCHEMES[self.scheme](memoryview(data)))
+        return FixedValues(pa.py_buffer(inflated), self.bits)
 
     @property
     def decoded_bytes(self) -> int:
