@@ -6,26 +6,25 @@ and lists are put together from the layers that decoding a leaf gives (docs/form
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.layout import open_page
 from lance_core.encodings.v2_1.levels import Layer, Node
-from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
+from lance_core.encodings.v2_1.page import LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
+from lance_core.file.page_errors import located
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
-
-_T = TypeVar("_T")
 
 
 class ColumnReader:
@@ -172,41 +171,28 @@ class _Leaf:
         number = self.page_number(start)
         first = self.starts[number]
         page = self._page(number)
-        return self._guarded(number, lambda: page.plan(self._file.read_ranges, start - first, end - first))
+        with self._located(number):
+            return page.plan(self._file.read_ranges, start - first, end - first)
 
     def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> _Slice:
         """Decode what was planned for rows from `start` on."""
-        slice_: LeafSlice = self._guarded(self.page_number(start), lambda: read.decode(buffers))
+        with self._located(self.page_number(start)):
+            slice_ = read.decode(buffers)
         return _Slice(slice_.array, slice_.layers)
 
     def _page(self, number: int) -> Page:
         page = self._pages[number]
         if page is None:
-            page = self._guarded(number, lambda: open_page(self._column.pages[number], self._type))
+            with self._located(number):
+                page = open_page(self._column.pages[number], self._type)
             with self._lock:
                 # Two threads may open the same page; what it reads to plan should be kept once.
                 page = self._pages[number] = self._pages[number] or page
         return page
 
-    def _guarded(self, number: int, work: Callable[[], _T]) -> _T:
-        """Run `work` with errors that name file, column and page."""
-        try:
-            return work()
-        except (CorruptData, pa.ArrowInvalid) as error:
-            raise CorruptFileError(str(error), file=self._file.name, column=self.name, page=number) from None
-        except UnsupportedFeatureError as error:
-            if error.file is not None:
-                raise
-            raise UnsupportedFeatureError(
-                str(error), file=self._file.name, column=self.name, page=number
-            ) from None
-        except MemoryError:
-            raise CorruptFileError(
-                "page asks for more memory than there is",
-                file=self._file.name,
-                column=self.name,
-                page=number,
-            ) from None
+    def _located(self, number: int) -> AbstractContextManager[None]:
+        """Errors that name file, column and page."""
+        return located(self._file.name, self.name, number)
 
 
 def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[tuple[Field, tuple[Node, ...]]]:

@@ -96,7 +96,7 @@ def test_nulls_around_packed_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("widths", [(0, 32), (33, 32), (5, 24), (5, 0), (2**40, 64)])
 def test_impossible_widths_are_refused(widths: tuple[int, int], tmp_path: Path) -> None:
-    """T22, T23."""
+    """T22."""
     for kind in (pb.Bitpacked, pb.BitpackedForNonNeg):
         page = Page(3)
         packed = kind(

@@ -98,7 +98,7 @@ def test_indices_without_an_item_are_refused(logical_type: str, tmp_path: Path) 
 
 
 def test_items_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    """T23: a number of items is believed only when their bytes are there."""
+    """T22: a number of items is believed only when their bytes are there."""
     page = Page(1)
     items = page.binary([1], b"a", 9)
     page.of(_dictionary(page, page.flat(np.array([1], np.uint8)), items, 2**32 - 1))

@@ -42,7 +42,7 @@ def test_compressed_values(scheme: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["zstd", "lz4"])
 def test_compressed_values_that_lie_are_refused(scheme: str, tmp_path: Path) -> None:
-    """T23: a size that the bytes cannot have is refused before memory is taken."""
+    """T24: a size that the bytes cannot have is refused before memory is taken."""
     for size in (0, 799, 801, 2**31, 2**32 - 1):
         data = bytearray(_compressed(scheme, bytes(800)))
         data[:4] = struct.pack("<I", size)

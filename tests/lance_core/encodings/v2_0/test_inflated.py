@@ -11,7 +11,7 @@ from lance_core.encodings.v2_0.inflated import Inflated
 
 
 def test_bytes_live_as_long_as_an_array_in_them() -> None:
-    """T23: nothing is kept when nobody uses it."""
+    """T24: nothing is kept when nobody uses it."""
     inflated, made = Inflated(), []
 
     def inflate() -> bytes:
