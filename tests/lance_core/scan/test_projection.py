@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core import InvalidInputError, UnsupportedFeatureError
+from lance_core import InvalidInputError
 from support.comparison import assert_tables_equal, schema_difference
 
 
