@@ -164,7 +164,7 @@ def test_what_is_not_there_is_named(reference, ours):
         (3, TypeError),
         ([[1]], TypeError),
     ],
-    ids=repr,
+    ids=str,
 )
 def test_what_is_no_key_is_refused(ours, wrong, error):
     with pytest.raises(error, match="indices"):
