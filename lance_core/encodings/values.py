@@ -178,3 +178,12 @@ def offset_bits(arrow_type: pa.DataType) -> int:
     if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):
         return 64
     return 0
+
+
+def least_bytes(arrow_type: pa.DataType) -> float:
+    """Bytes that one value takes at least, null or not; what estimates of decoded sizes start from."""
+    if pa.types.is_struct(arrow_type):
+        return sum(least_bytes(field.type) for field in arrow_type)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return float(arrow_type.list_size * least_bytes(arrow_type.value_type))
+    return (fixed_bits(arrow_type) or offset_bits(arrow_type)) / 8

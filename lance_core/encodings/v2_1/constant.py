@@ -36,6 +36,7 @@ from lance_core.encodings.values import (
     VariableValues,
     as_buffer,
     fixed_bits,
+    least_bytes,
     offset_bits,
 )
 from lance_core.kernels import CorruptData
@@ -83,10 +84,10 @@ class ConstantPage(Page):
         slots = self.num_rows * self._structure.num_slots_per_row
         if self._rep is not None:
             slots = max(slots, self._rep.num_levels)
-        width = (fixed_bits(self._leaf.arrow_type) + 7) // 8
-        if self._has_value and not width:
-            width = 4 + (self._scalar[1] if self._scalar else len(self._inline or b""))
-        return slots * max(width, 1)
+        width = least_bytes(self._leaf.arrow_type)
+        if self._has_value and offset_bits(self._leaf.arrow_type):
+            width += self._scalar[1] if self._scalar else len(self._inline or b"")
+        return int(slots * max(width, 1))
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         if self._levels is None:

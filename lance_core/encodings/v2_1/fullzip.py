@@ -26,7 +26,7 @@ from lance_core.encodings.v2_1.page import (
     PageRead,
 )
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.values import Values, VariableValues, as_buffer, fixed_bits
+from lance_core.encodings.values import Values, VariableValues, as_buffer, least_bytes
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -75,9 +75,10 @@ class FullZipPage(Page):
 
     @cached_property
     def decoded_bytes(self) -> int:
-        factor = {"fsst": 3, "general": 4}.get(self._values.name, 1)
-        bits = fixed_bits(self._leaf.arrow_type)
-        return self._buffers[0][1] * factor + (self.num_rows * max(bits // 8, 4) if self._has_index else 0)
+        stored = self._buffers[0][1] * {"fsst": 3, "general": 4}.get(self._values.name, 1)
+        # Nulls of any width can be as small as their control words.
+        least = int(self.num_rows * self._structure.num_slots_per_row * least_bytes(self._leaf.arrow_type))
+        return stored + least if self._has_index else max(stored, least)
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         def decode(buffers: list[pa.Buffer]) -> LeafSlice:

@@ -21,7 +21,7 @@ from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.values import Values, fixed_bits
+from lance_core.encodings.values import Values, least_bytes, offset_bits
 from lance_core.kernels import CorruptData, Counts
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -85,10 +85,10 @@ class MiniBlockPage(Page):
 
     @cached_property
     def decoded_bytes(self) -> int:
-        bits = fixed_bits(self._leaf.arrow_type)
+        least = int(self._num_items * least_bytes(self._leaf.arrow_type))
         levels = self._num_items // 8 + 4 * self.num_rows * self._structure.max_rep
-        if bits:
-            return self._num_items * bits // 8 + levels
+        if not offset_bits(self._leaf.arrow_type):
+            return least + levels
         encoded = self._buffers[1][1]
         if self._dictionary is not None:
             items = max(self._num_dictionary_items, 1)
@@ -97,7 +97,7 @@ class MiniBlockPage(Page):
             encoded *= 3
         elif self._values.name == "general":
             encoded *= 4
-        return encoded + levels
+        return max(encoded, least) + levels
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         index = self._index

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
-from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType
+from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as pb
@@ -68,9 +68,8 @@ class HandmadePage:
     encoding_type: str = PAGE_LAYOUT
     encoding_bytes: bytes | None = None
 
-    def read(self, start: int = 0, end: int | None = None) -> LeafSlice:
-        """Rows of the page, through the planner and the decoder."""
-        file = b"".join(self.buffers)
+    def open(self) -> Page:
+        """The page over its description."""
         positions = [sum(map(len, self.buffers[:i])) for i in range(len(self.buffers))]
         description = _Description(
             tuple((at, len(buffer)) for at, buffer in zip(positions, self.buffers, strict=True)),
@@ -79,12 +78,17 @@ class HandmadePage:
             self.layout.SerializeToString() if self.encoding_bytes is None else self.encoding_bytes,
         )
 
+        return open_page(description, LeafType(self.arrow_type, self.nesting))
+
+    def read(self, start: int = 0, end: int | None = None) -> LeafSlice:
+        """Rows of the page, through the planner and the decoder."""
+        page, file = self.open(), b"".join(self.buffers)
+
         def fetch(ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
             if any(not 0 <= offset <= offset + length <= len(file) for offset, length in ranges):
                 raise CorruptFileError("a read outside the file")
             return [pa.py_buffer(file[offset : offset + length]) for offset, length in ranges]
 
-        page = open_page(description, LeafType(self.arrow_type, self.nesting))
         plan = page.plan(fetch, start, page.num_rows if end is None else end)
         assert page.decoded_bytes >= 0
         return plan.decode(fetch(plan.ranges))

@@ -275,6 +275,46 @@ def test_compressed_values_that_add_up_to_too_much(monkeypatch: pytest.MonkeyPat
     assert page.array(1, 2).to_pylist() == ["def"]
 
 
+WIDE = pa.list_(pa.float32(), 1 << 20)
+NULL_ROWS = pb.CompressiveEncoding(
+    variable_packed_struct=pb.VariablePackedStruct(
+        fields=[pb.VariablePackedStruct.FieldEncoding(value=flat(8 << 20), bits_per_value=8 << 20)]
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pages.constant([], 10, WIDE),
+        pages.full_zip(
+            [bytes(10 << 17)],
+            10,
+            WIDE,
+            bits_per_value=1 << 20,
+            value_compression=pages.lists_of(
+                1 << 20, pb.CompressiveEncoding(constant=pb.Constant()), has_validity=True
+            ),
+        ),
+        pages.full_zip(
+            [b"\1" * 10, bytes(11)],
+            10,
+            pa.struct([("a", pa.binary(1 << 20))]),
+            bits_def=1,
+            bits_per_offset=32,
+            layers=[nested.NULLABLE_ITEM],
+            value_compression=NULL_ROWS,
+        ),
+        pages.mini_block([u16(0), bytes(64)], 10, pa.binary(1 << 20), value_compression=flat(8 << 20)),
+        pages.constant([], 10, pa.binary(), layers=[nested.ALL_VALID_ITEM], inline_value=b"x" * (1 << 20)),
+    ],
+    ids=["constant", "null items", "null rows", "fixed", "one value"],
+)
+def test_estimates_know_what_small_pages_become(page: HandmadePage) -> None:
+    """T24: batches are cut by these estimates, so a page of few bytes must not look small."""
+    assert page.open().decoded_bytes >= 10 << 20
+
+
 def examples() -> dict[str, HandmadePage]:
     """Pages of every layout, with most encodings."""
     rng = random.Random(3)
