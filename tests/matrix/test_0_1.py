@@ -13,10 +13,12 @@ import pytest
 from pyarrow import flight
 
 import lance_core
+from lance_core.proto import table_pb2
 from support.cases import Case
 from support.checks import check_local, expected_table
 from support.comparison import assert_tables_equal
 from support.legacy import VERSION, legacy_cases, write_legacy
+from support.manifests import edit_manifest, newest_manifest, read_message
 from support.reference import read_reference, write_reference
 from support.server import RunningServer, start_server
 
@@ -83,6 +85,34 @@ def test_deletions_and_appended_fragments(tmp_path: Path) -> None:
         assert_tables_equal(
             fragment.to_table(), ours.get_fragment(fragment.fragment_id).to_table(), label=str(fragment)
         )
+
+
+@pytest.mark.parametrize("numbers", [(0, 3), (2, 0)])
+def test_tables_that_mix_file_versions(numbers: tuple[int, int], tmp_path: Path) -> None:
+    """Around 0.16 tables said 0.1 while some of their files, or all, were 2.0 (table format, 2.6)."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    table = pa.table({"a": [1, 2, 3], "s": ["x", None, "z"], "p": [{"q": 1.5}] * 3, "l": [[1], [], [2, 3]]})
+    write_reference(table, old, VERSION)
+    write_reference(table, new, "2.0")
+    (file,) = (new / "data").iterdir()
+    shutil.copy(file, old / "data")
+    fragment = read_message(newest_manifest(new)).fragments[0]
+    fragment.id = 1
+    fragment.files[0].file_major_version, fragment.files[0].file_minor_version = numbers
+
+    def add_fragment(manifest: table_pb2.Manifest) -> None:
+        manifest.fragments.append(fragment)
+        manifest.max_fragment_id = 1
+
+    edit_manifest(old, add_fragment)
+    ours = lance_core.dataset(old)
+    assert ours.data_storage_version == VERSION
+    expected = read_reference(old)
+    assert_tables_equal(expected, ours.to_table())
+    assert_tables_equal(read_reference(old, ["p.q", "l"]), ours.to_table(columns=["p.q", "l"]))
+    # The reference infers one version for the whole table here and refuses it.
+    edit_manifest(old, lambda manifest: manifest.ClearField("data_format"))
+    assert_tables_equal(expected, lance_core.dataset(old).to_table())
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -19,6 +20,7 @@ from support import damage
 from support.cases import Case, all_cases
 from support.cases_2_0 import cases_2_0
 from support.checks import write_case
+from support.legacy import legacy_cases, write_legacy
 
 DEFAULT_MUTANTS = 3_000
 LONG_MUTANTS = 60_000
@@ -58,11 +60,26 @@ SEEDS_2_0 = (
     "packed1-300",
 )
 
+SEEDS_0_1 = (
+    "leaf-bool-2049",
+    "leaf-string-2049",
+    "leaf-dictionary_values_string__indices_int8__ordered_0-1",
+    "nested-list_struct_list-string-325",
+    "nested-struct_fsl-bool-325",
+    "nested-list-null-325",
+)
+
 
 def _write_seed(name: str, cases: list[Case], path: Path) -> Path:
     case = next(case for case in cases if case.name == name)
     narrow = Case(case.name, case.columns[:6], case.rows, case.pages, case.versions)
     write_case(narrow, case.versions[len(name) % len(case.versions)], path)
+    return path
+
+
+def _write_legacy_seed(name: str, path: Path) -> Path:
+    case = next(case for case in legacy_cases() if case.name == name)
+    write_legacy(replace(case, columns=case.columns[:6]), path, rows_per_batch=100)
     return path
 
 
@@ -82,6 +99,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     written = [
         _write_seed(name, cases, folder / f"{number}.lance") for number, (name, cases) in enumerate(named)
     ]
+    written += [_write_legacy_seed(name, folder / f"legacy{n}.lance") for n, name in enumerate(SEEDS_0_1)]
     written.append(_write_deleted(folder / "deleted_few.lance", "id % 500 = 3"))
     written.append(_write_deleted(folder / "deleted_many.lance", "id % 3 = 1"))
     return written
