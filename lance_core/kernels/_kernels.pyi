@@ -78,6 +78,11 @@ def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tup
     """Start and size of the offsets, start and size of the bytes."""
 
 def check_offsets(offsets: _Bytes, num_values: int, data_size: int, offset_bits: int) -> None: ...
+def json_text(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
+) -> tuple[Block, Block]:
+    """32-bit offsets and UTF-8 text of binary JSON values that have 64-bit offsets."""
+
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int

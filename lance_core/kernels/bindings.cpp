@@ -17,6 +17,7 @@
 #include "fsst.hpp"
 #include "fullzip.hpp"
 #include "gather.hpp"
+#include "json_text.hpp"
 #include "levels.hpp"
 #include "null_ends.hpp"
 #include "pool.hpp"
@@ -303,6 +304,18 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return as_tuple(repeat_variable(source.bytes(), n, offset_bits)); });
       },
       nb::arg("value"), nb::arg("num_values"), nb::arg("offset_bits"));
+
+  m.def(
+      "json_text",
+      [](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t n) {
+        Source offset_source(offsets);
+        Source data_source(data);
+        OptionalSource validity_source(validity);
+        return without_gil([&] {
+          return as_tuple(json_text(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), first_bit, n));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"));
 
   nb::class_<SymbolTable>(m, "SymbolTable")
       .def(

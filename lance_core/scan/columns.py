@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.encodings.json_binary import show_json
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
@@ -98,7 +99,8 @@ class BlobColumn:
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         arrays = (self._described(array) for array in self._reader.read(start, end))
-        return [read_blobs(self._described_field, array, self._source) for array in arrays]
+        values = (read_blobs(self._described_field, array, self._source) for array in arrays)
+        return [_shown(array, self._column) for array in values]
 
     @property
     def _described_field(self) -> Field:
@@ -157,9 +159,16 @@ def open_column(column: DataColumn, files: FragmentFiles) -> Column:
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:
-    """The array of an output column: the path followed, extension types put on."""
+    """The array of an output column: the path followed, the rest as `_shown` does."""
     if column.path:
         array = pc.struct_field(array, list(column.path))
+    return _shown(array, column)
+
+
+def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
+    """The array as users see it: JSON as text, extension types put on."""
+    if column.json is not None:
+        array = show_json(array, column.json)
     return array if array.type == column.output.type else array.view(column.output.type)
 
 

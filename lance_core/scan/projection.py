@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.encodings.json_binary import holds_json
+from lance_core.errors import InvalidInputError
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
 from lance_core.schema.blobs import binary_blobs, describe_blobs
@@ -34,12 +35,14 @@ class DataColumn:
         field: Top-level field to read, narrowed to the children that the path goes through.
         path: Child position at each struct level below `field`; empty when the whole field is the column.
         described: The field that the path leads to, if blobs in it are to be replaced by their values.
+        json: The field that is shown, if it is binary JSON or holds some.
     """
 
     output: pa.Field
     field: Field
     path: tuple[int, ...]
     described: Field | None = None
+    json: Field | None = None
 
 
 @dataclass(frozen=True)
@@ -99,17 +102,12 @@ def _row_column(name: str) -> RowColumn:
 
 def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool) -> DataColumn:
     narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
-    for field in narrowed.walk():
-        if field.is_json:
-            raise UnsupportedFeatureError(
-                "JSON columns cannot be read yet, project other columns", column=name
-            )
     described = None
     if blob_values and any(field.is_blob_descriptor for field in leaf.walk()):
         described = leaf
         _, _, leaf, _ = _narrow(name, binary_blobs(top), below)
     output = leaf.to_arrow().with_name(name).with_nullable(nullable)
-    return DataColumn(output, narrowed, path, described)
+    return DataColumn(output, narrowed, path, described, leaf if holds_json(leaf) else None)
 
 
 def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple[int, ...], Field, bool]:

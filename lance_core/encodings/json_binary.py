@@ -1,0 +1,84 @@
+"""JSON columns: stored as binary JSON in large_binary values, shown as text.
+
+A value is a container: a big-endian header with its kind and number of members, an entry per member with type
+and length, then the bytes of all members. Whatever the file version, only this layer knows of it.
+Source: Lance table format, "Logical types"; docs/format.md.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.kernels import CorruptData, OffsetOverflow, json_text
+from lance_core.schema.fields import Field
+
+
+def holds_json(field: Field) -> bool:
+    """Whether a field or one below it is binary JSON."""
+    return any(node.is_json for node in field.walk())
+
+
+def show_json(array: pa.Array, field: Field) -> pa.Array:
+    """`array` with every binary JSON value in it turned into text (utf8), at any depth of `field`.
+
+    Raises:
+        CorruptFileError: a value is no binary JSON, or holds what is not UTF-8.
+        UnsupportedFeatureError: more than 2 GiB of text in one array.
+    """
+    if field.is_json:
+        return _text(array, field)
+    if not holds_json(field):
+        return array
+    if pa.types.is_struct(array.type):
+        children = [show_json(array.field(place), child) for place, child in enumerate(field.children)]
+        return pa.StructArray.from_arrays(
+            children, fields=_fields(array.type, children), mask=array.is_null() if array.null_count else None
+        )
+    if pa.types.is_map(array.type):
+        entries = pa.StructArray.from_arrays(
+            [array.keys, array.items], fields=[array.type.key_field, array.type.item_field]
+        )
+        shown = show_json(entries, field.children[0])
+        return _with_values(pa.map_(*shown.type.fields), array, shown, num_buffers=2)
+    shown = show_json(array.values, field.children[0])
+    item = array.type.value_field.with_type(shown.type)
+    if pa.types.is_fixed_size_list(array.type):
+        return _with_values(pa.list_(item, array.type.list_size), array, shown, num_buffers=1)
+    make = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
+    return _with_values(make(item), array, shown, num_buffers=2)
+
+
+def _text(array: pa.Array, field: Field) -> pa.Array:
+    validity, offsets, data = array.buffers()
+    empty = pa.py_buffer(b"")
+    try:
+        blocks = json_text(
+            (offsets or pa.py_buffer(bytes(8))).slice(8 * array.offset),
+            data or empty,
+            validity,
+            array.offset,
+            len(array),
+        )
+    except CorruptData as error:
+        raise CorruptFileError(str(error), column=field.name) from None
+    except OffsetOverflow:
+        raise UnsupportedFeatureError("more than 2 GiB of JSON in one array", column=field.name) from None
+    if validity is not None and array.offset:
+        validity = array.is_valid().buffers()[1]
+    text = pa.Array.from_buffers(pa.utf8(), len(array), [validity, *map(pa.py_buffer, blocks)])
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        raise CorruptFileError("JSON text is not UTF-8", column=field.name) from None
+    return text
+
+
+def _fields(data_type: pa.StructType, children: list[pa.Array]) -> list[pa.Field]:
+    return [field.with_type(child.type) for field, child in zip(data_type, children, strict=True)]
+
+
+def _with_values(data_type: pa.DataType, array: pa.Array, values: pa.Array, num_buffers: int) -> pa.Array:
+    """The lists of `array` over other values."""
+    buffers = array.buffers()[:num_buffers]
+    return pa.Array.from_buffers(data_type, len(array), buffers, offset=array.offset, children=[values])
