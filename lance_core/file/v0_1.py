@@ -23,7 +23,7 @@ from lance_core.encodings.v0_1.dictionary import DictionaryReader, read_values
 from lance_core.encodings.v0_1.nested import ListReader, NullReader, StructReader
 from lance_core.encodings.v0_1.pages import Numbers, Pages, Reader, Run
 from lance_core.encodings.v0_1.plain import PlainReader
-from lance_core.encodings.v0_1.var_binary import VarBinaryReader
+from lance_core.encodings.v0_1.var_binary import BlobReader, VarBinaryReader
 from lance_core.encodings.values import offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion, parse_version
@@ -234,6 +234,8 @@ class ColumnReader:
         kind, arrow_type = field.logical_type, field.arrow_type
         if not any(node.id in self._rows for node in field.walk()):
             return NullReader(arrow_type)
+        if field.is_blob_descriptor:
+            return BlobReader(self._pages(field, num_items), arrow_type)
         if kind == "struct":
             return StructReader(arrow_type, [self._open(child, num_items) for child in field.children])
         if field.id not in self._rows:

@@ -87,6 +87,25 @@ def test_deletions_and_appended_fragments(tmp_path: Path) -> None:
         )
 
 
+def test_blobs(tmp_path: Path) -> None:
+    """0.1 files hold blobs like other bytes; descriptors say where. The reference cannot describe them."""
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    contents = [b"abc", None, b"", *(bytes([n % 251]) * (n % 40) for n in range(300))]
+    table = pa.table([pa.array(contents, pa.large_binary())], schema=pa.schema([field]))
+    write_reference(table, tmp_path / "d", VERSION, max_rows_per_group=70)
+    ours, reference = lance_core.dataset(tmp_path / "d"), lance.dataset(tmp_path / "d")
+    for rows in ({}, {"offset": 60, "limit": 100}):
+        expected = reference.to_table(blob_handling="all_binary", **rows)
+        assert_tables_equal(expected, ours.scanner(blob_handling="all_binary", **rows).to_table())
+    (file,) = (tmp_path / "d" / "data").iterdir()
+    data = file.read_bytes()
+    described = ours.to_table()["b"].to_pylist()
+    kept = [content or None for content in contents]
+    assert [d and data[d["position"] : d["position"] + d["size"]] for d in described] == kept
+    blobs = ours.take_blobs("b", indices=[0, 1, 200])
+    assert [blob and blob.read() for blob in blobs] == [b"abc", None, kept[200]]
+
+
 @pytest.mark.parametrize("numbers", [(0, 3), (2, 0)])
 def test_tables_that_mix_file_versions(numbers: tuple[int, int], tmp_path: Path) -> None:
     """Around 0.16 tables said 0.1 while some of their files, or all, were 2.0 (table format, 2.6)."""

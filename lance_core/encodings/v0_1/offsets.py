@@ -21,6 +21,14 @@ class Extents:
     """Where the first value of each batch begins."""
     lasts: Numbers
     """Where the last value of each batch ends."""
+    _offsets: Numbers
+    _ends: Numbers
+    """Behind the offsets of each batch."""
+
+    @property
+    def starts(self) -> Numbers:
+        """Where each value begins."""
+        return np.delete(self._offsets, self._ends - 1)
 
     def arrow_offsets(self, bits: int) -> pa.Buffer:
         """Offsets that start at 0 and go on from batch to batch; `bits` is 32 or 64.
@@ -59,4 +67,4 @@ def read_extents(pages: Pages, run: Run, bits: int) -> Extents:
     if (firsts < 0).any():
         index = int((firsts < 0).argmax())
         raise pages.corrupt(run.first_batch + index, "negative offset", "at least 0", firsts[index])
-    return Extents(lengths, firsts, lasts)
+    return Extents(lengths, firsts, lasts, offsets, ends)

@@ -15,6 +15,7 @@ from lance_core.encodings.v0_1.pages import Numbers, Pages, Run, join
 from lance_core.encodings.values import offset_bits
 
 _POSITION_BITS = 64
+_DESCRIPTOR_BYTES = 16
 _SAMPLED_PAGES = 4
 """Pages that are looked at to know about how long values are."""
 
@@ -56,3 +57,23 @@ class VarBinaryReader:
         if self._nullable and not extents.lengths.all():
             validity = pa.py_buffer(np.packbits(extents.lengths != 0, bitorder="little"))
         return pa.Array.from_buffers(self._type, run.num_items, [validity, offsets, data])
+
+
+class BlobReader:
+    """Where the values of a page lie, as descriptors: structs of position and size, null for no bytes."""
+
+    def __init__(self, pages: Pages, arrow_type: pa.DataType) -> None:
+        self._pages = pages
+        self._type = arrow_type
+        pages.check_sizes(_POSITION_BITS, extra_items=1)
+
+    @property
+    def num_bytes(self) -> float:
+        return float(self._pages.lengths.sum()) * _DESCRIPTOR_BYTES
+
+    def read(self, run: Run) -> pa.Array:
+        extents = read_extents(self._pages, run, _POSITION_BITS)
+        self._pages.check_ranges(run, extents.firsts, extents.lasts - extents.firsts)
+        numbers = [pa.array(column.astype(np.uint64)) for column in (extents.starts, extents.lengths)]
+        is_null = pa.array(extents.lengths == 0)
+        return pa.StructArray.from_arrays(numbers, fields=list(self._type), mask=is_null)
