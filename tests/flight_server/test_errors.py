@@ -144,7 +144,7 @@ CASES: list[tuple[str, bytes, grpc.StatusCode, str]] = [
     ("GetFlightInfo", path_descriptor("ns"), NOT_FOUND, "DatasetNotFoundError"),
     ("GetFlightInfo", path_descriptor("trips", "data"), NOT_FOUND, "DatasetNotFoundError"),
     ("GetFlightInfo", path_descriptor("trips@99"), NOT_FOUND, "VersionNotFoundError"),
-    ("GetFlightInfo", path_descriptor("trips@gold"), UNIMPLEMENTED, "UnsupportedFeatureError"),
+    ("GetFlightInfo", path_descriptor("trips@gold"), NOT_FOUND, "RefNotFoundError"),
     ("GetFlightInfo", path_descriptor("..", "etc"), INVALID, "InvalidInputError"),
     ("GetFlightInfo", path_descriptor(), INVALID, "InvalidInputError"),
     ("GetFlightInfo", command_descriptor(b"{"), INVALID, "InvalidInputError"),
