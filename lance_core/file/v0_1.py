@@ -216,7 +216,7 @@ class ColumnReader:
                 raise self._corrupt("one row holds more than 32-bit offsets can address") from None
         except MemoryError:
             raise self._corrupt("pages ask for more memory than there is") from None
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             raise self._corrupt(str(error)) from None
         middle = (start + end) // 2
         return self.read(start, middle) + self.read(middle, end)

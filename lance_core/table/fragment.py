@@ -273,6 +273,8 @@ def _legacy_columns(fields: Sequence[int], path: str) -> list[int]:
     """Columns of a 0.1 file: its page table begins with the first field of the list."""
     if fields and fields[0] < 0:
         raise UnsupportedFeatureError("0.1 data file whose first field is obsolete", file=path)
+    if any(0 <= field < fields[0] for field in fields):
+        raise CorruptFileError("fields of a 0.1 data file do not ascend", file=path, found=list(fields))
     return [field - fields[0] for field in fields]
 
 

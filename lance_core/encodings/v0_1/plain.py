@@ -8,6 +8,10 @@ import pyarrow as pa
 
 from lance_core.encodings.v0_1.pages import Numbers, Pages, Run, join
 from lance_core.encodings.values import fixed_bits
+from lance_core.errors import UnsupportedFeatureError
+
+_MOST_BITS = 1 << 40
+"""Of one value; far more than any has, and far from where numbers of bits would overflow."""
 
 
 class PlainReader:
@@ -18,6 +22,10 @@ class PlainReader:
         self._type = arrow_type
         self._item_type, self._dimension = _innermost(arrow_type)
         self.bits = fixed_bits(self._item_type) * self._dimension
+        if self.bits > _MOST_BITS or not (self.bits or _has_no_width(arrow_type)):
+            raise UnsupportedFeatureError(
+                "type in a 0.1 file", file=pages.file.name, column=pages.column, found=arrow_type
+            )
         pages.check_sizes(self.bits)
 
     @property
@@ -49,6 +57,13 @@ class PlainReader:
         """Items of `num_values` values; only bits can be shifted."""
         num_items = num_values * self._dimension
         return pa.Array.from_buffers(self._item_type, num_items, [None, data], offset=shift)
+
+
+def _has_no_width(arrow_type: pa.DataType) -> bool:
+    """Whether values take no bytes: binaries or lists of size zero."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return arrow_type.list_size == 0 or _has_no_width(arrow_type.value_type)
+    return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)
 
 
 def _innermost(arrow_type: pa.DataType) -> tuple[pa.DataType, int]:

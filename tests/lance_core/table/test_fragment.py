@@ -13,6 +13,7 @@ from lance_core.proto import table_pb2
 from lance_core.schema import leaves
 from lance_core.storage import LocalStorage
 from lance_core.table.deletions import read_deletions
+from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from support.manifests import edit_manifest
 
@@ -298,3 +299,23 @@ def test_unknown_row_counts_are_counted(tmp_path: Path, table: pa.Table, delete:
         [(5, 4), (5, 3)] if delete else [(5, 5)] * 2
     )
     assert manifest.num_rows == lance.dataset(str(tmp_path)).count_rows() == (7 if delete else 10)
+
+
+@pytest.mark.parametrize(
+    ("fields", "columns"),
+    [([4, 5, 7], {4: 0, 5: 1, 7: 3}), ([4, -2, 7], {4: 0, 7: 3}), ([7, 4], None), ([-2, 7], None)],
+)
+def test_columns_of_0_1_files_follow_from_field_ids(
+    fields: list[int], columns: dict[int, int] | None
+) -> None:
+    """The page table begins with the first field that the manifest lists, which has to be the smallest.
+
+    T22: a wrong beginning would give the values of other fields.
+    """
+    file = table_pb2.DataFile(path="f.lance", fields=fields, file_minor_version=2)
+    fragment = Fragment(table_pb2.DataFragment(files=[file], physical_rows=1), "manifest", None, {})
+    if columns is None:
+        with pytest.raises(LanceError, match=r"f\.lance"):
+            _ = fragment.files
+    else:
+        assert fragment.files[0].columns == columns

@@ -253,6 +253,29 @@ def test_items_that_take_no_bytes_are_bounded() -> None:
         column(file, *messages)
 
 
+@pytest.mark.parametrize(
+    "logical_type",
+    [
+        "fixed_size_list:string:2",
+        "fixed_size_list:null:2",
+        "fixed_size_list:fixed_size_list:fixed_size_list:int64:2000000000:2000000000:2000000000",
+    ],
+)
+def test_lists_that_cannot_be_plain_are_refused(logical_type: str) -> None:
+    """T24: widths do not overflow."""
+    file = legacy_file(bytes(64), {0: [(0, 1)]}, [0, 1])
+    with pytest.raises(UnsupportedFeatureError, match="f0"):
+        column(file, field_message(0, logical_type))
+
+
+@pytest.mark.parametrize("logical_type", ["fixed_size_binary:0", "fixed_size_list:int32:0"])
+def test_values_without_bytes(logical_type: str) -> None:
+    file = legacy_file(b"", {0: [(0, 3), (0, 2)]}, [0, 3, 5])
+    reader = column(file, field_message(0, logical_type))
+    assert len(values(reader)) == 5
+    assert len(values(reader, 2, 4)) == 2
+
+
 def test_types_that_the_version_lacks_are_refused() -> None:
     messages = [field_message(0, "fixed_size_list:struct:2"), field_message(1, "struct", 0)]
     messages.append(field_message(2, "int32", 1))
