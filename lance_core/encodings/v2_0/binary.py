@@ -1,6 +1,8 @@
 """Strings and binaries: where each value ends, and the bytes of all values.
 
-[null, "foo", "", null, "bar", null]     bytes "foobar", ends 7 3 3 10 6 13, where 7 marks a null
+    [null, "foo", "", null, "bar", null]     bytes "foobar", ends 7 3 3 10 6 13
+
+Here 7 is what marks a null.
 """
 
 from dataclasses import dataclass

@@ -57,6 +57,8 @@ class Flat(Encoding):
     def read(self, start: int, end: int) -> Steps[Decoded]:
         if self.scheme:
             values = yield from self.read_all()
+            if values.data.size * 8 < end * self.bits:
+                raise CorruptData(f"{values.data.size} bytes for {end} values of {self.bits} bits or more")
             return Decoded(values.slice(start, end - start))
         first, last = start * self.bits // 8, (end * self.bits + 7) // 8
         (data,) = yield [self.buffer.part(first, last - first)]

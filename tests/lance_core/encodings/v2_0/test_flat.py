@@ -52,6 +52,17 @@ def test_compressed_values_that_lie_are_refused(scheme: str, tmp_path: Path) -> 
             write_column(tmp_path, "int64", page).ours()
 
 
+def test_compressed_values_that_are_too_few_are_refused(tmp_path: Path) -> None:
+    """T22."""
+    page = Page(1000)
+    page.of(page.flat(_compressed("zstd", bytes(80)), 64, "zstd"))
+    file = write_column(tmp_path, "int64", page)
+    assert file.ours(0, 10)["c"].to_pylist() == [0] * 10
+    for start, end in ((0, 11), (5, 15), (500, 600), (0, 1000)):
+        with pytest.raises(CorruptFileError, match=r"80 bytes for.*column c.*page 0"):
+            file.ours(start, end)
+
+
 def test_a_compressed_bitmap_is_refused(tmp_path: Path) -> None:
     """The reference ignores the compression and reads garbage."""
     page = Page(8)

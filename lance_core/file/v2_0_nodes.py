@@ -1,0 +1,341 @@
+"""The fields of a 2.0 file as trees of nodes, each over the column that it owns.
+
+A node reads ranges of its values in rounds (see `encodings.v2_0.steps`): a list first where its lists end,
+then the items that they cover.
+"""
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+
+import pyarrow as pa
+
+from lance_core.encodings.v2_0.column import check_column_encoding
+from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
+from lance_core.encodings.v2_0.ends import Extents
+from lance_core.encodings.v2_0.list import ListPage
+from lance_core.encodings.v2_0.registry import parse_encoding, parse_page
+from lance_core.encodings.v2_0.steps import Steps, nothing, together
+from lance_core.encodings.v2_0.struct import check_struct_page
+from lance_core.encodings.values import offset_bits
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.metadata import FileMetadata
+from lance_core.file.page_errors import located
+from lance_core.kernels import CorruptData, OffsetOverflow
+from lance_core.proto import encodings_v2_0_pb2 as proto
+from lance_core.schema.fields import Field
+
+
+class Columns:
+    """The columns of a file by the field they belong to."""
+
+    def __init__(self, metadata: FileMetadata, columns: Mapping[int, int]) -> None:
+        self.name = metadata.name
+        self._metadata = metadata
+        self._columns = columns
+
+    def index(self, field: Field) -> int | None:
+        """The number of the column of a field; None where the file has none."""
+        return self._columns.get(field.id)
+
+    def column(self, field: Field, index: int) -> "_Column":
+        """The column of that number, which holds something of a field."""
+        return _Column(self._metadata, field, index)
+
+
+class _Column:
+    """The pages of one physical column."""
+
+    def __init__(self, metadata: FileMetadata, field: Field, index: int) -> None:
+        self._column = metadata.column(index)
+        self._file_buffers = metadata.global_buffers
+        self.file = metadata.name
+        self.name = field.name
+        expected = "blob" if field.is_blob_descriptor else "values"
+        with located(self.file, self.name):
+            check_column_encoding(self._column.encoding_type, self._column.encoding, expected)
+        self.starts = [0, *accumulate(page.num_rows for page in self._column.pages)]
+        """Number of the first value of each page, and the number of values at the end."""
+
+    @property
+    def num_values(self) -> int:
+        return self.starts[-1]
+
+    @property
+    def num_pages(self) -> int:
+        return len(self._column.pages)
+
+    def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(page, first, last) for each page that holds some of the values `[start, end)`."""
+        page = bisect_right(self.starts, start) - 1
+        while start < end:
+            first, stop = self.starts[page], min(self.starts[page + 1], end)
+            if stop > start:
+                yield page, start - first, stop - first
+            start, page = stop, page + 1
+
+    def num_page_values(self, page: int) -> int:
+        return self._column.pages[page].num_rows
+
+    def buffers(self, page: int) -> PageBuffers:
+        return PageBuffers(self._column.pages[page].buffers, self._column.buffers, self._file_buffers)
+
+    def description(self, page: int) -> proto.ArrayEncoding:
+        with located(self.file, self.name, page):
+            metadata = self._column.pages[page]
+            return parse_page(metadata.encoding_type, metadata.encoding)
+
+    @property
+    def holds_lists(self) -> bool:
+        """Whether the first page holds the ends of lists, whatever the schema says."""
+        return bool(self.num_pages) and self.description(0).WhichOneof("array_encoding") == "list"
+
+
+class Node(ABC):
+    """A field with the columns at and below it."""
+
+    name: str
+    num_rows: int | None
+    """Values of the field; None where nothing of it is stored, which reads as null for any number of rows."""
+
+    @abstractmethod
+    def read(self, start: int, end: int) -> Steps[pa.Array]:
+        """The values `[start, end)`, of which there are some."""
+
+    @abstractmethod
+    def row_columns(self) -> Iterator["Stored"]:
+        """The nodes with pages of as many values as this field has."""
+
+    @property
+    @abstractmethod
+    def decoded_bytes(self) -> int:
+        """About how many bytes all values take."""
+
+
+class Stored(Node):
+    """A node that is cut at the pages of its own column."""
+
+    def __init__(self, column: _Column) -> None:
+        self._column = column
+        self.name = column.name
+        self.num_rows = column.num_values
+        self.starts = column.starts
+
+    def row_columns(self) -> Iterator["Stored"]:
+        yield self
+
+
+class _Missing(Node):
+    """A field that the file does not hold."""
+
+    num_rows = None
+    decoded_bytes = 0
+
+    def __init__(self, field: Field) -> None:
+        self.name = field.name
+        self._type = field.arrow_type
+
+    def read(self, start: int, end: int) -> Steps[pa.Array]:
+        return nothing(pa.nulls(end - start, self._type))
+
+    def row_columns(self) -> Iterator[Stored]:
+        return iter(())
+
+
+class _Leaf(Stored):
+    """A field whose column holds its values."""
+
+    def __init__(self, column: _Column, arrow_type: pa.DataType) -> None:
+        super().__init__(column)
+        self._type = arrow_type
+        self._pages: list[Encoding | None] = [None] * column.num_pages
+
+    def read(self, start: int, end: int) -> Steps[pa.Array]:
+        arrays = yield from together([self._read_page(*piece) for piece in self._column.pieces(start, end)])
+        return _joined(arrays)
+
+    def _read_page(self, page: int, start: int, end: int) -> Steps[pa.Array]:
+        encoding = self._page(page)
+        with located(self._column.file, self.name, page):
+            decoded = yield from encoding.read(start, end)
+            return decoded.values.to_arrow(end - start, self._type, decoded.validity)
+
+    def _page(self, page: int) -> Encoding:
+        encoding = self._pages[page]
+        if encoding is None:
+            column = self._column
+            description = column.description(page)
+            with located(column.file, self.name, page):
+                encoding = parse_encoding(
+                    description, column.buffers(page), self._type, column.num_page_values(page)
+                )
+            # Two threads may parse the same page; what either of them keeps of it is as good.
+            self._pages[page] = encoding
+        return encoding
+
+    @cached_property
+    def decoded_bytes(self) -> int:
+        return sum(self._page(page).decoded_bytes for page in range(self._column.num_pages))
+
+
+class _List(Stored):
+    """A list: its column holds where the lists end, the columns below it the items of all lists."""
+
+    def __init__(self, column: _Column, items: Node, arrow_type: pa.DataType, offset_bits: int) -> None:
+        super().__init__(column)
+        self._items = items
+        self._type = arrow_type
+        self._offset_bits = offset_bits
+        self._pages = [self._open_page(page) for page in range(column.num_pages)]
+        self._bases = list(accumulate((page.num_items for page in self._pages), initial=0))
+        check_length(items, self._bases[-1], "items of the lists", column.file)
+
+    def _open_page(self, page: int) -> ListPage:
+        column = self._column
+        description = column.description(page)
+        with located(column.file, self.name, page):
+            return ListPage.parse(
+                description, column.buffers(page), self._offset_bits, column.num_page_values(page)
+            )
+
+    def read(self, start: int, end: int) -> Steps[pa.Array]:
+        arrays = yield from together([self._read_page(*piece) for piece in self._column.pieces(start, end)])
+        return _joined(arrays)
+
+    def _read_page(self, page: int, start: int, end: int) -> Steps[pa.Array]:
+        with located(self._column.file, self.name, page):
+            extents = yield from self._pages[page].read(start, end)
+        base = self._bases[page]
+        items = yield from _read_some(self._items, base + extents.begin, base + extents.end)
+        with located(self._column.file, self.name, page):
+            return self._assemble(end - start, extents, items)
+
+    def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
+        """Lists over items, or over none."""
+        if items is None:
+            items = pa.nulls(0, self._type.value_type)
+        buffers = [extents.validity, extents.offsets]
+        return pa.Array.from_buffers(self._type, num_rows, buffers, children=[items])
+
+    @property
+    def decoded_bytes(self) -> int:
+        return self._column.num_values * self._offset_bits // 8 + self._items.decoded_bytes
+
+
+class _ListedText(_List):
+    """Strings as the first 2.0 writers stored them: lists of bytes, which have the next column."""
+
+    def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
+        if items is not None and items.null_count:
+            raise CorruptData("strings with bytes that are null")
+        data = pa.py_buffer(b"") if items is None else items.buffers()[1]
+        return pa.Array.from_buffers(self._type, num_rows, [extents.validity, extents.offsets, data])
+
+
+class _Struct(Node):
+    """A struct: its column only says how many there are. None of them can be null."""
+
+    def __init__(self, field: Field, file: Columns, children: Sequence[Node]) -> None:
+        self.name = field.name
+        self._type = field.arrow_type
+        self._children = children
+        index = file.index(field)
+        if index is not None:
+            self.num_rows = _num_structs(file.column(field, index))
+        else:
+            lengths = [child.num_rows for child in children if child.num_rows is not None]
+            self.num_rows = lengths[0] if lengths else None
+        if self.num_rows is not None:
+            for child in children:
+                check_length(child, self.num_rows, f"structs of {field.name!r}", file.name)
+
+    def read(self, start: int, end: int) -> Steps[pa.Array]:
+        children = yield from together([child.read(start, end) for child in self._children])
+        return pa.Array.from_buffers(self._type, end - start, [None], children=children)
+
+    def row_columns(self) -> Iterator[Stored]:
+        for child in self._children:
+            yield from child.row_columns()
+
+    @property
+    def decoded_bytes(self) -> int:
+        return sum(child.decoded_bytes for child in self._children)
+
+
+def _num_structs(column: _Column) -> int:
+    if column.num_pages != 1:
+        raise CorruptFileError(
+            "a struct has a wrong number of pages",
+            file=column.file,
+            column=column.name,
+            expected=1,
+            found=column.num_pages,
+        )
+    description = column.description(0)
+    with located(column.file, column.name, 0):
+        check_struct_page(description)
+    return column.num_values
+
+
+def open_node(file: Columns, field: Field) -> Node:
+    """The field with what the file holds of it.
+
+    Raises:
+        UnsupportedFeatureError: a kind of field that 2.0 files cannot hold or that is not read, by name.
+        CorruptFileError: columns that contradict each other.
+    """
+    arrow_type = field.arrow_type
+    index = file.index(field)
+    if pa.types.is_struct(arrow_type) and not field.is_packed:
+        return _Struct(field, file, [open_node(file, child) for child in field.children])
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        items = open_node(file, field.children[0])
+        if index is not None:
+            bits = 64 if pa.types.is_large_list(arrow_type) else 32
+            return _List(file.column(field, index), items, arrow_type, bits)
+        if items.num_rows is not None:
+            raise CorruptFileError("list items without lists", file=file.name, column=field.name)
+        return _Missing(field)
+    if field.children and not field.is_packed:
+        raise UnsupportedFeatureError(
+            "type in a 2.0 file", file=file.name, column=field.name, found=field.logical_type
+        )
+    if index is None:
+        return _Missing(field)
+    column = file.column(field, index)
+    if (bits := offset_bits(arrow_type)) and column.holds_lists:
+        data = _Leaf(file.column(field, index + 1), pa.uint8())
+        return _ListedText(column, data, arrow_type, bits)
+    return _Leaf(column, arrow_type)
+
+
+def check_length(node: Node, expected: int, what: str, file: str) -> None:
+    """Refuse a node that does not have the expected number of values with a `CorruptFileError`."""
+    if node.num_rows is not None and node.num_rows != expected:
+        raise CorruptFileError(
+            f"pages do not add up to the {what}",
+            file=file,
+            column=node.name,
+            expected=expected,
+            found=node.num_rows,
+        )
+
+
+def _read_some(node: Node, start: int, end: int) -> Steps[pa.Array | None]:
+    """The values `[start, end)`, None where that is nothing."""
+    if start == end:
+        return None
+    return (yield from node.read(start, end))
+
+
+def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    """The arrays of several pages as one; only the items of lists come from more than one."""
+    if len(arrays) == 1:
+        return arrays[0]
+    try:
+        return pa.concat_arrays(arrays)
+    except pa.ArrowInvalid:
+        # Offsets or keys of a dictionary became too large: the rows are read in smaller pieces.
+        raise OffsetOverflow("values of several pages do not fit together") from None
