@@ -11,17 +11,22 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Measurement:
-    """Median seconds of each competitor on one task, and all runs."""
+    """Medians of each competitor on one task, of wall time and of CPU time of this process, and all runs."""
 
     task: str
     group: str
     size_bytes: int
     seconds: Mapping[str, float]
+    cpu_seconds: Mapping[str, float]
     runs: Mapping[str, list[float]] = field(repr=False)
 
     def ratio(self, ours: str, theirs: str) -> float:
         """How many times faster `ours` is."""
         return self.seconds[theirs] / self.seconds[ours]
+
+    def cpu_ratio(self, ours: str, theirs: str) -> float:
+        """How many times less CPU `ours` takes, for competitors that run in this process."""
+        return self.cpu_seconds[theirs] / self.cpu_seconds[ours]
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -34,15 +39,20 @@ def interleave(
     for run in competitors.values():
         run()
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
+    cpu_seconds: dict[str, list[float]] = {name: [] for name in competitors}
     names = list(competitors)
     for number in range(runs):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
-            started = time.perf_counter()
+            started, cpu_started = time.perf_counter(), time.process_time()
             competitors[name]()
             seconds[name].append(time.perf_counter() - started)
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    return Measurement(task, group, size_bytes, medians, seconds)
+            cpu_seconds[name].append(time.process_time() - cpu_started)
+    return Measurement(task, group, size_bytes, _medians(seconds), _medians(cpu_seconds), seconds)
+
+
+def _medians(runs: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(times) for name, times in runs.items()}
 
 
 def peak_bytes_of(process: int | str) -> int:
