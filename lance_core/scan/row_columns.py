@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.file.columns import ColumnReader
@@ -20,7 +19,7 @@ from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS,
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.lineage import read_versions
-from lance_core.table.row_ids import RowIds, read_row_ids
+from lance_core.table.row_ids import Places, RowIds, find_row_ids, find_values, read_row_ids
 from lance_core.table.snapshot import Snapshot
 
 _LINEAGE = {
@@ -57,13 +56,13 @@ class RowColumns:
         numbers = read_row_ids(fragment) if kind is Lineage.ROW_ID else read_versions(fragment, kind)
         return NumberColumn(num_rows, lambda start, end: numbers[start:end])
 
-    def row_ids(self, fragment: Fragment) -> RowIds:
-        """The stable ids of all physical rows of a fragment; errors are those of `open`."""
+    def find_row_ids(self, fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
+        """Where stable ids occur, see `row_ids.find_row_ids`; errors are those of `open`."""
         hidden = self._hidden_column(fragment, Lineage.ROW_ID)
         if hidden is None:
-            return read_row_ids(fragment)
-        ids: npt.NDArray[np.uint64] = pa.concat_arrays(hidden.read(0, fragment.physical_rows)).to_numpy()
-        return ids
+            return find_row_ids(fragment, wanted)
+        ids = pa.concat_arrays(hidden.read(0, fragment.physical_rows))
+        return find_values(ids.to_numpy(), wanted)
 
     def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
         """The column of a data file that a sequence was spilled to."""

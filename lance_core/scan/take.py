@@ -25,7 +25,6 @@ from lance_core.scan.pool import decode_pool
 from lance_core.scan.projection import project
 from lance_core.scan.row_columns import RowColumns
 from lance_core.table.fragment import Fragment
-from lance_core.table.row_ids import find_row_ids
 from lance_core.table.snapshot import Snapshot
 
 Keys = npt.NDArray[np.uint64]
@@ -137,7 +136,7 @@ class RowTaker:
         addresses = np.zeros(len(wanted), dtype=np.uint64)
         found = np.zeros(len(wanted), dtype=bool)
         for fragment in self._snapshot.manifest.fragments:
-            positions, rows = find_row_ids(self._row_columns.row_ids(fragment), wanted)
+            positions, rows = self._row_columns.find_row_ids(fragment, wanted)
             if not len(rows):
                 continue
             live = self._live_rows(fragment).are_live(rows)

@@ -13,6 +13,9 @@ from lance_core.proto import rowids_pb2
 from lance_core.table.fragment import Fragment, Lineage
 
 RowIds = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
+
+_NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 
 def read_row_ids(fragment: Fragment) -> RowIds:
@@ -22,37 +25,78 @@ def read_row_ids(fragment: Fragment) -> RowIds:
         CorruptFileError: the sequence contradicts the format or the number of rows.
         UnsupportedFeatureError: the ids are not in the manifest, see `Fragment.lineage_file`.
     """
-    data = fragment.inline_lineage(Lineage.ROW_ID)
-    name = f"row ids of fragment {fragment.id}"
-    if data is None:
-        raise UnsupportedFeatureError(f"{name} outside the manifest")
+    data, name = _inline(fragment)
     return decode_row_ids(data, fragment.physical_rows, name)
 
 
 def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
     """Decode a serialized sequence of `num_rows` ids; `name` is for messages."""
-    try:
-        sequence = rowids_pb2.RowIdSequence.FromString(data)
-    except DecodeError:
-        raise CorruptFileError(f"{name} do not decode") from None
     parts: list[RowIds] = []
     left = num_rows
-    for segment in sequence.segments:
+    for segment in _parse(data, name).segments:
         part = decode_segment(segment, left, name)
         left -= len(part)
         parts.append(part)
-    if left:
-        raise CorruptFileError(f"{name} are not one per row", expected=num_rows, found=num_rows - left)
+    _require_complete(left, num_rows, name)
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
 
-def find_row_ids(row_ids: RowIds, wanted: RowIds) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where ids occur: positions in the sorted unique `wanted`, and rows in `row_ids` that hold them."""
+def find_row_ids(fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
+    """Where ids occur: places in the sorted unique `wanted`, and the physical rows that have them.
+
+    Ranges, which most rows are in, are not spelled out. Errors are those of `read_row_ids`.
+    """
+    data, name = _inline(fragment)
+    places, rows = [_NOWHERE], [_NOWHERE]
+    num_rows = fragment.physical_rows
+    left = num_rows
+    for segment in _parse(data, name).segments:
+        before = num_rows - left
+        if segment.WhichOneof("segment") == "range":
+            start, end = segment.range.start, segment.range.end
+            _check_length(end - start, left, name)
+            left -= end - start
+            first, last = np.searchsorted(wanted, np.array([start, end], dtype=np.uint64))
+            places.append(np.arange(first, last))
+            rows.append((wanted[first:last] - np.uint64(start)).astype(np.int64) + before)
+        else:
+            values = decode_segment(segment, left, name)
+            left -= len(values)
+            found, held = find_values(values, wanted)
+            places.append(found)
+            rows.append(held + before)
+    _require_complete(left, num_rows, name)
+    return np.concatenate(places), np.concatenate(rows)
+
+
+def find_values(values: RowIds, wanted: RowIds) -> tuple[Places, Places]:
+    """Places in the sorted unique `wanted` of those values that it has, and their places in `values`."""
     if not len(wanted):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    positions = np.minimum(np.searchsorted(wanted, row_ids), len(wanted) - 1)
-    rows = np.flatnonzero(wanted[positions] == row_ids)
-    return positions[rows], rows
+        return _NOWHERE, _NOWHERE
+    places = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
+    held = np.flatnonzero(wanted[places] == values)
+    return places[held], held
+
+
+def _inline(fragment: Fragment) -> tuple[bytes, str]:
+    """The serialized sequence, and what to call it."""
+    data = fragment.inline_lineage(Lineage.ROW_ID)
+    name = f"row ids of fragment {fragment.id}"
+    if data is None:
+        raise UnsupportedFeatureError(f"{name} outside the manifest")
+    return data, name
+
+
+def _parse(data: bytes, name: str) -> rowids_pb2.RowIdSequence:
+    try:
+        return rowids_pb2.RowIdSequence.FromString(data)
+    except DecodeError:
+        raise CorruptFileError(f"{name} do not decode") from None
+
+
+def _require_complete(left: int, num_rows: int, name: str) -> None:
+    if left:
+        raise CorruptFileError(f"{name} are not one per row", expected=num_rows, found=num_rows - left)
 
 
 def decode_segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:

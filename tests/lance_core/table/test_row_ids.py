@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
-from lance_core.proto import rowids_pb2
+from lance_core.proto import rowids_pb2, table_pb2
 from lance_core.storage import LocalStorage
 from lance_core.table.deletions import read_deletions
-from lance_core.table.row_ids import decode_row_ids, read_row_ids
+from lance_core.table.fragment import Fragment
+from lance_core.table.row_ids import decode_row_ids, find_row_ids, read_row_ids
 from lance_core.table.snapshot import open_snapshot
 
 
@@ -75,6 +76,28 @@ def test_segments_of_every_kind(width: int) -> None:
     )
     expected = [5, 6, 7, 100, 102, 103, 105, 200, 207, 209, 1000, 1001, 1500, 9, 3, 7]
     assert decode_row_ids(data, len(expected), "ids").tolist() == expected
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=6),
+    wanted=st.sets(st.integers(0, 200)),
+)
+def test_ids_are_found_where_they_are(ranges: list[tuple[int, int, bool]], wanted: set[int]) -> None:
+    """Ranges are searched without spelling them out; the other kinds are spelled out."""
+    segments: list[dict[str, object]] = []
+    ids: list[int] = []
+    for length, gap, spelled in ranges:
+        start = max(ids, default=0) + gap + 1
+        values = list(range(start, start + length))
+        ids += values
+        span: dict[str, object] = {"range": {"start": start, "end": start + length}}
+        segments.append({"array": encoded(values, 8)} if spelled else span)
+    message = table_pb2.DataFragment(id=3, physical_rows=len(ids), inline_row_ids=sequence(*segments))
+    keys = np.array(sorted(wanted), np.uint64)
+    places, rows = find_row_ids(Fragment(message, "manifest", None, {}), keys)
+    assert {int(keys[place]): row for place, row in zip(places, rows.tolist(), strict=True)} == {
+        value: row for row, value in enumerate(ids) if value in wanted
+    }
 
 
 def test_no_ids_and_the_largest_ones() -> None:
