@@ -184,10 +184,8 @@ class Service:
         """Schema of the batches that `command` gives."""
         snapshot = self._catalog.open(command.dataset)
         if isinstance(command, TakeCommand):
-            options = ScanOptions(columns=command.columns)
-        else:
-            options = _scan_options(command)
-        return project(snapshot.manifest.schema, options).schema
+            return RowTaker(snapshot, command.columns, self._files).schema
+        return project(snapshot.manifest.schema, _scan_options(command)).schema
 
     def stream(self, ticket: bytes) -> ScanStream:
         """The batches that a ticket, or a command used as one, stands for."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lance_core.encodings.json_binary import holds_json
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
 from lance_core.schema.blobs import binary_blobs, describe_blobs
@@ -76,6 +76,56 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     columns += [_row_column(name) for name in appended]
     metadata = dict(schema.metadata) or None
     return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
+    """Resolve columns as the reference does where it takes rows: paths narrow their top-level column.
+
+    Such a column keeps only the fields that paths lead to, in the order of the schema; paths may lead through
+    lists too, and names may be given again. Columns stand where they are named first.
+
+    Raises:
+        InvalidInputError: a name is unknown, or does not lead through structs and lists; names it.
+        UnsupportedFeatureError: the column cannot be read, or not without its other children; names it.
+    """
+    tops = {field.name: field for field in schema.fields}
+    paths: dict[str, list[Sequence[str]]] = {}
+    for name in names:
+        parts = split_path(name)
+        if parts[0] not in tops and name not in ROW_COLUMNS:
+            raise _no_such_column(name, schema.fields)
+        paths.setdefault(parts[0], []).append(parts[1:])
+    columns: list[DataColumn | RowColumn] = [
+        _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
+        for top, below in paths.items()
+    ]
+    metadata = dict(schema.metadata) or None
+    return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
+    """The field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
+    if not all(paths):
+        return field
+    if field.is_packed:
+        raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
+    if field.logical_type.removesuffix(".struct") not in ("struct", "list", "large_list"):
+        raise InvalidInputError(
+            "paths lead through structs and lists only",
+            column=name,
+            found=f"{field.name} of type {field.logical_type}",
+        )
+    below: dict[str, list[Sequence[str]]] = {}
+    for path in paths:
+        below.setdefault(path[0], []).append(path[1:])
+    kept = tuple(
+        _keep(f"{name}.{child.name}", child, below.pop(child.name))
+        for child in field.children
+        if child.name in below
+    )
+    for missing in below:
+        raise _no_such_column(f"{name}.{missing}", field.children)
+    return replace(field, children=kept)
 
 
 def _refuse_duplicates(names: tuple[str, ...]) -> None:

@@ -22,7 +22,7 @@ from lance_core.scan.files import FileCache
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.pool import decode_pool
-from lance_core.scan.projection import project
+from lance_core.scan.projection import project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -66,7 +66,10 @@ class RowTaker:
     def __init__(self, snapshot: Snapshot, columns: tuple[str, ...] | None, files: FileCache) -> None:
         """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
         self._snapshot = snapshot
-        self._projection = project(snapshot.manifest.schema, ScanOptions(columns=columns))
+        schema = snapshot.manifest.schema
+        self._projection = (
+            project(schema, ScanOptions()) if columns is None else project_narrowed(schema, columns)
+        )
         self._opener = FragmentOpener(snapshot, self._projection, files)
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}

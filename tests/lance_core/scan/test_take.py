@@ -110,9 +110,42 @@ def test_keys_may_be_any_array_of_integers(ours, kind):
     assert ours.take(kind([5, 2]))["id"].to_pylist() == ours.to_table(["id"])["id"].take([5, 2]).to_pylist()
 
 
-def test_a_path_gives_the_column_that_a_scan_gives(ours):
-    expected = ours.to_table(["point.name"]).take([9, 4])
-    assert_tables_equal(expected, ours.take([9, 4], columns=["point.name"]))
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["p.n.a", "p.x"],
+        ["p.x", "a", "p.n.b"],
+        ["a", "p.n"],
+        ["p.n.a", "p"],
+        ["p", "p.x", "p"],
+        ["a", "a"],
+        ["`p`.x"],
+        ["l.item.z"],
+        ["_rowid", "p.x", "_rowaddr", "l"],
+    ],
+    ids=str,
+)
+def test_paths_narrow_their_column(tmp_path, version, columns):
+    """Other than in a scan, where each path is a column of its own."""
+    table = pa.table(
+        {
+            "a": range(6),
+            "p": [{"x": 1, "n": {"a": "q", "b": 2}}, None, {"x": 3, "n": None}] * 2,
+            "l": [[{"z": 1, "w": 2}], None, []] * 2,
+        }
+    )
+    theirs = lance.write_dataset(table, str(tmp_path), data_storage_version=version)
+    ours = lance_core.dataset(tmp_path)
+    assert_tables_equal(theirs.take([4, 0, 1], columns=columns), ours.take([4, 0, 1], columns=columns))
+
+
+@pytest.mark.parametrize(
+    "name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"]
+)
+def test_paths_that_lead_nowhere_are_named(ours, name):
+    with pytest.raises(InvalidInputError, match=name.split(".")[0]):
+        ours.take([0], columns=[name])
 
 
 def test_fragments_count_their_own_rows(reference, ours):
