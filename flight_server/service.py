@@ -31,6 +31,9 @@ from lance_core.table.snapshot import Snapshot
 
 _EMPTY_SCHEMA = pa.schema([])
 
+# What a take reads at a time, a few batches.
+_TAKEN_BYTES = 8 << 20
+
 
 @dataclass(frozen=True)
 class DatasetSummary:
@@ -250,22 +253,23 @@ class Service:
 
     def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[pa.RecordBatch, None, None]:
         """The rows, read when the first batch is asked for and cut to the size of a scan's batches."""
-        take: Mapping[str, Callable[[Keys], pa.RecordBatch]] = {
-            "offsets": taker.by_offset,
-            "row_ids": taker.by_row_id,
-            "row_addresses": taker.by_address,
+        find: Mapping[str, Callable[[Keys], Keys]] = {
+            "offsets": taker.addresses_at,
+            "row_ids": taker.addresses_of,
+            "row_addresses": taker.live_addresses,
         }
-        batch = take[keys.kind](as_keys(keys.values, keys.kind))
-        size = batch.nbytes
-        self._budget.take(size, required=True)
-        try:
-            if batch.num_columns == 0:
-                yield batch
-            elif batch.num_rows:
-                cutter = BatchCutter(taker.schema, ScanOptions())
+        addresses = find[keys.kind](as_keys(keys.values, keys.kind))
+        if not len(taker.schema):
+            yield from taker.batches(addresses, _TAKEN_BYTES)
+            return
+        cutter = BatchCutter(taker.schema, ScanOptions())
+        for batch in taker.batches(addresses, _TAKEN_BYTES):
+            size = batch.nbytes
+            self._budget.take(size, required=True)
+            try:
                 yield from cutter.cut([[column] for column in batch.columns], np.array([0, batch.num_rows]))
-        finally:
-            self._budget.give_back(size)
+            finally:
+                self._budget.give_back(size)
 
 
 def _scan_options(asked: ScanCommand) -> ScanOptions:

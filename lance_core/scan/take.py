@@ -33,6 +33,9 @@ _OFFSET_BITS = 32
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 # Rows whose neighbours decode to no more than this apart are read together; about the size of a mini-block.
 _GAP_BYTES = 32 << 10
+# Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
+_FIRST_ROWS = 16
+_MOST_GROWTH = 8
 # A stretch that is read at once decodes to at most this.
 _RUN_BYTES = 16 << 20
 
@@ -81,11 +84,36 @@ class RowTaker:
         return self._projection.schema
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
-        """The rows at `offsets`, which count live rows of the table or of some of its fragments.
+        """The rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be read."""
+        return self._rows(self.addresses_at(offsets, fragments))
+
+    def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
+        """The rows of `row_ids`, see `addresses_of`; raises LanceError when something cannot be read."""
+        return self._rows(self.addresses_of(row_ids))
+
+    def by_address(self, addresses: Keys) -> pa.RecordBatch:
+        """The rows at `addresses`, see `live_addresses`; raises LanceError when something cannot be read."""
+        return self._rows(self.live_addresses(addresses))
+
+    def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
+        """The rows at live addresses in batches of about `aimed_bytes`, learning on the way how large rows are.
+
+        Raises:
+            LanceError: something cannot be read.
+        """
+        start, rows = 0, _FIRST_ROWS
+        while start < len(addresses):
+            batch = self._rows(addresses[start : start + rows])
+            start += rows
+            rows = max(1, min(_MOST_GROWTH * rows, aimed_bytes * batch.num_rows // max(batch.nbytes, 1)))
+            yield batch
+
+    def addresses_at(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> Keys:
+        """The addresses of rows at `offsets`, which count live rows of the table or of some of its fragments.
 
         Raises:
             InvalidInputError: an offset is not below the number of rows.
-            LanceError: something cannot be read.
+            LanceError: deletions cannot be read.
         """
         fragments = self._snapshot.manifest.fragments if fragments is None else fragments
         ends = np.cumsum([0, *(fragment.num_rows for fragment in fragments)], dtype=np.uint64)
@@ -100,14 +128,14 @@ class RowTaker:
             live = self._live_rows(fragments[place])
             rows = live.physical_rows((offsets[chosen] - ends[place]).astype(np.int64))
             addresses[chosen] = rows.astype(np.uint64) | np.uint64(fragments[place].id << _OFFSET_BITS)
-        return self._rows(addresses)
+        return addresses
 
-    def by_address(self, addresses: Keys) -> pa.RecordBatch:
-        """The rows at `addresses` that are not deleted.
+    def live_addresses(self, addresses: Keys) -> Keys:
+        """The `addresses` of rows that are not deleted.
 
         Raises:
             InvalidInputError: there is no such fragment, or it has fewer rows.
-            LanceError: something cannot be read.
+            LanceError: deletions cannot be read.
         """
         kept = np.ones(len(addresses), dtype=bool)
         for fragment_id, chosen in self._by_fragment(addresses):
@@ -124,17 +152,17 @@ class RowTaker:
                     found=rows.max(),
                 )
             kept[chosen] = self._live_rows(fragment).are_live(rows)
-        return self._rows(addresses[kept])
+        return addresses[kept]
 
-    def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
-        """The rows of `row_ids` that there are; without stable row ids these are addresses.
+    def addresses_of(self, row_ids: Keys) -> Keys:
+        """The addresses of those `row_ids` that live rows have; without stable row ids they are addresses.
 
         Raises:
             CorruptFileError: two live rows have the same id.
-            LanceError: something cannot be read.
+            LanceError: ids or deletions cannot be read; without stable row ids as `live_addresses`.
         """
         if not self._snapshot.manifest.has_stable_row_ids:
-            return self.by_address(row_ids)
+            return self.live_addresses(row_ids)
         wanted, inverse = np.unique(row_ids, return_inverse=True)
         addresses = np.zeros(len(wanted), dtype=np.uint64)
         found = np.zeros(len(wanted), dtype=bool)
@@ -150,7 +178,7 @@ class RowTaker:
                 )
             found[positions] = True
             addresses[positions] = rows.astype(np.uint64) | np.uint64(fragment.id << _OFFSET_BITS)
-        return self._rows(addresses[inverse][found[inverse]])
+        return addresses[inverse][found[inverse]]
 
     def _live_rows(self, fragment: Fragment) -> LiveRows:
         live = self._live.get(fragment.id)

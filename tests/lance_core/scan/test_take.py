@@ -156,6 +156,17 @@ def test_fragments_count_their_own_rows(reference, ours):
             mine.take([theirs.count_rows()])
 
 
+def test_many_rows_come_in_bounded_batches(tmp_path):
+    """T33: whoever asks for every row again and again holds a few of them at a time."""
+    lance.write_dataset(pa.table({"x": [bytes([row]) * 10_000 for row in range(200)]}), str(tmp_path))
+    taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
+    offsets = np.random.default_rng(1).integers(0, 200, 5000)
+    batches = list(taker.batches(taker.addresses_at(as_keys(offsets, "offsets")), aimed_bytes=1 << 20))
+    assert [value[0] for batch in batches for value in batch["x"].to_pylist()] == offsets.tolist()
+    assert max(batch.nbytes for batch in batches) < 2 << 20
+    assert 45 < len(batches) < 60
+
+
 def test_no_columns_leave_the_number_of_rows(ours):
     assert ours.take([4, 4, 1], columns=[]).num_rows == 3
     assert ours.take([], columns=[]).num_rows == 0
