@@ -128,7 +128,7 @@ def _run_worker(
     # Arrow's own allocator reserves address space ahead, which a limit cannot tell from use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     lines: SimpleQueue[str] = SimpleQueue()
-    done = 0
+    done, begun = 0, False
     with (
         (scratch / "stderr").open("a") as errors,
         subprocess.Popen(
@@ -143,7 +143,10 @@ def _run_worker(
                 worker.kill()
                 return done, f"silent for {SILENT_SECONDS} s"
             if not line:
-                return done, f"the worker died with {worker.wait()}"
+                code = worker.wait()
+                assert begun, f"the worker did not start, exit code {code}; see {errors.name}"
+                return done, f"the worker died with {code}"
+            begun = True
             number, _, outcome = line.strip().partition(" ")
             if outcome:
                 done += 1
