@@ -96,7 +96,7 @@ class RowTaker:
         return self._rows(self.live_addresses(addresses))
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
-        """The rows at live addresses in batches of about `aimed_bytes`, learning on the way how large rows are.
+        """The rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
 
         Raises:
             LanceError: something cannot be read.
