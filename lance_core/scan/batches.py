@@ -40,9 +40,9 @@ class BatchCutter:
         for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             batch = rows.slice(start, end - start)
             if isinstance(batch, pa.Table):
-                # Arrays that end inside the batch are joined; the others stay slices.
-                batch = batch.combine_chunks().to_batches()[0]
-            yield batch
+                yield from _joined(batch)
+            else:
+                yield batch
 
     def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
         """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
@@ -65,6 +65,20 @@ class BatchCutter:
             return pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
         chunked = [pa.chunked_array(arrays) for arrays in columns]
         return pa.Table.from_arrays(chunked, schema=self._schema)
+
+
+def _joined(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """One batch, with the arrays joined that end inside it; the others stay slices.
+
+    Dictionaries of several pages may hold more values than the keys can count; then a batch ends where they
+    change.
+    """
+    try:
+        rows = rows.combine_chunks()
+    except pa.ArrowInvalid:
+        if not any(pa.types.is_dictionary(field.type) for field in rows.schema):
+            raise
+    yield from rows.to_batches()
 
 
 def _bytes_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
