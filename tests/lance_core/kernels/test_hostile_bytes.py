@@ -18,6 +18,7 @@ from lance_core.kernels import Stream, SymbolTable
 from support.twins import fsst, inputs, nested, packing, values
 
 RNG = random.Random(20)
+ARRAY, OBJECT, SCALAR = 8, 4, 2
 SYMBOLS = [bytes([i]) * (i % 8 + 1) for i in range(255)]
 TEXT = [b"lance", b"", b"columns of text " * 3, b"\xff\xfe", b"x" * 40]
 CODES = [fsst.encode(text, SYMBOLS) for text in TEXT]
@@ -78,6 +79,25 @@ def lists(data: memoryview) -> object:
     kernels.item_validity(def_, bytes([0, 0, 1, 1, 2]), 0, 0)
     layer = kernels.list_layer(rep, def_, 2, 3, 3, 3, 2, 32)
     return kernels.list_layer(layer[5], layer[6], -1, 4, 4, 4, 1, 64)
+
+
+def json_container(kind: int, *members: tuple[int, bytes]) -> bytes:
+    """Binary JSON: a header, one entry per member, their bytes."""
+    num_members = len(members) // 2 if kind == OBJECT else len(members)
+    entries = [kind << 28 | num_members, *(type_ << 28 | len(data) for type_, data in members)]
+    return b"".join(entry.to_bytes(4, "big") for entry in entries) + b"".join(data for _, data in members)
+
+
+def json_values() -> bytes:
+    """Offsets and bytes of three values."""
+    numbers = [b"\x40\x80", b"\x50\1\2", b"\x60\x40\x09" + bytes(6), b"\0"]
+    array = json_container(ARRAY, *((2, number) for number in numbers), (1, b"a\n\1"), (0, b""), (4, b""))
+    rows = [
+        json_container(OBJECT, (1, b"k"), (1, b"m"), (5, array), (3, b"")),
+        b"",
+        json_container(SCALAR, (1, b"s")),
+    ]
+    return values.arrow_offsets(rows, 64) + b"".join(rows)
 
 
 def levels_of_lists() -> bytes:
@@ -192,6 +212,7 @@ CASES = {
         lambda d: kernels.split_variable_rows(d[:16], d[16:], 3, 32, [(4, 0), (0, 32)]),
         values.arrow_offsets(ROWS, 32) + b"".join(ROWS),
     ),
+    "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
     ),
@@ -232,6 +253,15 @@ def test_changed_input(name: str, mutants: int) -> None:
             bit = data[at] ^ (1 << rng.randrange(8))
             data[at] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256), bit))
         inputs.answer_or_refusal(lambda: case.run(inputs.place(bytes(data))))  # noqa: B023
+
+
+def test_deep_json() -> None:
+    """T24: nesting has a limit far below what the stack of a thread holds."""
+    value = json_container(ARRAY)
+    for _ in range(20_000):
+        value = json_container(ARRAY, (5, value))
+    with pytest.raises(kernels.CorruptData, match="deeper"):
+        kernels.json_text(values.arrow_offsets([value], 64), value, None, 0, 1)
 
 
 def test_every_kernel_is_here() -> None:
