@@ -20,7 +20,7 @@ from lance_core.errors import (
 )
 from lance_core.storage import LocalStorage, Storage, storage_for
 from lance_core.table.bases import BaseOpener, DatasetBasePath
-from lance_core.table.refs import branch_storage, list_branches, list_tags, read_tag
+from lance_core.table.refs import branch_names, branch_storage, read_tag, tag_names
 from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
 from lance_core.table.versions import latest_version, manifest_path
 
@@ -124,9 +124,9 @@ class Catalog:
         return DatasetReference(reference.name, version, branch=branch)
 
     def refs(self, name: str) -> tuple[list[str], list[str]]:
-        """The names of the tags and branches of a dataset; a damaged one is a `CorruptFileError`."""
+        """The names of the tags and branches of a dataset; errors are those of `locate`."""
         root = LocalStorage(self.locate(name), is_resolved=True)
-        return list(list_tags(root)), list(list_branches(root))
+        return tag_names(root), branch_names(root)
 
     def _open_base(self, base: DatasetBasePath) -> Storage:
         storage = storage_for(base.path)

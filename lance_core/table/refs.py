@@ -94,16 +94,25 @@ def read_branch(root: Storage, name: str) -> Branch:
     return _read(root, path, _parse_branch, f"no branch {name!r}")
 
 
+def tag_names(root: Storage) -> list[str]:
+    """The names of all tags, sorted; files whose names no tag may have are none."""
+    return sorted(name for name in _names(root, _TAGS) if _allowed(check_tag_name, name))
+
+
+def branch_names(root: Storage) -> list[str]:
+    """The names of all branches but the main one, sorted; files whose names no branch may have are none."""
+    names = (unquote(name) for name in _names(root, _BRANCHES))
+    return sorted(name for name in names if _allowed(check_branch_name, name))
+
+
 def list_tags(root: Storage) -> dict[str, Tag]:
-    """All tags by name, sorted; files whose names no tag may have are none."""
-    names = (name for name in _names(root, _TAGS) if _allowed(check_tag_name, name))
-    return {name: read_tag(root, name) for name in sorted(names)}
+    """All tags by name; errors are those of `read_tag`."""
+    return {name: read_tag(root, name) for name in tag_names(root)}
 
 
 def list_branches(root: Storage) -> dict[str, Branch]:
-    """All branches but the main one by name, sorted; files whose names no branch may have are none."""
-    names = (unquote(name) for name in _names(root, _BRANCHES))
-    return {name: read_branch(root, name) for name in sorted(names) if _allowed(check_branch_name, name)}
+    """All branches but the main one by name; errors are those of `read_tag`."""
+    return {name: read_branch(root, name) for name in branch_names(root)}
 
 
 def branch_storage(root: Storage, branch: str | None) -> Storage:
