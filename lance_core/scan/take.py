@@ -31,8 +31,9 @@ Keys = npt.NDArray[np.uint64]
 
 _OFFSET_BITS = 32
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
-# Rows whose neighbours decode to no more than this apart are read together; about the size of a mini-block.
-_GAP_BYTES = 32 << 10
+# Rows that are no more decoded bytes apart than this are read together: a read of its own costs as much as
+# decoding about two mini-blocks.
+_GAP_BYTES = 64 << 10
 # Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
 _FIRST_ROWS = 16
 _MOST_GROWTH = 8
