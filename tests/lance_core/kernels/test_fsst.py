@@ -89,6 +89,20 @@ def test_output_grows_beyond_a_sample_that_misleads() -> None:
     assert expand_values(symbols, flat, 64) == [fsst.decode(codes, symbols) for codes in flat]
 
 
+@pytest.mark.parametrize("num_symbols", [2, 255], ids=["partial", "full"])
+def test_output_that_just_fits(num_symbols: int) -> None:
+    """T23: symbols are stored as eight bytes, so the last one needs room behind it.
+
+    The sample promises one byte per code and 4096 bytes in reserve; the texts here are about that long.
+    """
+    symbols = [b"x", b"12345678", *(bytes([i]) for i in range(2, num_symbols))]
+    for num_codes in range(600, 608):
+        for long in range(583, 592):
+            codes = b"\1" * long + b"\0" * (num_codes - long)
+            expected = [fsst.decode(codes, symbols), b"x", b""]
+            assert expand(symbols, [[codes], [b"\0"], [b""]][: 2 + long % 2], 32) == expected[: 2 + long % 2]
+
+
 def test_a_table_that_is_switched_off_leaves_text_alone() -> None:
     table = SymbolTable(fsst.symbol_table(PARTIAL, codes=False))
     assert not table.codes
