@@ -426,6 +426,22 @@ ENCODED_SPECS = (
 )
 
 
+def _matters(metadata: Metadata, leaf: pa.DataType) -> bool:
+    """Whether the options can change how the leaf is stored; where not, the long run tries them."""
+    options = {key.partition(":")[2] for key in metadata}
+    numeric = pa.types.is_integer(leaf) or pa.types.is_floating(leaf)
+    if "compression" in options and "bss" not in options:
+        return True
+    if "bss" in options:
+        return numeric and leaf.bit_width in (32, 64)
+    if "rle-threshold" in options:
+        return numeric
+    wide = not pa.types.is_boolean(leaf) and not numeric and not pa.types.is_fixed_size_list(leaf)
+    if "minichunk-size" in options:
+        return _is_text(leaf)
+    return wide or (numeric and leaf.bit_width == 64)
+
+
 def encoding_cases() -> Iterator[Case]:
     """Every encoding option on every kind of leaf, at the top and inside a list and a struct."""
     for metadata in ENCODINGS:
@@ -436,10 +452,10 @@ def encoding_cases() -> Iterator[Case]:
                 specs += (Spec("words"), Spec("long", "sparse"), Spec("mixed", "half"))
             columns = _nested_columns(leaf, specs, metadata)
             title = f"encoding-{label}-{short_name(leaf)}"
-            yield Case(f"{title}-6000", columns, 6_000)
+            yield Case(f"{title}-6000", columns, 6_000, long=not _matters(metadata, leaf))
             inside = pa.field("item", leaf, metadata=metadata)
             nested = pa.struct([inside, pa.field("l", pa.list_(inside))])
-            long = leaf not in (pa.int32(), pa.float64(), pa.string())
+            long = leaf not in (pa.int32(), pa.float64(), pa.string()) or not _matters(metadata, leaf)
             yield Case(f"{title}-nested", _nested_columns(nested, ENCODED_SPECS[:6]), 1_500, long=long)
 
 
