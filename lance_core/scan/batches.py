@@ -76,9 +76,15 @@ def _joined(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     try:
         rows = rows.combine_chunks()
     except pa.ArrowInvalid:
-        if not any(pa.types.is_dictionary(field.type) for field in rows.schema):
+        if not any(_holds_dictionary(field.type) for field in rows.schema):
             raise
     yield from rows.to_batches()
+
+
+def _holds_dictionary(data_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(data_type):
+        return True
+    return any(_holds_dictionary(data_type.field(i).type) for i in range(data_type.num_fields))
 
 
 def _bytes_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
