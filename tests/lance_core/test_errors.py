@@ -8,6 +8,7 @@ BUILT_IN = {
     errors.InvalidInputError: ValueError,
     errors.DatasetNotFoundError: ValueError,
     errors.VersionNotFoundError: ValueError,
+    errors.RefNotFoundError: ValueError,
     errors.DatasetExistsError: OSError,
     errors.UnsupportedFeatureError: NotImplementedError,
     errors.CorruptFileError: OSError,
