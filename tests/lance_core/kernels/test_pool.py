@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -42,6 +44,15 @@ def test_blocks_that_no_machine_has(size: int) -> None:
     """T24: an impossible size is an error, not a wrapped one."""
     with pytest.raises(MemoryError):
         Block(size)
+
+
+def test_errors_stay_ours_beside_other_native_modules() -> None:
+    """DuckDB translates C++ exceptions of every module that shares its nanobind domain; ours shares none."""
+    code = "from lance_core.kernels import Block; import duckdb; Block(1 << 62)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.stderr.splitlines()[-1].startswith("MemoryError")
 
 
 def test_use_is_counted() -> None:
