@@ -1,6 +1,6 @@
 """Build the kernels with the address and undefined-behaviour sanitizers and run tests against them.
 
-`python scripts/sanitize.py [pytest arguments]`; without arguments the tests of the kernels and encodings run.
+`python scripts/sanitize.py [pytest arguments]`; without a path the tests of the kernels and encodings run.
 The build lives in `build/sanitized`; the installed module stays as it is. The first report ends the run.
 Needs GCC.
 """
@@ -74,7 +74,9 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments[:1] == ["--module"]:
         return run_tests(Path(arguments[1]), arguments[2:])
-    return run_in_new_process(build(), arguments or TESTS)
+    if not any((ROOT / argument.split("::")[0]).exists() for argument in arguments):
+        arguments += TESTS
+    return run_in_new_process(build(), arguments)
 
 
 if __name__ == "__main__":
