@@ -99,6 +99,12 @@ def test_chunks_that_lie() -> None:
         parse(b"\0\0" + b"\xff\xff" + b"\0" * 4, [0, 8], [1])
 
 
+def test_a_chunk_does_not_reach_into_the_next() -> None:
+    """T22: padding leads out of a chunk of four bytes; what lies there belongs to another."""
+    with pytest.raises(CorruptData):
+        parse(b"\0\0\4\0" + bytes(16), [0, 4, 20], [1, 1])
+
+
 def test_counts() -> None:
     assert (Counts(inputs.int64s([2, 0, 5])).total, len(Counts(inputs.int64s([2, 0, 5])))) == (7, 3)
     assert Counts(b"").total == 0
