@@ -42,10 +42,6 @@ class _ChunkIndex:
     """Rows whose last entry lies before the chunk."""
     dictionary: Values | None
 
-    @property
-    def num_bytes(self) -> int:
-        return sum(a.nbytes for a in (self.position, self.first_value, self.first_row, self.ended_rows))
-
 
 class MiniBlockPage(Page):
     """A page in the mini-block layout."""
