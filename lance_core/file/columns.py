@@ -9,6 +9,7 @@ from lance_core.errors import UnsupportedFeatureError
 from lance_core.file import v2_0, v2_1
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
+from lance_core.file.row_runs import Rows
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
@@ -34,6 +35,12 @@ class ColumnReader(Protocol):
         Raises:
             CorruptFileError: bytes that contradict the format.
             StorageError: the storage failed.
+        """
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """The values at `rows`, which are strictly ascending, as arrays of the storage type, in order.
+
+        Decodes little more than these rows. Errors are those of `read`.
         """
 
 

@@ -27,6 +27,7 @@ from lance_core.encodings.v0_1.var_binary import BlobReader, VarBinaryReader
 from lance_core.encodings.values import offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion, parse_version
+from lance_core.file.row_runs import read_rows
 from lance_core.kernels import OffsetOverflow
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Schema
@@ -220,6 +221,10 @@ class ColumnReader:
             raise self._corrupt(str(error)) from None
         middle = (start + end) // 2
         return self.read(start, middle) + self.read(middle, end)
+
+    def take(self, rows: Numbers) -> list[pa.Array]:
+        """The values at ascending rows; see `lance_core.file.columns`."""
+        return read_rows(self, rows)
 
     def _run(self, start: int, end: int) -> Run:
         first = int(np.searchsorted(self._batch_offsets, start, side="right")) - 1

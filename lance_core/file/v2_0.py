@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_core.encodings.v2_0.steps import run
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
+from lance_core.file.row_runs import Rows, read_rows
 from lance_core.file.v2_0_nodes import Columns, check_length, open_node
 from lance_core.kernels import OffsetOverflow
 from lance_core.schema.fields import Field
@@ -67,6 +68,10 @@ class ColumnReader:
         for begin, stop in pairwise(sorted(cuts)):
             arrays += self._read_piece(begin, stop)
         return arrays
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """The values at ascending rows; see `lance_core.file.columns`."""
+        return read_rows(self, rows)
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every column of rows."""

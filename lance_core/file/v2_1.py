@@ -21,6 +21,7 @@ from lance_core.encodings.v2_1.page import LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
+from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
@@ -86,6 +87,10 @@ class ColumnReader:
         for begin, stop in pairwise(rows):
             arrays += self._read_piece(begin, stop)
         return arrays
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """The values at ascending rows; see `lance_core.file.columns`."""
+        return read_rows(self, rows)
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every leaf."""

@@ -1,7 +1,8 @@
 """The columns of one fragment: from files, from several files at once, from no file, or computed.
 
 Each has `page_rows` (sorted row numbers where its arrays begin and end), `bytes_per_row` (an estimate, the
-same in every run) and `read(start, end)`, which gives the physical rows `[start, end)` as arrays in order.
+same in every run), `read(start, end)`, which gives the physical rows `[start, end)` as arrays in order, and
+`take(rows)`, which gives single rows, strictly ascending, in the same form.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from lance_core.encodings.json_binary import show_json
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
+from lance_core.file.row_runs import Rows, read_rows
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import DataColumn
@@ -36,6 +38,8 @@ class Column(Protocol):
 
     def read(self, start: int, end: int) -> list[pa.Array]: ...
 
+    def take(self, rows: Rows) -> list[pa.Array]: ...
+
 
 class NumberColumn:
     """64-bit numbers computed from physical row offsets, such as row ids."""
@@ -49,6 +53,9 @@ class NumberColumn:
     def read(self, start: int, end: int) -> list[pa.Array]:
         return [pa.array(self._numbers(start, end).astype(np.uint64, copy=False))]
 
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return read_rows(self, rows)
+
 
 class NullColumn:
     """A column that no file of the fragment holds (Lance table format, section 4.1)."""
@@ -60,6 +67,9 @@ class NullColumn:
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         return [pa.nulls(end - start, self._type)]
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return [pa.nulls(len(rows), self._type)]
 
 
 class StoredColumn:
@@ -73,6 +83,9 @@ class StoredColumn:
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.read(start, end)]
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return [_present(array, self._column) for array in self._reader.take(rows)]
 
 
 class BlobColumn:
@@ -98,8 +111,15 @@ class BlobColumn:
         return self._reader.bytes_per_row + num_bytes / max(num_rows, 1)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        arrays = (self._described(array) for array in self._reader.read(start, end))
-        values = (read_blobs(self._described_field, array, self._source) for array in arrays)
+        return self._values(self._reader.read(start, end))
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._values(self._reader.take(rows))
+
+    def _values(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        """What rows of the file describe."""
+        described = (self._described(array) for array in arrays)
+        values = (read_blobs(self._described_field, array, self._source) for array in described)
         return [_shown(array, self._column) for array in values]
 
     @property
@@ -125,8 +145,17 @@ class SplitColumn:
         self._parts = parts
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        parts = [(field, pa.concat_arrays(reader.read(start, end))) for field, reader in self._parts]
-        return [_present(_merge(self._column.field, parts), self._column)]
+        return self._merged([(field, reader.read(start, end)) for field, reader in self._parts])
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
+
+    def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
+        """The column from what its parts hold of the same rows."""
+        if not any(arrays for _, arrays in parts):
+            return []
+        joined = [(field, pa.concat_arrays(arrays)) for field, arrays in parts]
+        return [_present(_merge(self._column.field, joined), self._column)]
 
 
 def open_column(column: DataColumn, files: FragmentFiles) -> Column:

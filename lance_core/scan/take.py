@@ -31,14 +31,9 @@ Keys = npt.NDArray[np.uint64]
 
 _OFFSET_BITS = 32
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
-# Rows that are no more decoded bytes apart than this are read together: a read of its own costs as much as
-# decoding about two mini-blocks.
-_GAP_BYTES = 64 << 10
 # Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
 _FIRST_ROWS = 16
 _MOST_GROWTH = 8
-# A stretch that is read at once decodes to at most this.
-_RUN_BYTES = 16 << 20
 
 
 def as_keys(values: Any, name: str) -> Keys:
@@ -221,20 +216,8 @@ class RowTaker:
 
 def _read_rows(column: Column, rows: Offsets) -> pa.Array:
     """The values at ascending physical rows of a column."""
-    pieces = []
-    for chosen in np.split(rows, _run_starts(rows, max(column.bytes_per_row, 0.125))):
-        first = int(chosen[0])
-        arrays = column.read(first, int(chosen[-1]) + 1)
-        array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-        pieces.append(array if len(array) == len(chosen) else array.take(pa.array(chosen - first)))
-    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-
-
-def _run_starts(rows: Offsets, bytes_per_row: float) -> Offsets:
-    """The places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
-    apart = np.diff(rows) > max(1, int(_GAP_BYTES / bytes_per_row))
-    stretch = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
-    return np.flatnonzero(apart | stretch) + 1
+    arrays = column.take(rows)
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:

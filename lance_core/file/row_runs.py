@@ -1,0 +1,52 @@
+"""Single rows out of anything that reads row ranges: neighbouring rows are read together, the rest dropped.
+
+What pages cannot give row by row is taken this way.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Rows = npt.NDArray[np.int64]
+
+# Rows that are no more decoded bytes apart than this are read together: a read of its own costs as much as
+# decoding about two mini-blocks.
+_GAP_BYTES = 64 << 10
+# A stretch that is read at once decodes to at most this.
+_RUN_BYTES = 16 << 20
+
+
+class RangeReader(Protocol):
+    """What reads row ranges, such as a column."""
+
+    @property
+    def bytes_per_row(self) -> float: ...
+
+    def read(self, start: int, end: int) -> list[pa.Array]: ...
+
+
+def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
+    """The values at strictly ascending `rows` of a column, as arrays in order; errors are those of `read`."""
+    if not len(rows):
+        return []
+    taken = []
+    for chosen in np.split(rows, _run_starts(rows, max(column.bytes_per_row, 0.125))):
+        first, end = int(chosen[0]), int(chosen[-1]) + 1
+        begin = first
+        for array in column.read(first, end):
+            inside = chosen[np.searchsorted(chosen, begin) : np.searchsorted(chosen, begin + len(array))]
+            if len(inside) == len(array):
+                taken.append(array)
+            elif len(inside):
+                taken.append(array.take(pa.array(inside - begin)))
+            begin += len(array)
+    return taken
+
+
+def _run_starts(rows: Rows, bytes_per_row: float) -> Rows:
+    """The places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
+    apart = np.diff(rows) > max(1, int(_GAP_BYTES / bytes_per_row))
+    stretch = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
+    return np.flatnonzero(apart | stretch) + 1
