@@ -159,3 +159,43 @@ def split_variable_rows(
     offsets: _Bytes, data: _Bytes, num_rows: int, offset_bits: int, fields: list[tuple[int, int]]
 ) -> list[tuple[Block, Block]]:
     """Per field (width, length bits): values and nothing, or offsets and bytes."""
+
+def fixed_zones(
+    values: _Bytes,
+    validity: _Bytes | None,
+    start: int,
+    num_values: int,
+    rows_per_zone: int,
+    order: str,
+    width: int,
+) -> tuple[Block, Block, Block, Block, Block]:
+    """Statistics of each zone of `rows_per_zone` values of a buffer, from the `start`-th on.
+
+    `order` is "bits" (width 1), "signed", "unsigned", "floats" or "bytes"; `width` is in bytes.
+
+    Returns nulls and NaNs (int64), a byte that is 1 where there are bounds, and the least and greatest values
+    (booleans as bytes).
+    """
+
+def variable_zones(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    start: int,
+    num_values: int,
+    rows_per_zone: int,
+    offset_bits: int,
+    limit: int,
+    utf8: bool,
+) -> tuple[Block, tuple[Block, Block, Block], tuple[Block, Block, Block]]:
+    """Statistics of each zone of strings: nulls (int64), lower bounds and upper bounds.
+
+    Bounds are a byte that is 1 where there is one, int32 offsets, and the bytes. They are at most `limit`
+    bytes long: a longer least value is cut, a longer greatest value is cut and then raised.
+    """
+
+def crc32c(data: _Bytes, initial: int = 0) -> int:
+    """CRC-32C of bytes that follow others whose CRC is `initial`."""
+
+def crc32c_portable(data: _Bytes, initial: int = 0) -> int:
+    """The same as `crc32c` without instructions made for it."""

@@ -23,6 +23,7 @@
 #include "pool.hpp"
 #include "rows.hpp"
 #include "runs.hpp"
+#include "statistics.hpp"
 #include "variable.hpp"
 
 namespace nb = nanobind;
@@ -101,6 +102,16 @@ LevelEncoding level_encoding(const char* coding, unsigned bits) {
   if (name == "packed") return {LevelCoding::bitpacked, bits};
   if (name == "runs") return {LevelCoding::runs, bits};
   throw nb::value_error("unknown coding of levels");
+}
+
+Order order_of(const char* order) {
+  std::string name = order;
+  if (name == "bits") return Order::bits;
+  if (name == "signed") return Order::signed_integers;
+  if (name == "unsigned") return Order::unsigned_integers;
+  if (name == "floats") return Order::floats;
+  if (name == "bytes") return Order::bytes;
+  throw nb::value_error("unknown order of values");
 }
 
 using OffsetsAndData = std::tuple<Block, Block>;
@@ -519,4 +530,53 @@ NB_MODULE(_kernels, m) {
         return result;
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_rows"), nb::arg("offset_bits"), nb::arg("fields"));
+
+  m.def(
+      "fixed_zones",
+      [](nb::handle values, nb::handle validity, size_t start, size_t num_values, size_t rows_per_zone,
+         const char* order, size_t width) {
+        Source value_source(values);
+        OptionalSource validity_source(validity);
+        Order how = order_of(order);
+        FixedZones zones = without_gil([&] {
+          return fixed_zones(value_source.bytes(), validity_source.bytes(), start, num_values, rows_per_zone, how,
+                             width);
+        });
+        return std::make_tuple(std::move(zones.counts.nulls), std::move(zones.counts.nans),
+                               std::move(zones.counts.known), std::move(zones.least), std::move(zones.most));
+      },
+      nb::arg("values"), nb::arg("validity").none(), nb::arg("start"), nb::arg("num_values"), nb::arg("rows_per_zone"),
+      nb::arg("order"), nb::arg("width"));
+  m.def(
+      "variable_zones",
+      [](nb::handle offsets, nb::handle data, nb::handle validity, size_t start, size_t num_values,
+         size_t rows_per_zone, unsigned offset_bits, size_t limit, bool utf8) {
+        Source offset_source(offsets), data_source(data);
+        OptionalSource validity_source(validity);
+        VariableZones zones = without_gil([&] {
+          return variable_zones(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), start, num_values,
+                                rows_per_zone, offset_bits, limit, utf8);
+        });
+        auto bounds = [](VariableBounds side) {
+          return std::make_tuple(std::move(side.known), std::move(side.offsets), std::move(side.data));
+        };
+        return std::make_tuple(std::move(zones.nulls), bounds(std::move(zones.least)), bounds(std::move(zones.most)));
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("start"), nb::arg("num_values"),
+      nb::arg("rows_per_zone"), nb::arg("offset_bits"), nb::arg("limit"), nb::arg("utf8"));
+
+  m.def(
+      "crc32c",
+      [](nb::handle data, uint32_t initial) {
+        Source source(data);
+        return without_gil([&] { return crc32c(source.bytes(), initial); });
+      },
+      nb::arg("data"), nb::arg("initial") = 0);
+  m.def(
+      "crc32c_portable",
+      [](nb::handle data, uint32_t initial) {
+        Source source(data);
+        return without_gil([&] { return crc32c_portable(source.bytes(), initial); });
+      },
+      nb::arg("data"), nb::arg("initial") = 0);
 }

@@ -1,0 +1,143 @@
+#include <array>
+
+#include "statistics.hpp"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace lance {
+namespace {
+
+constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
+
+// Product of two polynomials modulo the CRC's, all reflected: the highest bit is x^0.
+constexpr uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
+    if (a & bit) product ^= b;
+    b = b & 1 ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return product;
+}
+
+// x^(8 * bytes): what a CRC is multiplied by when so many zeros follow.
+constexpr uint32_t zeros(size_t bytes) {
+  uint32_t power = 1u << 23, result = 1u << 31;  // x^8 and 1
+  for (; bytes != 0; bytes >>= 1) {
+    if (bytes & 1) result = multiply(result, power);
+    power = multiply(power, power);
+  }
+  return result;
+}
+
+using Table = std::array<std::array<uint32_t, 256>, 4>;
+
+// For each byte of a CRC what it becomes when `bytes` zeros follow.
+constexpr Table shift_table(size_t bytes) {
+  Table table{};
+  uint32_t factor = zeros(bytes);
+  for (unsigned k = 0; k < 4; ++k) {
+    for (uint32_t byte = 0; byte < 256; ++byte) table[k][byte] = multiply(factor, byte << (8 * k));
+  }
+  return table;
+}
+
+inline uint32_t shift(const Table& table, uint32_t crc) {
+  return table[0][crc & 255] ^ table[1][crc >> 8 & 255] ^ table[2][crc >> 16 & 255] ^ table[3][crc >> 24];
+}
+
+using Slices = std::array<std::array<uint32_t, 256>, 8>;
+
+constexpr Slices make_slices() {
+  Slices slices{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? (crc >> 1) ^ kPolynomial : crc >> 1;
+    slices[0][byte] = crc;
+  }
+  for (unsigned k = 1; k < 8; ++k) {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t before = slices[k - 1][byte];
+      slices[k][byte] = (before >> 8) ^ slices[0][before & 255];
+    }
+  }
+  return slices;
+}
+
+const Slices kSlices = make_slices();
+
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__GNUC__)
+#define LANCE_CRC_INSTRUCTIONS
+
+constexpr size_t kLong = 8192, kShort = 256;
+const Table kLongShift = shift_table(kLong), kShortShift = shift_table(kShort);
+
+#if defined(__x86_64__)
+#define LANCE_CRC_TARGET __attribute__((target("sse4.2")))
+LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint64_t word) {
+  return static_cast<uint32_t>(__builtin_ia32_crc32di(crc, word));
+}
+LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint8_t byte) { return __builtin_ia32_crc32qi(crc, byte); }
+bool has_instructions() { return __builtin_cpu_supports("sse4.2"); }
+#else
+#define LANCE_CRC_TARGET __attribute__((target("+crc")))
+LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint64_t word) { return __builtin_aarch64_crc32cx(crc, word); }
+LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint8_t byte) { return __builtin_aarch64_crc32cb(crc, byte); }
+bool has_instructions() {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & (1ul << 7)) != 0;  // HWCAP_CRC32
+#else
+  return true;
+#endif
+}
+#endif
+
+// One instruction takes three cycles and one can start in each: three neighbouring parts at a time hide that.
+template <size_t kPart>
+LANCE_CRC_TARGET inline uint32_t three_parts(const uint8_t*& p, size_t& n, uint32_t crc, const Table& table) {
+  for (; n >= 3 * kPart; p += 3 * kPart, n -= 3 * kPart) {
+    uint32_t second = 0, third = 0;
+    for (size_t i = 0; i < kPart; i += 8) {
+      crc = step(crc, load<uint64_t>(p + i));
+      second = step(second, load<uint64_t>(p + kPart + i));
+      third = step(third, load<uint64_t>(p + 2 * kPart + i));
+    }
+    crc = shift(table, shift(table, crc) ^ second) ^ third;
+  }
+  return crc;
+}
+
+LANCE_CRC_TARGET uint32_t with_instructions(const uint8_t* p, size_t n, uint32_t crc) {
+  crc = three_parts<kLong>(p, n, crc, kLongShift);
+  crc = three_parts<kShort>(p, n, crc, kShortShift);
+  for (; n >= 8; p += 8, n -= 8) crc = step(crc, load<uint64_t>(p));
+  for (; n > 0; ++p, --n) crc = step(crc, *p);
+  return crc;
+}
+#endif
+
+}  // namespace
+
+uint32_t crc32c_portable(Bytes bytes, uint32_t initial) {
+  const uint8_t* p = bytes.data;
+  size_t n = bytes.size;
+  uint32_t crc = ~initial;
+  for (; n >= 8; p += 8, n -= 8) {
+    uint64_t word = load<uint64_t>(p) ^ crc;
+    crc = 0;
+    for (unsigned k = 0; k < 8; ++k) crc ^= kSlices[7 - k][word >> (8 * k) & 255];
+  }
+  for (; n > 0; ++p, --n) crc = (crc >> 8) ^ kSlices[0][(crc ^ *p) & 255];
+  return ~crc;
+}
+
+uint32_t crc32c(Bytes bytes, uint32_t initial) {
+#if defined(LANCE_CRC_INSTRUCTIONS)
+  static const bool fast = has_instructions();
+  if (fast) return ~with_instructions(bytes.data, bytes.size, ~initial);
+#endif
+  return crc32c_portable(bytes, initial);
+}
+
+}  // namespace lance

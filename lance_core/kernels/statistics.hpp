@@ -1,0 +1,52 @@
+// Bounds and counts of the values of an Arrow array, zone by zone: what page statistics are made of.
+#pragma once
+
+#include "common.hpp"
+#include "pool.hpp"
+
+namespace lance {
+
+// How values of one width are compared. `bits` are booleans, `bytes` compare like memcmp, integers may be of 1 to 32
+// bytes. NaN is no bound; a bound of zero is -0.0 below and +0.0 above.
+enum class Order { bits, signed_integers, unsigned_integers, floats, bytes };
+
+// `n` values cut into zones of `rows_per_zone`, the last one may be shorter. One entry per zone.
+struct ZoneCounts {
+  Block nulls;  // int64
+  Block nans;   // int64
+  Block known;  // a byte: 1 where the zone has a value that is neither null nor NaN, and a bound for it
+};
+
+struct FixedZones {
+  ZoneCounts counts;
+  Block least;  // values of the same width, 0 where there is none; booleans are a byte
+  Block most;
+};
+
+// Values start at the `start`-th of the buffers, as in a sliced Arrow array. No validity: no nulls.
+FixedZones fixed_zones(Bytes values, Bytes validity, size_t start, size_t n, size_t rows_per_zone, Order order,
+                       size_t width);
+
+struct VariableBounds {
+  Block known;    // a byte per zone
+  Block offsets;  // int32
+  Block data;
+};
+
+struct VariableZones {
+  Block nulls;  // int64
+  VariableBounds least;
+  VariableBounds most;
+};
+
+// Bounds are at most `limit` bytes long: the lower one is cut (UTF-8 between two characters), the upper one cut and
+// then raised in its last place that can be raised. There is no upper bound where that is impossible.
+VariableZones variable_zones(Bytes offsets, Bytes data, Bytes validity, size_t start, size_t n, size_t rows_per_zone,
+                             unsigned offset_bits, size_t limit, bool utf8);
+
+// CRC-32C (Castagnoli) of bytes that follow others whose CRC is `initial`; 0 for the first ones.
+uint32_t crc32c(Bytes bytes, uint32_t initial);
+// The same without instructions made for it.
+uint32_t crc32c_portable(Bytes bytes, uint32_t initial);
+
+}  // namespace lance

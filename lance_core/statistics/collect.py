@@ -1,0 +1,163 @@
+"""Bounds and counts of the values of arrays, in one pass over them.
+
+Integers, decimals and times are compared as the integers they are stored as, strings and binary by their
+bytes. NaN is counted and is no bound; a bound of zero is -0.0 below and +0.0 above. Of strings and binary at
+most 64 bytes are kept: the lower bound is cut, between two characters in a string; the upper bound is cut
+and then raised, so that it is above everything it stands for. Where it cannot be raised there is none.
+Source: Lance file format 0.1, section 7.3; docs/format.md, page statistics.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core import kernels
+from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+
+BOUND_BYTES = 64
+"""Most bytes of a bound of strings and binary."""
+
+
+def has_bounds(value_type: pa.DataType) -> bool:
+    """Whether bounds of values of this type are collected; of others only nulls are counted."""
+    return bool(offset_bits(value_type)) or _order(value_type) is not None
+
+
+def bounds_schema(value_type: pa.DataType) -> pa.Schema:
+    """The schema of what `page_bounds` gives: the last columns of `statistics_schema`."""
+    bound = value_type if has_bounds(value_type) else pa.null()
+    return pa.schema(
+        [
+            pa.field("rows", pa.int64(), nullable=False),
+            pa.field("null_count", pa.int64()),
+            pa.field("nan_count", pa.int64()),
+            pa.field("min", bound),
+            pa.field("max", bound),
+        ]
+    )
+
+
+def page_bounds(
+    array: pa.Array, rows_per_zone: int | None = None, *, bound_bytes: int = BOUND_BYTES
+) -> pa.RecordBatch:
+    """Statistics of an array: one row, or one per `rows_per_zone` values; none for an empty array.
+
+    Args:
+        array: Values as they will be read: those inside a null struct are null.
+        rows_per_zone: Rows that a row of statistics is about; the last may be about fewer.
+        bound_bytes: Most bytes of a bound of strings and binary.
+
+    Returns:
+        Rows, nulls, NaNs and bounds (null where there are none), see `bounds_schema`.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind, num_rows = array.type, len(array)
+    step = rows_per_zone or max(num_rows, 1)
+    num_zones = -(-num_rows // step)
+    rows = np.full(num_zones, step, np.int64)
+    if num_zones:
+        rows[-1] = num_rows - step * (num_zones - 1)
+    nans = None
+    if width := offset_bits(kind):
+        validity, offsets, data = array.buffers()
+        nulls, *bounds = kernels.variable_zones(
+            offsets if offsets is not None else b"",
+            data if data is not None else b"",
+            validity,
+            array.offset,
+            num_rows,
+            step,
+            width,
+            bound_bytes,
+            pa.types.is_string(kind) or pa.types.is_large_string(kind),
+        )
+        least, most = (
+            pa.Array.from_buffers(_small(kind), num_zones, [_bits(known), as_buffer(ends), as_buffer(text)])
+            for known, ends, text in bounds
+        )
+        if kind != least.type:
+            least, most = least.cast(kind), most.cast(kind)
+    elif order := _order(kind):
+        validity, values = array.buffers()
+        bits = fixed_bits(kind)
+        nulls, nans, known, *ends = kernels.fixed_zones(
+            values if values is not None else b"",
+            validity,
+            array.offset,
+            num_rows,
+            step,
+            order,
+            max(bits // 8, 1),
+        )
+        valid = _bits(known)
+        if order == "bits":
+            ends = [kernels.bytes_to_bits(side) for side in ends]
+        least, most = (pa.Array.from_buffers(kind, num_zones, [valid, as_buffer(side)]) for side in ends)
+    else:
+        return _nulls_only(array, rows, step)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(rows),
+            _counts(nulls, num_zones),
+            pa.array(np.zeros(num_zones, np.int64)) if nans is None else _counts(nans, num_zones),
+            least,
+            most,
+        ],
+        schema=bounds_schema(kind),
+    )
+
+
+def merge_bounds(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One row for the rows of all parts, at least one, which `page_bounds` gave for arrays of one type."""
+    table = pa.Table.from_batches(parts)
+    least, most = (table[side].combine_chunks() for side in ("min", "max"))
+    if not pa.types.is_null(least.type):
+        # A part with values and without an upper bound may hold anything; only long text can be so.
+        has_values = pc.less(pc.add(table["null_count"], table["nan_count"]), table["rows"])
+        if pc.any(pc.and_(has_values, most.is_null())).as_py():
+            most = most.slice(0, 0)
+        least, most = page_bounds(least)["min"], page_bounds(most)["max"]
+    sums = [
+        pa.array([pc.sum(table[name], min_count=0).as_py()], pa.int64())
+        for name in ("rows", "null_count", "nan_count")
+    ]
+    bounds = [side.slice(0, 1) if len(side) else pa.nulls(1, side.type) for side in (least, most)]
+    return pa.RecordBatch.from_arrays([*sums, *bounds], schema=table.schema)
+
+
+def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
+    nulls = [array.slice(start, step).null_count for start in range(0, len(array), step)]
+    nothing = pa.nulls(len(rows))
+    counts = [pa.array(rows), pa.array(nulls, pa.int64()), pa.array(np.zeros(len(rows), np.int64))]
+    return pa.RecordBatch.from_arrays([*counts, nothing, nothing], schema=bounds_schema(array.type))
+
+
+def _order(kind: pa.DataType) -> str | None:
+    """How the kernel has to compare values of a fixed width; None for those that have no order."""
+    if pa.types.is_boolean(kind):
+        return "bits"
+    if pa.types.is_unsigned_integer(kind):
+        return "unsigned"
+    if pa.types.is_floating(kind):
+        return "floats"
+    if pa.types.is_fixed_size_binary(kind):
+        return "bytes" if kind.byte_width else None
+    if pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
+        return "signed" if fixed_bits(kind) else None
+    return None
+
+
+def _small(kind: pa.DataType) -> pa.DataType:
+    """The type with 32-bit offsets."""
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
+
+
+def _counts(block: kernels.Block, num_zones: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), num_zones, [None, as_buffer(block)])
+
+
+def _bits(flags: kernels.Block) -> pa.Buffer:
+    return as_buffer(kernels.bytes_to_bits(flags))
