@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.options import ScanOptions
-from lance_core.scan.sizes import Counts, bytes_before, value_bits
+from lance_core.scan.sizes import Counts, bits_before, value_bits
 
 
 class BatchCutter:
@@ -24,8 +24,8 @@ class BatchCutter:
     def num_bytes(self, columns: Sequence[list[pa.Array]]) -> int:
         """Bytes of a window, given as the arrays of each column."""
         num_rows = sum(map(len, columns[0]))
-        first, last = self._bytes_before(columns, np.array([0, num_rows]))
-        return int(last - first)
+        first, last = self._bits_before(columns, np.array([0, num_rows]))
+        return int(last - first) // 8
 
     def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
         """The batches of a window.
@@ -47,17 +47,17 @@ class BatchCutter:
     def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
         """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
         while True:
-            sizes = np.diff(self._bytes_before(columns, cuts))
-            large = (sizes > self._most_bytes) & (np.diff(cuts) > 1)
+            sizes = np.diff(self._bits_before(columns, cuts))
+            large = (sizes > 8 * self._most_bytes) & (np.diff(cuts) > 1)
             if not large.any():
                 return cuts
             middles = (cuts[:-1] + cuts[1:])[large] // 2
             cuts = np.sort(np.concatenate((cuts, middles)))
 
-    def _bytes_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
-        total = rows * self._even_bits // 8
+    def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
+        total = rows * self._even_bits
         for position in self._uneven:
-            total = total + _bytes_before(columns[position], rows)
+            total = total + _bits_before(columns[position], rows)
         return total
 
     def _rows(self, columns: Sequence[list[pa.Array]]) -> pa.RecordBatch | pa.Table:
@@ -87,11 +87,11 @@ def _holds_dictionary(data_type: pa.DataType) -> bool:
     return any(_holds_dictionary(data_type.field(i).type) for i in range(data_type.num_fields))
 
 
-def _bytes_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
-    """Bytes of the values before each of `rows` in arrays that follow one another."""
+def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
+    """Bits of the values before each of `rows` in arrays that follow one another."""
     total = np.zeros_like(rows)
     start = 0
     for array in arrays:
-        total += bytes_before(array, np.clip(rows - start, 0, len(array)))
+        total += bits_before(array, np.clip(rows - start, 0, len(array)))
         start += len(array)
     return total

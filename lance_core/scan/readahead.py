@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -38,11 +38,21 @@ class Read:
         return self.fragment.read(self.column, self.start, self.end)
 
 
+class Task(Protocol):
+    """What one thread does at once."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated size of what it gives."""
+
+    def run(self) -> Any: ...
+
+
 class Work(Protocol):
     """What one job does."""
 
     @property
-    def reads(self) -> Sequence[Read]: ...
+    def reads(self) -> Sequence[Task]: ...
 
 
 W = TypeVar("W", bound=Work)
@@ -51,6 +61,9 @@ W_co = TypeVar("W_co", bound=Work, covariant=True)
 
 class Source(Protocol[W_co]):
     """Where jobs come from."""
+
+    def is_ready(self) -> bool:
+        """Whether `take` answers without waiting for other jobs."""
 
     def take(self, num_bytes: int) -> W_co | None:
         """The next work, of about `num_bytes` where that can be chosen; `None` when all is done."""
@@ -64,13 +77,18 @@ class Job(Generic[W]):
         self.work = work
         self.held_bytes = held_bytes
         self._budget = budget
-        self._futures: list[Future[list[list[pa.Array]]]] = [
+        self._futures: list[Future[list[Any]]] = [
             pool.submit(_run, group) for group in _grouped(work.reads)
         ]
 
-    def result(self) -> list[list[pa.Array]]:
-        """The arrays of each read."""
-        return [arrays for future in self._futures for arrays in future.result()]
+    @property
+    def is_done(self) -> bool:
+        """Whether `result` answers at once."""
+        return all(future.done() for future in self._futures)
+
+    def result(self) -> list[Any]:
+        """What each read gives."""
+        return [given for future in self._futures for given in future.result()]
 
     def hold(self, num_bytes: int) -> None:
         """Correct what is held, now that the real size is known."""
@@ -99,7 +117,7 @@ def run_ahead(source: Source[W], budget: MemoryBudget, most_jobs: int) -> Genera
     growth = 1.0
     try:
         while True:
-            while len(begun) < most_jobs and (work := upcoming.get()) is not None:
+            while len(begun) < most_jobs and (work := upcoming.get(wait=not begun)) is not None:
                 needed = int(_estimate(work) * growth)
                 if not budget.take(needed, required=not begun):
                     break
@@ -128,8 +146,9 @@ class _Upcoming(Generic[W]):
         self._work: W | None = None
         self._is_done = False
 
-    def get(self) -> W | None:
-        if self._work is None and not self._is_done:
+    def get(self, *, wait: bool) -> W | None:
+        """The next work; `None` at the end, or when nobody wants to `wait` until it is known."""
+        if self._work is None and not self._is_done and (wait or self._source.is_ready()):
             share = max(_LEAST_BYTES, self._budget.share_bytes)
             try:
                 self._work = self._source.take(min(share, self._wish_bytes))
@@ -147,13 +166,13 @@ def _estimate(work: Work) -> int:
     return sum(read.num_bytes for read in work.reads)
 
 
-def _run(reads: Sequence[Read]) -> list[list[pa.Array]]:
+def _run(reads: Sequence[Task]) -> list[Any]:
     return [read.run() for read in reads]
 
 
-def _grouped(reads: Sequence[Read]) -> list[list[Read]]:
-    """Consecutive reads together until they are worth a task."""
-    groups: list[list[Read]] = []
+def _grouped(reads: Sequence[Task]) -> list[list[Task]]:
+    """Consecutive reads together until they are worth a task of the pool."""
+    groups: list[list[Task]] = []
     room = 0
     for read in reads:
         if room <= 0:

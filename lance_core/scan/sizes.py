@@ -1,4 +1,5 @@
-"""Bytes of the values of arrays, from a few of their offsets.
+"""Sizes of the values of arrays, from a few of their offsets: in bits, so that sums do not depend on where
+arrays begin.
 
 `pyarrow.Array.nbytes` tells nearly the same, but takes many microseconds to find out which buffers overlap,
 and a stream asks for every batch.
@@ -33,32 +34,34 @@ def value_bits(data_type: pa.DataType) -> int | None:
         return None
 
 
-def bytes_before(array: pa.Array, rows: Counts) -> Counts:
-    """Bytes of the values before each of `rows`, counted from an unknown but common number.
+def bits_before(array: pa.Array, rows: Counts) -> Counts:
+    """Bits of the values before each of `rows`, counted from an unknown but common number.
 
     Validity counts one bit per value even where there is none; the values of a dictionary do not count.
     """
     bits = value_bits(array.type)
     if bits is not None:
-        return rows * (bits + 1) // 8
+        return rows * (bits + 1)
     if isinstance(array, pa.ExtensionArray):
-        return bytes_before(array.storage, rows)
+        return bits_before(array.storage, rows)
     if isinstance(array, pa.DictionaryArray):
-        return bytes_before(array.indices, rows)
+        return bits_before(array.indices, rows)
     if isinstance(array, pa.StructArray):
-        return sum((bytes_before(child, rows) for child in _children(array)), rows // 8)
+        return sum((bits_before(child, rows) for child in _children(array)), rows)
     if isinstance(array, pa.FixedSizeListArray):
-        return bytes_before(array.values, (rows + array.offset) * array.type.list_size)
+        return bits_before(array.values, (rows + array.offset) * array.type.list_size)
     width = _offset_width(array)
     if len(array) == 0:
         return np.zeros_like(rows)
     offsets = np.frombuffer(array.buffers()[1], f"<i{width}", len(array) + 1, array.offset * width)
     below = offsets[rows].astype(np.int64)
     if isinstance(array, pa.MapArray):
-        below = bytes_before(array.keys, below) + bytes_before(array.items, below)
+        bits_below = bits_before(array.keys, below) + bits_before(array.items, below)
     elif isinstance(array, (pa.ListArray, pa.LargeListArray)):
-        below = bytes_before(array.values, below)
-    return below + rows * width
+        bits_below = bits_before(array.values, below)
+    else:
+        bits_below = 8 * below
+    return bits_below + 8 * width * rows
 
 
 def _children(array: pa.StructArray) -> list[pa.Array]:

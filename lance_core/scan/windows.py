@@ -50,6 +50,9 @@ class Windows:
         self._fragments = self._open_fragments()
         self._batches = next(self._fragments, None)
 
+    def is_ready(self) -> bool:
+        return True
+
     def take(self, num_bytes: int) -> Window | None:
         """The next window of about `num_bytes`, at least one batch; `None` at the end."""
         while self._batches is not None:
@@ -118,6 +121,9 @@ class TablePieces:
         self._plan = plan
         self._opener = opener
         self._reads = self._all_reads()
+
+    def is_ready(self) -> bool:
+        return True
 
     def take(self, num_bytes: int) -> Pieces | None:
         """The next pieces, at least `num_bytes` of them; `None` at the end."""
