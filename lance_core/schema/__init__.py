@@ -2,6 +2,16 @@
 
 from lance_core.schema.columns import leaves, nodes, owns_column
 from lance_core.schema.fields import Field, Schema
+from lance_core.schema.from_arrow import schema_from_arrow, storage_type
 from lance_core.schema.paths import split_path
 
-__all__ = ["Field", "Schema", "leaves", "nodes", "owns_column", "split_path"]
+__all__ = [
+    "Field",
+    "Schema",
+    "leaves",
+    "nodes",
+    "owns_column",
+    "schema_from_arrow",
+    "split_path",
+    "storage_type",
+]

@@ -8,6 +8,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.schema.logical_types import FIXED_SIZE_LIST, JSON, leaf_type, list_size
 
 EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
 
 _NUM_CHILDREN = {"list": 1, "list.struct": 1, "large_list": 1, "large_list.struct": 1, "map": 1}
 

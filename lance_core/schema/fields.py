@@ -124,6 +124,16 @@ class Schema:
         self._file = file
         self._content = content
 
+    @property
+    def messages(self) -> Iterable[file_pb2.Field]:
+        """The flat field list, as manifests and files have it."""
+        return self._messages
+
+    @property
+    def raw_metadata(self) -> Mapping[str, bytes]:
+        """The metadata of the schema as it is stored."""
+        return self._metadata
+
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The top-level fields in order.

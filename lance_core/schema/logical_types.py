@@ -13,6 +13,9 @@ from lance_core.errors import UnsupportedFeatureError
 JSON = "json"
 """Binary JSON in a large_binary column, shown to the user as the extension type arrow.json."""
 
+LANCE_JSON = "lance.json"
+"""Extension name of binary JSON in the field's metadata."""
+
 BFLOAT16 = "lance.bfloat16"
 """Item of a fixed-size list: two bytes with this extension name."""
 
@@ -50,6 +53,8 @@ _PLAIN = {
     "duration:ns": pa.duration("ns"),
 }
 
+_NAMES = {plain: name for name, plain in _PLAIN.items() if name not in ("blob", JSON)}
+
 _MAX_LENGTH = 256
 """Characters. Longer strings only nest fixed-size lists deeper than any writer does."""
 
@@ -69,6 +74,28 @@ def leaf_type(logical_type: str) -> pa.DataType:
         return _parse(logical_type)
     except (ValueError, TypeError, LookupError, OverflowError, pa.ArrowException):
         raise UnsupportedFeatureError("logical type", found=repr(logical_type)) from None
+
+
+def logical_type(arrow_type: pa.DataType) -> str:
+    """The string for an Arrow storage type that has no child fields: the reverse of `leaf_type`.
+
+    Raises:
+        UnsupportedFeatureError: the format has no string for it.
+    """
+    if plain := _NAMES.get(arrow_type):
+        return plain
+    types = pa.types
+    if types.is_timestamp(arrow_type):
+        return f"timestamp:{arrow_type.unit}:{arrow_type.tz or '-'}"
+    if types.is_decimal128(arrow_type) or types.is_decimal256(arrow_type):
+        return f"decimal:{arrow_type.bit_width}:{arrow_type.precision}:{arrow_type.scale}"
+    if types.is_fixed_size_binary(arrow_type):
+        return f"fixed_size_binary:{arrow_type.byte_width}"
+    if types.is_dictionary(arrow_type):
+        value = logical_type(arrow_type.value_type)
+        if ":" not in value and value != "null":  # readers split the string at the colons
+            return f"dict:{value}:{logical_type(arrow_type.index_type)}:false"
+    raise UnsupportedFeatureError("type", found=arrow_type)
 
 
 def list_size(logical_type: str) -> int:

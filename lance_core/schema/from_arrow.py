@@ -1,0 +1,231 @@
+"""Lance fields for Arrow schemas: names of types, ids, and what else the format notes of a field.
+
+Fields are numbered depth first, parents before children. Extension types are stored as their storage type,
+with name and parameters in the metadata. Types that a file version cannot hold are refused by the writer of
+that version; here only what no version can hold is.
+Source: Lance table format, "Schema"; Lance file format, "Field and field ids"; docs/format.md.
+"""
+
+import ctypes
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.proto import file_pb2
+from lance_core.schema.arrow_types import EXTENSION_METADATA, EXTENSION_NAME
+from lance_core.schema.fields import Schema
+from lance_core.schema.logical_types import BFLOAT16, FIXED_SIZE_LIST, JSON, LANCE_JSON, logical_type
+from lance_core.schema.tree import MAX_DEPTH
+
+_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+_PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
+_RESERVED = frozenset({"_rowid", "_rowaddr", "_rowoffset"})
+_VAR_BINARY = ("string", "large_string", "binary", "large_binary", JSON)
+
+
+def schema_from_arrow(schema: pa.Schema) -> Schema:
+    """The Lance schema of a new table with these columns.
+
+    Raises:
+        InvalidInputError: a name is used twice, reserved, or has a dot at the top level.
+        UnsupportedFeatureError: a type that Lance has no name for, or too deep nesting.
+    """
+    _check_names(schema.names, None)
+    for name in schema.names:
+        if name in _RESERVED:
+            raise InvalidInputError("name is reserved", column=name)
+        if "." in name:
+            raise InvalidInputError("name of a top-level column has a dot in it", column=name)
+    messages: list[file_pb2.Field] = []
+    for field in schema:
+        _append(messages, field, -1, 1)
+    _check_primary_key(messages)
+    metadata = {key.decode(): value for key, value in (schema.metadata or {}).items()}
+    return Schema(messages, metadata)
+
+
+def storage_type(arrow_type: pa.DataType) -> pa.DataType:
+    """The type without extension types and views, here and below: what values are stored as."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return storage_type(arrow_type.storage_type)
+    if pa.types.is_string_view(arrow_type):
+        return pa.utf8()
+    if pa.types.is_binary_view(arrow_type):
+        return pa.binary()
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([_stored(field) for field in arrow_type])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(_stored(arrow_type.key_field), _stored(arrow_type.item_field), arrow_type.keys_sorted)
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(_stored(arrow_type.value_field))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(_stored(arrow_type.value_field), arrow_type.list_size)
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_stored(arrow_type.value_field))
+    return arrow_type
+
+
+def _stored(field: pa.Field) -> pa.Field:
+    return field.with_type(storage_type(field.type))
+
+
+def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, depth: int) -> None:
+    """Add the message of a field and those of the fields below it."""
+    if depth > MAX_DEPTH:
+        raise UnsupportedFeatureError("nesting depth of the schema", expected=f"at most {MAX_DEPTH}")
+    metadata = field_metadata(field)
+    name = JSON if metadata.get(EXTENSION_NAME) == LANCE_JSON else _name(field.type, field)
+    message = file_pb2.Field(
+        name=field.name,
+        id=len(messages),
+        parent_id=parent_id,
+        logical_type=name,
+        nullable=field.nullable,
+        encoding=_encoding(name),
+        extension_name=metadata.get(EXTENSION_NAME, ""),
+        metadata={key: value.encode() for key, value in metadata.items()},
+        unenforced_primary_key=metadata.get(_PRIMARY_KEY, "").lower() in ("true", "1", "yes"),
+        unenforced_primary_key_position=_position(metadata),
+    )
+    if message.encoding == file_pb2.DICTIONARY:
+        message.dictionary.SetInParent()
+    messages.append(message)
+    for child in _children(field):
+        _append(messages, child, message.id, depth + 1)
+
+
+def _check_primary_key(messages: list[file_pb2.Field]) -> None:
+    for message in messages:
+        node = message if message.unenforced_primary_key else None
+        while node is not None:
+            if node.nullable:
+                raise InvalidInputError("primary key, or a field around it, is nullable", column=message.name)
+            node = messages[node.parent_id] if node.parent_id >= 0 else None
+
+
+def _children(field: pa.Field) -> list[pa.Field]:
+    """The fields below, which hold values of their own."""
+    arrow_type = field.type
+    while isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    if pa.types.is_struct(arrow_type):
+        children = list(arrow_type)
+        _check_names([child.name for child in children], field.name)
+        return children
+    if pa.types.is_map(arrow_type):
+        if arrow_type.keys_sorted:
+            raise UnsupportedFeatureError("map with sorted keys", column=field.name)
+        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return [arrow_type.value_field]
+    if pa.types.is_fixed_size_list(arrow_type) and pa.types.is_struct(storage_type(arrow_type.value_type)):
+        return [arrow_type.value_field]
+    return []
+
+
+def _name(arrow_type: pa.DataType, field: pa.Field) -> str:
+    stored = storage_type(arrow_type)
+    if pa.types.is_fixed_size_list(stored):
+        return f"{FIXED_SIZE_LIST}:{_item_name(arrow_type, field)}:{stored.list_size}"
+    if pa.types.is_struct(stored):
+        return "struct"
+    if pa.types.is_map(stored):
+        return "map"
+    for is_kind, name in ((pa.types.is_list, "list"), (pa.types.is_large_list, "large_list")):
+        if is_kind(stored):
+            return f"{name}.struct" if pa.types.is_struct(stored.value_type) else name
+    try:
+        return logical_type(stored)
+    except UnsupportedFeatureError:
+        raise UnsupportedFeatureError("type of a column", column=field.name, found=stored) from None
+
+
+def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
+    """What the items of a fixed-size list are called: they have no field of their own, unless structs."""
+    while isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    if arrow_type.list_size == 0:
+        raise UnsupportedFeatureError("fixed-size list of no items", column=field.name)
+    item = arrow_type.value_field
+    return BFLOAT16 if field_metadata(item).get(EXTENSION_NAME) == BFLOAT16 else _name(item.type, field)
+
+
+def _encoding(name: str) -> file_pb2.Encoding:
+    """What 0.1 files do with such a field; later files have it in their schema, too, and nobody reads it."""
+    if name in ("struct", "null"):
+        return file_pb2.NONE
+    if name in _VAR_BINARY:
+        return file_pb2.VAR_BINARY
+    return file_pb2.DICTIONARY if name.startswith("dict:") else file_pb2.PLAIN
+
+
+def _position(metadata: Mapping[str, str]) -> int:
+    text = metadata.get(_PRIMARY_KEY_POSITION, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _check_names(names: Iterable[str], parent: str | None) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInputError(f"name {name!r} is used twice", column=parent or name)
+        seen.add(name)
+
+
+def field_metadata(field: pa.Field) -> dict[str, str]:
+    """The metadata of a field, an extension type put into words.
+
+    Raises:
+        InvalidInputError: metadata that is not UTF-8.
+    """
+    raw = _extension(field) if isinstance(field.type, pa.BaseExtensionType) else field.metadata
+    try:
+        metadata = {key.decode(): value.decode() for key, value in (raw or {}).items()}
+    except UnicodeDecodeError:
+        raise InvalidInputError("metadata of a field is not UTF-8", column=field.name) from None
+    if metadata.get(EXTENSION_NAME) == "arrow.json":
+        # Lance stores it in a form of its own, and says so.
+        metadata |= {EXTENSION_NAME: LANCE_JSON, EXTENSION_METADATA: ""}
+    return metadata
+
+
+class _CSchema(ctypes.Structure):
+    """The head of `ArrowSchema` of Arrow's C data interface."""
+
+    _fields_ = (
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", ctypes.c_void_p),
+    )
+
+
+def _extension(field: pa.Field) -> dict[bytes, bytes]:
+    """The metadata of a field with an extension type, as Arrow hands it to other libraries.
+
+    pyarrow has no other way to ask its own extension types for their parameters.
+    """
+    capsule = field.__arrow_c_schema__()
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address = _CSchema.from_address(get_pointer(capsule, b"arrow_schema")).metadata
+    metadata: dict[bytes, bytes] = {}
+
+    def number() -> int:
+        nonlocal address
+        value = ctypes.c_int32.from_address(address).value
+        address += 4
+        return value
+
+    def text() -> bytes:
+        nonlocal address
+        length = number()
+        value = ctypes.string_at(address, length)
+        address += length
+        return value
+
+    for _ in range(number()):
+        key = text()
+        metadata[key] = text()
+    return metadata
