@@ -11,7 +11,9 @@
     ├── CommitConflictError      (OSError)              another commit came first
     ├── CommitUnknownError       (OSError)              nobody can say whether the commit landed
     └── StorageError             (OSError)              the storage failed
-        └── FileMissingError     (FileNotFoundError)    a file is not there
+        ├── FileMissingError     (FileNotFoundError)    a file is not there
+        ├── AlreadyExistsError   (FileExistsError)      a file was to be created where one is
+        └── PutUnknownError                             nobody can say whether the file was created
 
 Each child is also the built-in error that the reference library raises in the same case, so that callers
 written for one work with the other. Messages name files relative to the dataset, never a path of the host.
@@ -127,5 +129,17 @@ class StorageError(LanceError, OSError):
 
 class FileMissingError(StorageError, FileNotFoundError):
     """A file is not in the storage."""
+
+    retryable = False
+
+
+class AlreadyExistsError(StorageError, FileExistsError):
+    """A file was to be created where there is one; that one is as it was."""
+
+    retryable = False
+
+
+class PutUnknownError(StorageError):
+    """The storage did not say whether the file was created; it may be there now, or appear later."""
 
     retryable = False

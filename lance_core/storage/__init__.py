@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.storage.base import Entry, ReadableFile, Storage
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
 from lance_core.storage.local import LocalStorage
 
-__all__ = ["Entry", "LocalStorage", "ReadableFile", "Storage", "storage_for"]
+__all__ = ["Bytes", "Entry", "LocalStorage", "ReadableFile", "Storage", "WritableFile", "storage_for"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 

@@ -3,11 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 
 from lance_core.storage.coalesce import ByteRange, coalesce
+
+Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+"""What can be written."""
 
 
 class Entry(NamedTuple):
@@ -69,8 +72,57 @@ class ReadableFile(ABC):
         self.close()
 
 
+class WritableFile(ABC):
+    """A file that is being written. It appears under its name when it is closed, whole, or never.
+
+    As a context manager it is closed at the end of the block and aborted when that raises. For one thread.
+    """
+
+    name: str
+    """Path relative to the dataset, for messages."""
+    position: int
+    """Bytes written so far: the offset in the file of what is written next."""
+
+    @abstractmethod
+    def write(self, data: Bytes) -> None:
+        """Append `data`, which may be reused as soon as this returns.
+
+        Raises:
+            StorageError: the storage failed, a full disk included. The file is aborted.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Complete the file and let it appear under its name. Does nothing when that was done.
+
+        Raises:
+            AlreadyExistsError: another file has appeared there meanwhile.
+            StorageError: the storage failed, or the file was aborted. Unless it is a `PutUnknownError`, the
+                file did not appear.
+        """
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Drop what was written, whatever the storage says. Does nothing to a closed or aborted file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
 class Storage(ABC):
-    """A tree of immutable files below one root. Paths are relative to it, see `paths.contained_path`."""
+    """A tree of immutable files below one root. Paths are relative to it, see `paths.contained_path`.
+
+    Directories are made as files need them. What is written with `sync` survives a power failure: the bytes
+    of a file when `WritableFile.close` returns, its name when `sync_directory` does.
+    """
 
     uri: str
 
@@ -97,6 +149,37 @@ class Storage(ABC):
     @abstractmethod
     def below(self, path: str) -> "Storage":
         """The storage of a directory of this one. What lies in this one may be reached from it by links."""
+
+    @abstractmethod
+    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+        """Start a new file, to be written in order.
+
+        Raises:
+            AlreadyExistsError: there is a file at `path`.
+            StorageError: the storage failed.
+        """
+
+    @abstractmethod
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        """Create a whole file at once, unless there is one; of several writers exactly one succeeds.
+
+        `data` must be unique to the writer: where an answer was lost, its bytes tell whose file is there.
+        With `sync` the bytes and the name are durable on return.
+
+        Raises:
+            AlreadyExistsError: there is a file at `path`, of somebody else.
+            PutUnknownError: the file may have been created, or may not.
+            UnsupportedFeatureError: the storage cannot do this.
+            StorageError: the storage failed, and there is no file of ours.
+        """
+
+    @abstractmethod
+    def delete_file(self, path: str) -> None:
+        """Remove a file; one that is not there is no error."""
+
+    @abstractmethod
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable ("" is the root); nothing where storing them does that."""
 
     def read_file(self, path: str) -> bytes:
         """Return a whole (small) file; errors are those of `open_file` and `ReadableFile.read`."""

@@ -9,9 +9,18 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFeatureError
+from lance_core.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    FileMissingError,
+    PutUnknownError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from lance_core.kernels import Block
-from lance_core.storage.base import Entry, ReadableFile, Storage
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.descriptor import Descriptor, storage_error
+from lance_core.storage.local_write import NewLocalFile
 from lance_core.storage.paths import contained_path
 
 _MAX_GAP = 4096
@@ -51,30 +60,85 @@ class LocalStorage(Storage):
             with os.scandir(descriptor.number) as entries:
                 return [Entry(entry.name, entry.is_dir()) for entry in entries]
         except OSError as error:
-            raise _storage_error(error, path) from None
+            raise storage_error(error, path) from None
 
     def list_names(self, path: str) -> list[str]:
         descriptor = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             return os.listdir(descriptor.number)
         except OSError as error:
-            raise _storage_error(error, path) from None
+            raise storage_error(error, path) from None
 
     def exists(self, path: str) -> bool:
         return os.path.isfile(self._absolute(path))
 
+    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+        contained_path(path)
+        parent, _, name = path.rpartition("/")
+        directory = self._directory(parent, sync)
+        if os.access(name, os.F_OK, dir_fd=directory.number, follow_symlinks=False):
+            raise AlreadyExistsError("file exists", file=path)
+        return NewLocalFile(path, directory, sync=sync)
+
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        with self.create_file(path, sync=sync) as file:
+            file.write(data)
+        if sync:
+            try:
+                self.sync_directory(path.rpartition("/")[0])
+            except StorageError as error:
+                raise PutUnknownError("the name of a new file could not be synced", file=path) from error
+
+    def delete_file(self, path: str) -> None:
+        parent, _, name = contained_path(path).rpartition("/")
+        try:
+            directory = self._open(parent, os.O_RDONLY | os.O_DIRECTORY)
+            os.unlink(name, dir_fd=directory.number)
+        except FileNotFoundError:  # the file, or its directory
+            pass
+        except OSError as error:
+            raise storage_error(error, path) from None
+
+    def sync_directory(self, path: str) -> None:
+        directory = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory.number)
+        except OSError as error:
+            raise storage_error(error, path) from None
+
+    def _directory(self, path: str, sync: bool) -> Descriptor:
+        """Open a directory, after making it and those above it where they are missing."""
+        try:
+            return self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileMissingError:
+            pass
+        try:
+            if path:
+                parent, _, name = path.rpartition("/")
+                above = self._directory(parent, sync)
+                os.mkdir(name, dir_fd=above.number)
+                if sync:
+                    os.fsync(above.number)
+            else:
+                _make_root(self._root, sync)
+        except FileExistsError:  # another writer was faster
+            pass
+        except OSError as error:
+            raise storage_error(error, path) from None
+        return self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+
     def _absolute(self, path: str) -> str:
         return os.path.join(self._root, contained_path(path)) if path else self._root
 
-    def _open(self, path: str, flags: int) -> "_Descriptor":
+    def _open(self, path: str, flags: int) -> Descriptor:
         """Open below the root. The open file is checked, not its name: no link can be swapped in between."""
         try:
             # Without O_NONBLOCK opening a pipe that lies in the dataset would wait for a writer for ever.
-            descriptor = _Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))
+            descriptor = Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))
             if not self._follow_links and not self._is_below_root(descriptor.number):
                 raise StorageError("link leaves the dataset", file=path)
         except OSError as error:
-            raise _storage_error(error, path) from None
+            raise storage_error(error, path) from None
         return descriptor
 
     def _is_below_root(self, descriptor: int) -> bool:
@@ -88,14 +152,14 @@ class LocalFile(ReadableFile):
     max_gap = _MAX_GAP
     max_merged_read = _MAX_MERGED_READ
 
-    def __init__(self, name: str, descriptor: "_Descriptor") -> None:
+    def __init__(self, name: str, descriptor: Descriptor) -> None:
         status = os.fstat(descriptor.number)
         if not stat.S_ISREG(status.st_mode):
             raise StorageError("not a regular file", file=name)
         self.name = name
         self.size = status.st_size
         self.identity = f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
-        self._descriptor: _Descriptor | None = descriptor
+        self._descriptor: Descriptor | None = descriptor
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         if offset < 0 or length < 0 or offset + length > self.size:
@@ -115,7 +179,7 @@ class LocalFile(ReadableFile):
             try:
                 count = os.preadv(descriptor.number, [target[done : done + _MAX_SINGLE_READ]], offset + done)
             except OSError as error:
-                raise _storage_error(error, self.name) from None
+                raise storage_error(error, self.name) from None
             if count == 0:
                 raise CorruptFileError(
                     "file was truncated while open", file=self.name, expected=self.size, found=offset + done
@@ -127,18 +191,14 @@ class LocalFile(ReadableFile):
         self._descriptor = None
 
 
-class _Descriptor:
-    """Owns a file descriptor and closes it with the last reference.
-
-    A read that is under way holds a reference, so the number cannot be closed and given to another file
-    while bytes are read from it.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __del__(self) -> None:
-        os.close(self.number)
+def _make_root(path: str, sync: bool) -> None:
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        _make_root(parent, sync)
+    os.mkdir(path)
+    if sync:
+        above = Descriptor(os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.fsync(above.number)
 
 
 def _local_path(uri: str) -> str:
@@ -148,12 +208,3 @@ def _local_path(uri: str) -> str:
             raise UnsupportedFeatureError("file URL names another host", found=parts.netloc)
         return unquote(parts.path)
     return uri
-
-
-def _storage_error(error: OSError, name: str) -> StorageError:
-    """The same error without the path of the host."""
-    if isinstance(error, StorageError):
-        return error
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return FileMissingError("no such file or directory", file=name)
-    return StorageError(error.strerror or "operating system error", file=name)

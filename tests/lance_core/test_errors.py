@@ -16,6 +16,8 @@ BUILT_IN = {
     errors.CommitUnknownError: OSError,
     errors.StorageError: OSError,
     errors.FileMissingError: FileNotFoundError,
+    errors.AlreadyExistsError: FileExistsError,
+    errors.PutUnknownError: OSError,
 }
 
 

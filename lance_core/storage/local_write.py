@@ -1,0 +1,130 @@
+"""Writing local files, so that a file is never seen before it is complete."""
+
+import contextlib
+import errno
+import os
+import secrets
+
+from lance_core.errors import AlreadyExistsError, StorageError
+from lance_core.storage.base import Bytes, WritableFile
+from lance_core.storage.descriptor import Descriptor, storage_error
+
+_GATHERED = 1 << 20
+"""Small writes are gathered until they have this many bytes."""
+_MAX_SINGLE_WRITE = 1 << 30
+"""Linux moves at most about 2 GiB per call."""
+_NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
+"""What a file system or kernel without O_TMPFILE answers."""
+
+
+class NewLocalFile(WritableFile):
+    """A file without a name, which is linked into its directory when it is complete.
+
+    What a killed process leaves of it is gone at once. Where the file system has no unnamed files (NFS), it
+    is called `{name}#{number}` until then: the object_store library stages files under such names, so that
+    readers built on it do not list them.
+    """
+
+    def __init__(self, path: str, directory: Descriptor, *, sync: bool) -> None:
+        self.name = path
+        self.position = 0
+        self._final_name = path.rpartition("/")[2]
+        self._staged_name: str | None = None
+        self._directory = directory
+        self._sync = sync
+        self._is_published = False
+        self._gathered = bytearray()
+        self._descriptor: Descriptor | None = self._create()
+
+    def write(self, data: Bytes) -> None:
+        view = memoryview(data)
+        if view.nbytes == 0:
+            return
+        view = view.cast("B")
+        self._open_descriptor()
+        self.position += len(view)
+        if len(self._gathered) + len(view) < _GATHERED:
+            self._gathered += view
+            return
+        gathered, self._gathered = self._gathered, bytearray()
+        self._write_all(gathered)
+        self._write_all(view)
+
+    def close(self) -> None:
+        if self._is_published:
+            return
+        descriptor = self._open_descriptor()
+        self._write_all(self._gathered)
+        try:
+            if self._sync:
+                os.fsync(descriptor.number)
+            self._publish(descriptor)
+        except OSError as error:
+            self.abort()
+            raise storage_error(error, self.name) from None
+        self._release()
+
+    def abort(self) -> None:
+        self._release()
+
+    def _create(self) -> Descriptor:
+        try:
+            try:
+                number = os.open(
+                    ".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=self._directory.number
+                )
+            except OSError as error:
+                if error.errno not in _NO_UNNAMED_FILES:
+                    raise
+                self._staged_name = f"{self._final_name}#{secrets.randbits(63)}"
+                number = os.open(
+                    self._staged_name,
+                    os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW,
+                    0o666,
+                    dir_fd=self._directory.number,
+                )
+        except OSError as error:
+            raise storage_error(error, self.name) from None
+        return Descriptor(number)
+
+    def _write_all(self, data: bytearray | memoryview) -> None:
+        remaining = memoryview(data)
+        descriptor = self._open_descriptor()
+        while remaining:
+            try:
+                count = os.write(descriptor.number, remaining[:_MAX_SINGLE_WRITE])
+                if count == 0:
+                    raise StorageError("file system takes no more bytes", file=self.name)
+            except OSError as error:
+                self.abort()
+                raise storage_error(error, self.name) from None
+            remaining = remaining[count:]
+
+    def _publish(self, descriptor: Descriptor) -> None:
+        source = self._staged_name or f"/proc/self/fd/{descriptor.number}"
+        try:
+            os.link(
+                source,
+                self._final_name,
+                src_dir_fd=self._directory.number,
+                dst_dir_fd=self._directory.number,
+                follow_symlinks=self._staged_name is None,
+            )
+        except FileExistsError:
+            # A network file system repeats a call whose answer it lost: the link it then meets can be ours.
+            if os.fstat(descriptor.number).st_nlink != (1 if self._staged_name is None else 2):
+                raise AlreadyExistsError("file exists", file=self.name) from None
+        self._is_published = True
+
+    def _open_descriptor(self) -> Descriptor:
+        if self._descriptor is None:
+            raise StorageError("file is closed", file=self.name)
+        return self._descriptor
+
+    def _release(self) -> None:
+        self._descriptor = None
+        self._gathered = bytearray()
+        if self._staged_name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._staged_name, dir_fd=self._directory.number)
+            self._staged_name = None
