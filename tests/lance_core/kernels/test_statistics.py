@@ -144,9 +144,7 @@ def test_binary(offset_bits: int, data: st.DataObject) -> None:
     assert inputs.numbers(nulls, "<i8") == [zone[0] for zone in expected]
     for (known, ends, text), position in zip(sides, (2, 3), strict=True):
         at = inputs.numbers(ends, "<i4")
-        found = [
-            bytes(text)[at[i] : at[i + 1]] if flag else None for i, flag in enumerate(bytes(known))
-        ]
+        found = [bytes(text)[at[i] : at[i + 1]] if flag else None for i, flag in enumerate(bytes(known))]
         assert found == [zone[position] for zone in expected]
 
 
@@ -258,9 +256,7 @@ def test_known_checksums(data: bytes, crc: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 60_000), st.integers(0, 8), st.integers(0, (1 << 32) - 1), st.integers(0, 1 << 30)
-)
+@given(st.integers(0, 60_000), st.integers(0, 8), st.integers(0, (1 << 32) - 1), st.integers(0, 1 << 30))
 def test_checksums_of_any_length(length: int, shift: int, initial: int, seed: int) -> None:
     """T26: long, short and unaligned data, whole or in two parts."""
     data = inputs.place(random.Random(seed).randbytes(length), shift)
