@@ -1,7 +1,7 @@
 """What the handlers call: datasets, plans and streams, free of Flight types."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -27,6 +27,7 @@ from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import project
 from lance_core.scan.take import Keys, RowTaker, as_keys
+from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
 
 _EMPTY_SCHEMA = pa.schema([])
@@ -49,18 +50,11 @@ class DatasetSummary:
 
 
 @dataclass(frozen=True)
-class IndexDescription:
-    name: str
-    uuid: str
-    field_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class DatasetDescription:
     """One version of a dataset as its manifest describes it."""
 
     summary: DatasetSummary
-    num_fragments: int
+    fragment_ids: frozenset[int]
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
     config: dict[str, str]
@@ -123,16 +117,8 @@ class Service:
         if isinstance(command, TakeCommand):
             return self._plan_take(command, pinned, snapshot)
         plan = plan_scan(snapshot, _scan_options(command))
-        manifest = snapshot.manifest
-        expires = int(time.time() + self.settings.ticket_lifetime)
-        whole = Ticket(
-            dataset=command.dataset.name,
-            version=manifest.version,
-            branch=pinned.branch,
-            identity=manifest.identity,
-            expires=expires,
-            tasks=(),
-            columns=command.columns,
+        whole = replace(
+            self._ticket(pinned, snapshot, command.columns),
             with_row_id=command.with_row_id,
             with_row_address=command.with_row_address,
             batch_rows=command.batch_rows,
@@ -142,45 +128,59 @@ class Service:
         endpoints = split_tasks(
             plan.tasks, rows_per_endpoint=command.rows_per_endpoint, max_endpoints=command.max_endpoints
         )
-        return PlannedScan(
-            schema=plan.schema,
-            tickets=tuple(
-                encode_ticket(replace(whole, tasks=tasks), self.settings.ticket_key) for tasks in endpoints
-            ),
-            expires=expires,
+        return self._planned(
+            snapshot,
+            plan.schema,
+            [replace(whole, tasks=tasks) for tasks in endpoints],
             num_rows=plan.num_rows,
             ordered=command.ordered,
-            dataset=command.dataset.name,
-            version=manifest.version,
-            num_fragments=len(manifest.fragments),
-            num_fragments_pruned=len(manifest.fragments) - len(plan.tasks),
+            num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.tasks),
         )
 
     def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
         """One endpoint, whose ticket holds the keys."""
-        manifest = snapshot.manifest
-        expires = int(time.time() + self.settings.ticket_lifetime)
-        ticket = Ticket(
-            dataset=command.dataset.name,
-            version=manifest.version,
-            branch=pinned.branch,
-            identity=manifest.identity,
-            expires=expires,
-            tasks=(),
-            keys=command.keys,
-            columns=command.columns,
-        )
-        return PlannedScan(
-            schema=RowTaker(snapshot, command.columns, self._files).schema,
-            tickets=(encode_ticket(ticket, self.settings.ticket_key),),
-            expires=expires,
+        return self._planned(
+            snapshot,
+            RowTaker(snapshot, command.columns, self._files).schema,
+            [replace(self._ticket(pinned, snapshot, command.columns), keys=command.keys)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
-            ordered=True,
-            dataset=command.dataset.name,
-            version=manifest.version,
-            num_fragments=len(manifest.fragments),
-            num_fragments_pruned=0,
+        )
+
+    def _ticket(
+        self, pinned: DatasetReference, snapshot: Snapshot, columns: tuple[str, ...] | None
+    ) -> Ticket:
+        """A ticket for columns of a snapshot, still without rows."""
+        return Ticket(
+            dataset=pinned.name,
+            version=snapshot.manifest.version,
+            branch=pinned.branch,
+            identity=snapshot.manifest.identity,
+            expires=int(time.time() + self.settings.ticket_lifetime),
+            tasks=(),
+            columns=columns,
+        )
+
+    def _planned(
+        self,
+        snapshot: Snapshot,
+        schema: pa.Schema,
+        tickets: Sequence[Ticket],
+        *,
+        num_rows: int,
+        ordered: bool = True,
+        num_fragments_pruned: int = 0,
+    ) -> PlannedScan:
+        return PlannedScan(
+            schema=schema,
+            tickets=tuple(encode_ticket(ticket, self.settings.ticket_key) for ticket in tickets),
+            expires=tickets[0].expires,
+            num_rows=num_rows,
+            ordered=ordered,
+            dataset=tickets[0].dataset,
+            version=snapshot.manifest.version,
+            num_fragments=len(snapshot.manifest.fragments),
+            num_fragments_pruned=num_fragments_pruned,
         )
 
     def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
@@ -211,11 +211,9 @@ class Service:
         tags, branches = self._catalog.refs(reference.name)
         return DatasetDescription(
             summary=_summarize(reference.name, snapshot),
-            num_fragments=len(manifest.fragments),
             data_storage_version=manifest.data_storage_version,
-            indices=tuple(
-                IndexDescription(index.name, index.uuid, index.field_ids) for index in manifest.indices
-            ),
+            indices=tuple(manifest.describe_indices()),
+            fragment_ids=frozenset(fragment.id for fragment in manifest.fragments),
             config=dict(manifest.config),
             metadata=dict(manifest.table_metadata),
             tags=tuple(tags),

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
+from pyroaring import FrozenBitMap
 
 from lance_core.errors import (
     DatasetNotFoundError,
@@ -26,6 +27,7 @@ from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_op
 from lance_core.scan.take import as_keys
 from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import DatasetBasePath
+from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import branch_storage, read_tag
 from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
@@ -45,6 +47,18 @@ class Version(TypedDict):
     version: int
     timestamp: datetime
     metadata: dict[str, str]
+
+
+class IndexInformation(TypedDict):
+    """One entry of `LanceDataset.list_indices`."""
+
+    name: str
+    type: str
+    uuid: str
+    fields: list[str]
+    version: int
+    fragment_ids: FrozenBitMap
+    base_id: int | None
 
 
 def dataset(
@@ -170,6 +184,42 @@ class LanceDataset:
     def has_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they are moved."""
         return self._snapshot.manifest.has_stable_row_ids
+
+    @property
+    def has_index(self) -> bool:
+        """Whether any index is listed."""
+        return bool(self._snapshot.manifest.index_segments)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """The indices by name, as the manifest lists them."""
+        return self._snapshot.manifest.describe_indices()
+
+    def list_indices(self) -> list[IndexInformation]:
+        """One entry per index segment; `describe_indices` tells more."""
+        return [
+            IndexInformation(
+                name=index.name,
+                type=index.index_type,
+                uuid=segment.uuid,
+                fields=list(index.field_names),
+                version=segment.dataset_version_at_last_update,
+                fragment_ids=segment.fragment_ids,
+                base_id=segment.base_id,
+            )
+            for index in self.describe_indices()
+            for segment in index.segments
+        ]
+
+    def index_statistics(self, index_name: str) -> dict[str, object]:
+        """How much of the table an index covers; what only its own files tell is left out.
+
+        Raises:
+            KeyError: there is no such index.
+        """
+        for index in self.describe_indices():
+            if index.name == index_name:
+                return index_statistics(index, self._snapshot.manifest.fragments)
+        raise KeyError(f"no index {index_name!r}")
 
     def get_fragments(self) -> list[LanceFragment]:
         """All fragments in dataset order."""

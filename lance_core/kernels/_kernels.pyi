@@ -77,7 +77,6 @@ def join_variable(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Blo
 def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tuple[int, int, int, int]:
     """Start and size of the offsets, start and size of the bytes."""
 
-def check_offsets(offsets: _Bytes, num_values: int, data_size: int, offset_bits: int) -> None: ...
 def json_text(
     offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
 ) -> tuple[Block, Block]:
@@ -103,7 +102,6 @@ def find_rows(
 ) -> tuple[int, int, int, int, int]:
     """First and end entry, first and end value of the rows; number of values in all."""
 
-def count_at_most(levels: _Bytes, limit: int) -> int: ...
 def item_validity(def_: _Bytes, depth_of: _Bytes, depth: int, limit: int) -> tuple[Block, int, int]:
     """Bitmap, number of slots, number of nulls."""
 

@@ -299,16 +299,6 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("block"), nb::arg("num_values"), nb::arg("offset_bits"));
   m.def(
-      "check_offsets",
-      [](nb::handle offsets, size_t num_values, size_t data_size, unsigned offset_bits) {
-        Source source(offsets);
-        without_gil([&] {
-          check_offsets(source.bytes(), num_values, data_size, offset_bits);
-          return 0;
-        });
-      },
-      nb::arg("offsets"), nb::arg("num_values"), nb::arg("data_size"), nb::arg("offset_bits"));
-  m.def(
       "repeat_variable",
       [](nb::handle value, size_t n, unsigned offset_bits) {
         Source source(value);
@@ -381,13 +371,6 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("rep"), nb::arg("def_").none(), nb::arg("max_rep"), nb::arg("max_visible"), nb::arg("skip_rows"),
       nb::arg("num_rows"));
-  m.def(
-      "count_at_most",
-      [](nb::handle levels, uint16_t limit) {
-        Source source(levels);
-        return without_gil([&] { return count_at_most(source.bytes(), limit); });
-      },
-      nb::arg("levels"), nb::arg("limit"));
   m.def(
       "item_validity",
       [](nb::handle def, nb::handle depth_of, size_t depth, uint16_t limit) {

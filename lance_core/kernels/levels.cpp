@@ -164,14 +164,6 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
   return range;
 }
 
-size_t count_at_most(Bytes levels, uint16_t limit) {
-  size_t count = 0;
-  for (size_t i = 0; i < levels.size / 2; ++i) {
-    count += load<uint16_t>(levels.data + 2 * i) <= limit;
-  }
-  return count;
-}
-
 Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit) {
   if (depth_of.size == 0 || depth_of.size > (size_t{1} << 16)) {
     corrupt("%zu definition levels", depth_of.size);

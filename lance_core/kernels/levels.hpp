@@ -38,9 +38,6 @@ struct RowRange {
 // An entry starts a row where rep == max_rep; it has a value where def <= max_visible. `def` may be empty: all zero.
 RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows);
 
-// Number of levels that are at most `limit`.
-size_t count_at_most(Bytes levels, uint16_t limit);
-
 // An item layer. `depth_of[d]` says at which list depth level d lives; entries deeper than `depth` have no slot here.
 Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit);
 

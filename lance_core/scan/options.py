@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lance_core.errors import InvalidInputError
 
 DEFAULT_BATCH_BYTES = 1 << 20
+_BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class ScanOptions:
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
         batch_rows: Most rows of a streamed batch.
-        blob_handling: "blobs_descriptions" tells where blobs lie, "all_binary" reads them.
+        blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
+            them. There is no other binary column that has descriptions, so the first two are the same.
         batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
 
     Raises:
@@ -47,9 +49,9 @@ class ScanOptions:
         ):
             if value is not None and value < least:
                 raise InvalidInputError(f"{name} must be at least {least}, got {value}")
-        if self.blob_handling not in ("blobs_descriptions", "all_binary"):
+        if self.blob_handling not in _BLOB_HANDLINGS:
             raise InvalidInputError(
-                f"blob_handling must be 'blobs_descriptions' or 'all_binary', got {self.blob_handling!r}"
+                f"blob_handling must be one of {', '.join(_BLOB_HANDLINGS)}, got {self.blob_handling!r}"
             )
         seen: set[int] = set()
         for fragment_id in self.fragments or ():

@@ -122,7 +122,8 @@ def scan_options(
         batch_size: Most rows of a batch.
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
-        blob_handling: "blobs_descriptions" (the default) tells where blobs lie, "all_binary" reads them.
+        blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,
+            "all_binary" reads them.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:

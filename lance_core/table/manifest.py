@@ -15,7 +15,6 @@ from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TypeVar
-from uuid import UUID
 
 from google.protobuf.message import DecodeError, Message
 
@@ -26,6 +25,7 @@ from lance_core.schema import Schema
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment
+from lance_core.table.indices import IndexDescription, IndexSegment, describe_indices, parse_segments
 
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
@@ -33,15 +33,6 @@ _MAGIC = b"LANC"
 _Message = TypeVar("_Message", bound=Message)
 _physical_rows = attrgetter("physical_rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class IndexSummary:
-    """An index segment, as far as a reader that uses none needs to know it."""
-
-    uuid: str
-    name: str
-    field_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -193,18 +184,18 @@ class Manifest:
         return tuple(base for base in self.base_paths.values() if base.id in ids)
 
     @cached_property
-    def indices(self) -> tuple[IndexSummary, ...]:
-        """The index segments of the table; a section that does not decode is a `CorruptFileError`."""
+    def index_segments(self) -> tuple[IndexSegment, ...]:
+        """The entries of the index section; errors are those of `parse_segments`, or it does not decode."""
         if self._index_section is None:
             return ()
         section = _decode(table_pb2.IndexSection, self._index_section, "index section", self.name)
-        try:
-            return tuple(
-                IndexSummary(str(UUID(bytes=index.uuid.uuid)), index.name, tuple(index.fields))
-                for index in section.indices
-            )
-        except ValueError:
-            raise CorruptFileError("index uuid has a wrong length", file=self.name) from None
+        return parse_segments(section, self.name)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """The indices of the table by name; errors are those of `index_segments`, `schema`, `fragments`."""
+        if not self.index_segments:
+            return []
+        return describe_indices(self.index_segments, self.schema, self.fragments)
 
     @cached_property
     def transaction_uuid(self) -> str | None:

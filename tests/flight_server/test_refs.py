@@ -153,6 +153,29 @@ def test_describe_tells_of_refs_and_metadata(client: flight.FlightClient) -> Non
     assert describe(client, dataset="t@gold")["rows"] == 90
 
 
+def test_describe_lists_indices(client: flight.FlightClient, dataset: lance.LanceDataset) -> None:
+    indexed = dataset.checkout_version(("team/dev", None))
+    indexed.create_scalar_index("x", "BTREE")
+    indexed = dataset.checkout_version(("team/dev", None))
+    (expected,) = indexed.describe_indices()
+    (segment,) = expected.segments
+    (index,) = describe(client, dataset="t", branch="team/dev")["indices"]
+    assert index == {
+        "name": "x_idx",
+        "type": "BTree",
+        "fields": ["x"],
+        "rows": expected.num_rows_indexed,
+        "bytes": expected.total_size_bytes,
+        "segments": [
+            {
+                "uuid": segment.uuid,
+                "version": segment.dataset_version_at_last_update,
+                "fragments": [fragment.fragment_id for fragment in indexed.get_fragments()],
+            }
+        ],
+    }
+
+
 def test_base_paths_are_followed_inside_the_root(client: flight.FlightClient, root: Path) -> None:
     expected = lance.dataset(str(root / "served" / "inside")).to_table()
     assert_tables_equal(expected, read_scan(client, "inside"))

@@ -93,6 +93,29 @@ def test_scans_read_the_values_when_asked(tmp_path: Path, version: str) -> None:
         dataset.scanner(blob_handling="some_binary")
 
 
+@pytest.mark.parametrize("version", ["0.1", *VERSIONS])
+def test_all_descriptions_are_those_of_blobs(tmp_path: Path, version: str) -> None:
+    """The reference describes blobs alone, whatever other binary columns there are."""
+    table = pa.table(
+        {
+            "plain": pa.array([b"a", None, b"b"], pa.binary()),
+            "large": pa.array([b"c", b"", b"d"], pa.large_binary()),
+            "inside": [{"x": b"e"}, {"x": b"f"}, {"x": b"g"}],
+        }
+    )
+    path = tmp_path / "blobs.lance"
+    if version == "0.1":
+        reference = lance.write_dataset(table, str(path), data_storage_version=version)
+    else:
+        reference = write_blobs(path, version)
+        reference.add_columns({"plain": "arrow_cast('x', 'Binary')"})
+        reference = lance.dataset(str(path))
+    expected = reference.scanner(blob_handling="all_descriptions").to_table()
+    found = lance_core.dataset(reference.uri).scanner(blob_handling="all_descriptions").to_table()
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    assert found.to_pylist() == expected.to_pylist()
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 def test_values_inside_structs(tmp_path: Path, version: str) -> None:
     child = pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"})

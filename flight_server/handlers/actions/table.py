@@ -1,11 +1,11 @@
 """Actions that read one dataset."""
 
 import base64
-from dataclasses import asdict
 from typing import Any
 
 from flight_server.commands import parse_describe
 from flight_server.service import Service
+from lance_core.table.indices import IndexDescription
 
 
 def describe(service: Service, body: bytes) -> dict[str, Any]:
@@ -17,11 +17,30 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
         "schema": base64.b64encode(summary.schema.serialize()).decode(),
         "rows": summary.num_rows,
         "bytes": summary.num_bytes,
-        "fragments": described.num_fragments,
+        "fragments": len(described.fragment_ids),
         "data_storage_version": described.data_storage_version,
-        "indices": [asdict(index) for index in described.indices],
+        "indices": [_index(index, described.fragment_ids) for index in described.indices],
         "config": described.config,
         "metadata": described.metadata,
         "tags": list(described.tags),
         "branches": list(described.branches),
+    }
+
+
+def _index(index: IndexDescription, fragment_ids: frozenset[int]) -> dict[str, Any]:
+    """Only fragments that there are: a bitmap of few bytes can name billions."""
+    return {
+        "name": index.name,
+        "type": index.index_type,
+        "fields": index.field_names,
+        "rows": index.num_rows_indexed,
+        "bytes": index.total_size_bytes,
+        "segments": [
+            {
+                "uuid": segment.uuid,
+                "version": segment.dataset_version_at_last_update,
+                "fragments": sorted(number for number in fragment_ids if number in segment.fragment_ids),
+            }
+            for segment in index.segments
+        ],
     }

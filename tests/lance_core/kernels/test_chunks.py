@@ -155,4 +155,4 @@ def test_streams_that_lie(offsets: list[int], lengths: list[int]) -> None:
 def test_buffers_that_are_no_bytes() -> None:
     for wrong in (None, 5, "text", memoryview(bytes(8))[::2]):
         with pytest.raises((TypeError, BufferError)):
-            kernels.count_at_most(wrong, 0)
+            Stream(wrong, inputs.int64s([0]), inputs.int64s([1]))

@@ -87,16 +87,6 @@ def test_a_block_that_lies(words: list[int], count: int) -> None:
         kernels.open_variable_block(inputs.place(values.integers(words, 32) + b"abb"), count, 32)
 
 
-def test_arrow_offsets_are_checked() -> None:
-    """T22: increasing, inside the data, and as many as claimed, however many that is."""
-    kernels.check_offsets(values.integers([2, 2, 5], 32), 2, 5, 32)
-    for offsets, count, size in (([2, 1], 1, 5), ([0, 6], 1, 5), ([0, 1], 2, 5), ([0, 1], (1 << 64) - 1, 5)):
-        with pytest.raises(CorruptData):
-            kernels.check_offsets(inputs.place(values.integers(offsets, 32)), count, size, 32)
-    with pytest.raises(CorruptData):
-        kernels.check_offsets(bytes(64), 1, 1, 16)
-
-
 @pytest.mark.parametrize("offset_bits", [32, 64])
 def test_a_value_is_repeated(offset_bits: int) -> None:
     for value, count in ((b"abc", 5), (b"", 3), (b"x", 0)):

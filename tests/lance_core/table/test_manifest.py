@@ -45,9 +45,9 @@ def test_what_a_manifest_says(dataset: Path) -> None:
     assert ours.max_fragment_id == 2
     assert before - timedelta(minutes=1) < ours.timestamp <= before
     assert ours.num_rows == theirs.count_rows() == 10
-    (index,) = ours.indices
+    (index,) = ours.index_segments
     assert (index.name, index.field_ids) == ("number_idx", (0,))
-    assert (dataset / "_indices" / index.uuid).is_dir()
+    assert (dataset / "_indices" / index.description.uuid).is_dir()
     assert (ours.branch, ours.base_paths, ours.table_metadata) == (None, {}, {})
 
 
@@ -164,7 +164,7 @@ def test_a_section_that_is_something_else_is_corrupt_when_asked_for(dataset: Pat
     edit_manifest(dataset, change)
     manifest = manifest_of(dataset)
     with pytest.raises(CorruptFileError, match="index"):
-        _ = manifest.indices
+        _ = manifest.index_segments
     with pytest.raises(CorruptFileError, match="transaction"):
         _ = manifest.transaction_uuid
 
@@ -178,7 +178,13 @@ def test_a_timestamp_out_of_range_is_corrupt(dataset: Path, seconds: int) -> Non
 
 def walk(data: bytes) -> None:
     manifest = parse_manifest(data, "_versions/m")
-    _ = manifest.schema.to_arrow(), manifest.timestamp, manifest.identity, manifest.indices, manifest.num_rows
+    _ = (
+        manifest.schema.to_arrow(),
+        manifest.timestamp,
+        manifest.identity,
+        manifest.describe_indices(),
+        manifest.num_rows,
+    )
     _ = manifest.data_storage_version, manifest.config, manifest.table_metadata
     for fragment in manifest.fragments:
         _ = fragment.files, fragment.deletion_file, fragment.num_rows

@@ -1,0 +1,227 @@
+"""Indices as the manifest lists them. Nothing here reads or uses one.
+
+A manifest has one entry per segment; segments of one name are one index. The kind of an index follows from
+the type URL of its details, that of a vector index from the details themselves.
+Source: Lance table format, "Indices"; docs/format.md.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from uuid import UUID
+
+import pyroaring
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CorruptFileError
+from lance_core.proto import index_pb2, table_pb2
+from lance_core.schema import Schema
+from lance_core.table.fragment import Fragment
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SYSTEM_INDICES = {"__lance_frag_reuse": "FragmentReuse", "__lance_mem_wal": "MemWal"}
+_DETAILS = "IndexDetails"
+_MAX_FRAGMENT_ID = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class IndexSegmentDescription:
+    """An index over some of the fragments, with the names of the reference."""
+
+    uuid: str
+    dataset_version_at_last_update: int
+    fragment_ids: pyroaring.FrozenBitMap
+    """Fragments that it covers; some may be gone. A set of numbers in a form that stays small."""
+    index_version: int
+    created_at: datetime | None
+    size_bytes: int | None
+    """Of its files; None in manifests of old libraries."""
+    base_id: int | None
+    covering_fields: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class IndexDescription:
+    """An index, with the names of the reference."""
+
+    name: str
+    index_type: str
+    type_url: str
+    """Kind of the details; empty in manifests of old libraries."""
+    fields: tuple[int, ...]
+    """Ids of the fields that it is built on."""
+    field_names: tuple[str, ...]
+    num_rows_indexed: int
+    """Rows, not deleted, of the fragments that it covers."""
+    segments: tuple[IndexSegmentDescription, ...]
+
+    @property
+    def total_size_bytes(self) -> int | None:
+        """Of the files of all segments; None when the manifest does not say."""
+        sizes = [segment.size_bytes for segment in self.segments]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+@dataclass(frozen=True)
+class IndexSegment:
+    """One entry of the index section."""
+
+    name: str
+    field_ids: tuple[int, ...]
+    type_url: str
+    details: bytes = field(repr=False)
+    description: IndexSegmentDescription
+
+    @property
+    def index_type(self) -> str:
+        """The kind of index in the words of the reference, such as "BTree" or "IVF_PQ"."""
+        if self.name in _SYSTEM_INDICES:
+            return _SYSTEM_INDICES[self.name]
+        kind = self.type_url.rpartition(".")[2].removesuffix(_DETAILS)
+        if kind == "Vector" and self.details:
+            return _vector_type(self.details)
+        return kind or "Unknown"
+
+
+def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
+    """The entries of an index section in the manifest `file`.
+
+    Raises:
+        CorruptFileError: a uuid, a bitmap of fragments or a time that is none.
+    """
+    segments = [_parse_segment(message, file) for message in section.indices]
+    for segment in segments:
+        if segment.index_type == _SYSTEM_INDICES["__lance_frag_reuse"]:
+            rewritten = list(_rewritten_fragments(segment.details))
+            return tuple(_follow(other, rewritten) for other in segments)
+    return tuple(segments)
+
+
+def describe_indices(
+    segments: Iterable[IndexSegment], schema: Schema, fragments: Sequence[Fragment]
+) -> list[IndexDescription]:
+    """The indices that `segments` are of, by name."""
+    num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
+    names = _field_names(schema)
+    described = []
+    for name, group in groupby(sorted(segments, key=attrgetter("name")), key=attrgetter("name")):
+        members = list(group)
+        first = members[0]
+        described.append(
+            IndexDescription(
+                name=name,
+                index_type=first.index_type,
+                type_url=first.type_url,
+                fields=first.field_ids,
+                field_names=tuple(names.get(number, "<unknown>") for number in first.field_ids),
+                num_rows_indexed=sum(_covered_rows(member.description, num_rows) for member in members),
+                segments=tuple(member.description for member in members),
+            )
+        )
+    return described
+
+
+def index_statistics(index: IndexDescription, fragments: Sequence[Fragment]) -> dict[str, object]:
+    """What the manifest tells of an index, with the keys of the reference."""
+    num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
+    covered = pyroaring.BitMap().union(*(segment.fragment_ids for segment in index.segments))
+    indexed = [number for number in num_rows if number in covered]
+    per_segment = [_covered_rows(segment, num_rows) for segment in index.segments]
+    times = [segment.created_at for segment in index.segments if segment.created_at is not None]
+    return {
+        "index_type": index.index_type,
+        "name": index.name,
+        "num_indices": len(index.segments),
+        "num_segments": len(index.segments),
+        "num_indexed_fragments": len(indexed),
+        "num_indexed_rows": sum(per_segment),
+        "num_unindexed_fragments": len(num_rows) - len(indexed),
+        "num_unindexed_rows": sum(num_rows.values()) - sum(num_rows[number] for number in indexed),
+        "num_indexed_rows_per_delta": per_segment,
+        "updated_at_timestamp_ms": (max(times) - _EPOCH) // timedelta(milliseconds=1) if times else None,
+    }
+
+
+def _covered_rows(segment: IndexSegmentDescription, num_rows: Mapping[int, int]) -> int:
+    return sum(rows for number, rows in num_rows.items() if number in segment.fragment_ids)
+
+
+def _field_names(schema: Schema) -> dict[int, str]:
+    """The dotted path of every field by its id."""
+    names: dict[int, str] = {}
+    for top in schema.fields:
+        for node in top.walk():
+            parent = names.get(node.parent_id)
+            names[node.id] = node.name if parent is None else f"{parent}.{node.name}"
+    return names
+
+
+def _parse_segment(message: table_pb2.IndexMetadata, file: str) -> IndexSegment:
+    try:
+        uuid = str(UUID(bytes=message.uuid.uuid))
+    except ValueError:
+        raise CorruptFileError("index uuid has a wrong length", file=file) from None
+    try:
+        covered = pyroaring.FrozenBitMap.deserialize(message.fragment_bitmap or _NO_FRAGMENTS)
+    except (ValueError, IndexError) as error:
+        raise CorruptFileError(
+            "fragments of an index do not decode", file=file, found=f"{message.name}: {error}"
+        ) from None
+    try:
+        time = _EPOCH + timedelta(milliseconds=message.created_at)
+    except OverflowError:
+        raise CorruptFileError("time of an index out of range", file=file, found=message.created_at) from None
+    return IndexSegment(
+        name=message.name,
+        field_ids=tuple(message.fields),
+        type_url=message.index_details.type_url,
+        details=message.index_details.value,
+        description=IndexSegmentDescription(
+            uuid=uuid,
+            dataset_version_at_last_update=message.dataset_version,
+            fragment_ids=covered,
+            index_version=message.index_version,
+            created_at=time if message.HasField("created_at") else None,
+            size_bytes=sum(part.size_bytes for part in message.files) if message.files else None,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            covering_fields=tuple(message.covering_fields),
+        ),
+    )
+
+
+def _vector_type(details: bytes) -> str:
+    try:
+        message = index_pb2.VectorIndexDetails.FromString(details)
+    except DecodeError:
+        return "Vector"
+    compression = message.WhichOneof("compression") or "flat"
+    return f"IVF_{'HNSW_' if message.HasField('hnsw_index_config') else ''}{compression.upper()}"
+
+
+def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
+    """Which fragments became which, oldest first; nothing where that is in a file of its own."""
+    try:
+        message = index_pb2.FragmentReuseIndexDetails.FromString(details)
+    except DecodeError:
+        return
+    for version in message.inline.versions:
+        for group in version.groups:
+            old = {fragment.id for fragment in group.old_fragments}
+            yield old, {new.id for new in group.new_fragments if new.id <= _MAX_FRAGMENT_ID}
+
+
+def _follow(segment: IndexSegment, rewritten: Iterable[tuple[set[int], set[int]]]) -> IndexSegment:
+    """The segment with the fragments that those it covers became; a partly covered group is not covered."""
+    bitmap = pyroaring.BitMap(segment.description.fragment_ids)
+    for old, new in rewritten:
+        covered = {number for number in old if number <= _MAX_FRAGMENT_ID and number in bitmap}
+        bitmap -= pyroaring.BitMap(covered)
+        if covered and covered == old:
+            bitmap |= pyroaring.BitMap(new)
+    followed = replace(segment.description, fragment_ids=pyroaring.FrozenBitMap(bitmap))
+    return replace(segment, description=followed)
+
+
+_NO_FRAGMENTS = pyroaring.BitMap().serialize()
