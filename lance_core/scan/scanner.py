@@ -131,8 +131,6 @@ def scan_options(
         TypeError: an argument that the reference does not have either, or one of the wrong type.
         InvalidInputError: a value out of range.
     """
-    if blob_handling == "all_descriptions":
-        raise UnsupportedFeatureError("argument 'blob_handling': 'all_descriptions' is not supported yet")
     if filter is not None:
         raise UnsupportedFeatureError("argument 'filter' is not supported yet")
     for name, value in others.items():
