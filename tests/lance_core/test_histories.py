@@ -211,6 +211,6 @@ def test_histories_hold_what_they_are_meant_to_hold(history: str) -> None:
         lance_core.dataset(history, version=entry["version"]).snapshot.manifest
         for entry in lance_core.dataset(history).versions()
     ]
-    assert any(manifest.indices for manifest in manifests)
+    assert any(manifest.index_segments for manifest in manifests)
     assert any(len(fragment.files) > 1 for manifest in manifests for fragment in manifest.fragments)
     assert any(not manifest.fragments for manifest in manifests)
