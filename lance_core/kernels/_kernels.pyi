@@ -2,6 +2,8 @@
 # little-endian int64.
 # Every function raises CorruptData when the bytes contradict the format.
 
+from collections.abc import Sequence
+
 from typing_extensions import Buffer as _Bytes
 
 class CorruptData(ValueError): ...  # noqa: N818
@@ -197,3 +199,112 @@ def crc32c(data: _Bytes, initial: int = 0) -> int:
 
 def crc32c_portable(data: _Bytes, initial: int = 0) -> int:
     """The same as `crc32c` without instructions made for it."""
+
+# Writing pages. Codings of levels are "flat", "packed" in some bits, and "runs", each with a number of bits.
+
+LONGEST_RUN: int
+
+class ChunkOverflow(OverflowError): ...  # noqa: N818
+
+def assemble_chunks(
+    buffers: Sequence[Stream],
+    counts: Counts,
+    rep: _Bytes | None,
+    rep_coding: tuple[str, int],
+    def_: _Bytes | None,
+    def_coding: tuple[str, int],
+    max_rep: int,
+    max_visible: int,
+    large: bool,
+) -> tuple[Block, Block, Block]:
+    """Words, chunks and repetition index of a mini-block page; ChunkOverflow where a chunk gets too large."""
+
+def chunk_variable(
+    offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, target_bytes: int, max_values: int
+) -> tuple[Counts, Stream]: ...
+def longest_value(offsets: _Bytes, num_values: int, offset_bits: int) -> int: ...
+def rebase_offsets(offsets: _Bytes, num_values: int, offset_bits: int) -> Block:
+    """The offsets moved to start at zero."""
+
+def pack_inline(values: _Bytes, word_bits: int) -> Stream:
+    """A chunk per 1024 values."""
+
+def pack_out_of_line(values: _Bytes, word_bits: int, bits: int) -> Block: ...
+def survey_words(values: _Bytes, word_bits: int) -> tuple[int, int, int]:
+    """Bytes of `pack_inline`, runs of equal values, and bits of the largest value."""
+
+def encode_runs(
+    values: _Bytes, word_bits: int, chunk_values: int, chunk_bytes: int
+) -> tuple[Counts, Stream, Stream]:
+    """Run values and run lengths."""
+
+def split_byte_streams(values: _Bytes, width: int, chunk_values: int) -> Block: ...
+def cut_bits(bits: _Bytes, offset: int, counts: Counts) -> Block:
+    """Pieces of a bitmap, each starting at a byte."""
+
+def zip_fixed(
+    values: _Bytes,
+    width: int,
+    num_values: int,
+    rep: _Bytes | None,
+    def_: _Bytes | None,
+    rep_bits: int,
+    def_bits: int,
+    max_visible: int,
+    max_rep: int,
+) -> tuple[Block, Block]:
+    """Zipped entries and repetition index."""
+
+def zip_variable(
+    offsets: _Bytes,
+    data: _Bytes,
+    num_values: int,
+    length_bits: int,
+    rep: _Bytes | None,
+    def_: _Bytes | None,
+    rep_bits: int,
+    def_bits: int,
+    max_visible: int,
+    max_rep: int,
+) -> tuple[Block, Block]:
+    """Zipped entries and repetition index."""
+
+def interleave_rows(columns: Sequence[_Bytes], widths: Sequence[int], num_rows: int) -> Block: ...
+def join_variable_rows(
+    fields: Sequence[tuple[int, int, _Bytes | None, _Bytes | None]],
+    num_rows: int,
+    validity: _Bytes | None,
+    first_bit: int,
+) -> tuple[Block, Block]:
+    """64-bit offsets and bytes of rows of fields (width, length bits, offsets, data)."""
+
+def shred_items(
+    def_: _Bytes | None,
+    num_entries: int,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_slots: int,
+    null: int,
+    dead: int,
+) -> Block: ...
+def shred_lists(
+    rep: _Bytes | None,
+    def_: _Bytes | None,
+    num_entries: int,
+    offsets: _Bytes,
+    offset_bits: int,
+    num_slots: int,
+    validity: _Bytes | None,
+    first_bit: int,
+    null: int,
+    empty: int,
+    rep_level: int,
+    dead: int,
+) -> tuple[Block, Block, int]:
+    """Repetition levels, definition levels, entries."""
+
+def repeat_levels(levels: _Bytes, times: int) -> Block: ...
+def count_levels(levels: _Bytes, highest: int) -> list[int]: ...
+def map_levels(levels: _Bytes, map: Sequence[int]) -> Block: ...
+def encode_levels(levels: _Bytes, coding: tuple[str, int]) -> Block: ...
+def count_runs(levels: _Bytes) -> int: ...

@@ -1,13 +1,12 @@
-// The only file that knows Python. Every function takes objects with the buffer protocol, releases the GIL while it
+// Kernels as Python sees them. Every function takes objects with the buffer protocol, releases the GIL while it
 // works, and returns blocks that Arrow wraps without a copy.
+#include "bindings.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-
-#include <memory>
-#include <optional>
 
 #include "bit_stream.hpp"
 #include "bitpacking.hpp"
@@ -26,56 +25,9 @@
 #include "statistics.hpp"
 #include "variable.hpp"
 
-namespace nb = nanobind;
 using namespace lance;
 
 namespace {
-
-// Holds an object's buffer for as long as a kernel or a stream looks at it.
-class Source {
- public:
-  explicit Source(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
-      throw nb::python_error();
-    }
-  }
-  ~Source() {
-    nb::gil_scoped_acquire gil;
-    PyBuffer_Release(&view_);
-  }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  Bytes bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
-
- private:
-  Py_buffer view_{};
-};
-
-// An argument that may be None: no bytes.
-class OptionalSource {
- public:
-  explicit OptionalSource(nb::handle object) {
-    if (!object.is_none()) {
-      source_.emplace(object);
-    }
-  }
-  Bytes bytes() const { return source_ ? source_->bytes() : Bytes{}; }
-
- private:
-  std::optional<Source> source_;
-};
-
-struct PyStream {
-  std::shared_ptr<Source> owner;
-  Stream stream;
-};
-
-template <class Body>
-auto without_gil(Body body) {
-  nb::gil_scoped_release release;
-  return body();
-}
 
 int block_get_buffer(PyObject* self, Py_buffer* view, int flags) {
   auto* block = nb::inst_ptr<Block>(self);
@@ -83,26 +35,6 @@ int block_get_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(block_get_buffer)}, {0, nullptr}};
-
-std::vector<int64_t> read_int64(nb::handle object) {
-  Source source(object);
-  Bytes bytes = source.bytes();
-  if (bytes.size % 8 != 0) {
-    corrupt("%zu bytes are no array of 64-bit numbers", bytes.size);
-  }
-  std::vector<int64_t> values(bytes.size / 8);
-  copy_bytes(values.data(), bytes.data, bytes.size);
-  return values;
-}
-
-LevelEncoding level_encoding(const char* coding, unsigned bits) {
-  std::string name = coding;
-  if (name == "flat") return {LevelCoding::flat, bits};
-  if (name == "inline") return {LevelCoding::bitpacked_inline, bits};
-  if (name == "packed") return {LevelCoding::bitpacked, bits};
-  if (name == "runs") return {LevelCoding::runs, bits};
-  throw nb::value_error("unknown coding of levels");
-}
 
 Order order_of(const char* order) {
   std::string name = order;
@@ -113,10 +45,6 @@ Order order_of(const char* order) {
   if (name == "bytes") return Order::bytes;
   throw nb::value_error("unknown order of values");
 }
-
-using OffsetsAndData = std::tuple<Block, Block>;
-
-OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
 }  // namespace
 
@@ -562,4 +490,6 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return crc32c_portable(source.bytes(), initial); });
       },
       nb::arg("data"), nb::arg("initial") = 0);
+
+  bind_encoders(m);
 }

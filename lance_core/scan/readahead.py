@@ -77,9 +77,7 @@ class Job(Generic[W]):
         self.work = work
         self.held_bytes = held_bytes
         self._budget = budget
-        self._futures: list[Future[list[Any]]] = [
-            pool.submit(_run, group) for group in _grouped(work.reads)
-        ]
+        self._futures: list[Future[list[Any]]] = [pool.submit(_run, group) for group in _grouped(work.reads)]
 
     @property
     def is_done(self) -> bool:

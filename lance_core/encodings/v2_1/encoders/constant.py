@@ -1,0 +1,101 @@
+"""The constant layout: pages without values, and in 2.2 pages of one value.
+
+docs/format.md, constant pages.
+"""
+
+import struct
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
+from lance_core.encodings.v2_1.encoders.structure import Levels, Structure
+from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.proto import encodings_v2_1_pb2 as proto
+from lance_core.storage.base import Bytes
+
+_MAX_INLINE_BYTES = 32
+_MOST_PLAIN_LEVELS = 4096
+"""Levels beside a value are stored plainly; of more than these another layout makes less."""
+
+
+def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
+    """A page in which no value is valid, or that has none."""
+    layout = proto.ConstantLayout(layers=structure.layers)
+    buffers: list[Bytes] = []
+    if not (structure.is_flat and structure.num_values == structure.num_entries):
+        buffers = [
+            _levels(structure.rep, layout, "rep", is_2_2),
+            _levels(structure.def_, layout, "def", is_2_2),
+        ]
+    elif structure.is_flat:
+        layout = proto.ConstantLayout(layers=[proto.REPDEF_NULLABLE_ITEM])
+    return _page(layout, structure, buffers)
+
+
+def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
+    """A page of one value, nulls aside; None where there are several, or another layout is smaller."""
+    arrow_type = values.type
+    if not (fixed_bits(arrow_type) or offset_bits(arrow_type)) or pa.types.is_dictionary(arrow_type):
+        return None
+    has_levels = structure.rep is not None or structure.def_ is not None
+    if has_levels and structure.num_entries > _MOST_PLAIN_LEVELS:
+        return None
+    if not _all_equal(values):
+        return None
+    value = values.drop_null().slice(0, 1) if values.null_count else values.slice(0, 1)
+    value = pa.concat_arrays([value])  # on its own: buffers of one value
+    layout = proto.ConstantLayout(layers=structure.layers)
+    buffers: list[Bytes] = []
+    if pa.types.is_boolean(arrow_type):
+        layout.inline_value = bytes([value[0].as_py()])
+    elif 0 < fixed_bits(arrow_type) <= 8 * _MAX_INLINE_BYTES:
+        layout.inline_value = bytes(value.buffers()[1][: fixed_bits(arrow_type) // 8])
+    else:
+        buffers.append(_scalar(value))
+    if has_levels:
+        buffers += [levels.data if levels else b"" for levels in (structure.rep, structure.def_)]
+    return _page(layout, structure, buffers)
+
+
+def _all_equal(values: pa.Array) -> bool:
+    """Whether the valid values are one and the same, floats bit by bit."""
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        bits = fixed_bits(values.type)
+        values = values.view(pa.binary(bits // 8))
+    if len(values) > 1 and not values.null_count and values[0] != values[len(values) - 1]:
+        return False
+    return bool(pc.count_distinct(values.slice(0, 1024), mode="only_valid").as_py() <= 1) and bool(
+        pc.count_distinct(values, mode="only_valid").as_py() == 1
+    )
+
+
+def _scalar(value: pa.Array) -> bytes:
+    """The buffers of an array of one value, with their number and lengths in front."""
+    bits = fixed_bits(value.type)
+    if bits:
+        parts = [bytes(value.buffers()[1][: bits // 8])]
+    else:
+        width = offset_bits(value.type) // 8
+        data = bytes(value.buffers()[2] or b"")
+        parts = [struct.pack("<II" if width == 4 else "<QQ", 0, len(data)), data]
+    return struct.pack(f"<{len(parts) + 1}I", len(parts), *map(len, parts)) + b"".join(parts)
+
+
+def _levels(levels: Levels | None, layout: proto.ConstantLayout, kind: str, is_2_2: bool) -> Bytes:
+    """A buffer of levels: plain in 2.1, in the smallest coding in 2.2."""
+    if levels is None:
+        return b""
+    if not is_2_2:
+        return levels.data
+    coding, encoding = levels.coding(is_2_2, 1)
+    getattr(layout, f"{kind}_compression").CopyFrom(encoding)
+    setattr(layout, f"num_{kind}_values", memoryview(levels.data).nbytes // 2)
+    return memoryview(kernels.encode_levels(levels.data, coding))
+
+
+def _page(layout: proto.ConstantLayout, structure: Structure, buffers: list[Bytes]) -> EncodedPage:
+    return EncodedPage(
+        proto.PageLayout(constant_layout=layout), buffers, structure.page_length, structure.num_rows
+    )

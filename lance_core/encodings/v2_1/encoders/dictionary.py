@@ -1,0 +1,148 @@
+"""Dictionary pages: distinct values kept once, and indices in their place.
+
+docs/format.md, dictionary pages.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.general import LEAST_BYTES, compressor, scheme_of
+from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
+from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.structure import Structure
+from lance_core.encodings.v2_1.encoders.text import text_of
+from lance_core.encodings.v2_1.encoders.words import encode_words
+from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.proto import encodings_v2_1_pb2 as proto
+from lance_core.storage.base import Bytes
+
+_LEAST_VALUES = 100
+_MOST_ITEMS = 100_000
+_SAMPLE = 4096
+_MOST_UNIQUE = 0.98
+"""Of a sample; above, no dictionary is tried."""
+_INDEX_BITS = 32
+
+
+def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage | None:
+    """A page of a plain column as a dictionary and indices; None where that does not pay."""
+    raw_bytes = _raw_bytes(values, column.is_2_2)
+    if raw_bytes is None or not _promising(values, raw_bytes, column):
+        return None
+    encoded = values.dictionary_encode()
+    items, indices = encoded.dictionary, encoded.indices
+    if len(items) > min(len(values) // column.options.dictionary_divisor, _MOST_ITEMS):
+        return None
+    index_bytes = len(values) * max(len(items) - 1, 1).bit_length() / 8
+    if index_bytes + items.nbytes > column.options.dictionary_ratio * raw_bytes:
+        return None
+    return _page(structure, indices, items, column)
+
+
+def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column: LeafColumn) -> EncodedPage:
+    """A page of a dictionary column; its nulls are among the levels already."""
+    items = values.dictionary
+    if len(items) > len(values):
+        # A slice of something larger: keep the items that it names.
+        used = pc.unique(values.indices.drop_null())
+        values = pa.DictionaryArray.from_arrays(
+            pc.index_in(values.indices, used).cast(values.type.index_type), items.take(used)
+        )
+        items = values.dictionary
+    return _page(structure, values.indices, items, column)
+
+
+def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A dictionary array whose nulls are nulls of the indices, none of the items."""
+    items = values.dictionary
+    if not items.null_count:
+        return values
+    valid = pc.is_valid(items)
+    number = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
+    renumbered = pc.if_else(valid, number, None).take(values.indices)
+    indices = renumbered.cast(values.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, items.filter(valid))
+
+
+def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
+    """Bytes of the plain values; None for types that have no dictionaries."""
+    if len(values) < _LEAST_VALUES:
+        return None
+    if offset_bits(values.type):
+        text = text_of(values)
+        return text.num_bytes + len(values) * text.offset_bits // 8
+    bits = fixed_bits(values.type)
+    if bits == 128 or (bits == 64 and is_2_2):
+        return len(values) * bits // 8
+    return None
+
+
+def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
+    """Whether a sample repeats itself, and packing words does not do as well."""
+    step = max(1, len(values) // _SAMPLE)
+    sample = values.take(pa.array(np.arange(0, len(values), step)[:_SAMPLE]))
+    distinct = pc.count_distinct(sample, mode="only_valid").as_py()
+    if distinct > _MOST_UNIQUE * len(sample):
+        return False
+    if fixed_bits(values.type) != 64:
+        return True
+    data = values.buffers()[1].slice(values.offset * 8, len(values) * 8)
+    packed_bytes, num_runs, _ = kernels.survey_words(data, 64)
+    in_dictionary = len(values) * max(distinct - 1, 1).bit_length() / 8 + distinct * 8
+    return bool(min(packed_bytes, num_runs * 9) > in_dictionary)
+
+
+def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: LeafColumn) -> EncodedPage:
+    bits = indices.type.bit_width
+    filled = indices.fill_null(0) if indices.null_count else indices
+    data = filled.buffers()[1].slice(filled.offset * bits // 8, len(filled) * bits // 8)
+    chunks = encode_words(data, bits, len(filled), EncodingOptions())
+    block, encoding = _items_block(items, column)
+    return mini_block_page(structure, chunks, column.is_2_2, (block, encoding, len(items)))
+
+
+def _items_block(items: pa.Array, column: LeafColumn) -> tuple[Bytes, proto.CompressiveEncoding]:
+    """The items in block form, compressed by default in 2.2."""
+    block: Bytes
+    if offset_bits(items.type):
+        text = text_of(items)
+        width = text.offset_bits // 8
+        offsets = kernels.rebase_offsets(text.offsets, text.num_values, text.offset_bits)
+        start = 2 * width + len(offsets)
+        header = text.offset_bits.to_bytes(width, "little") + start.to_bytes(width, "little")
+        first = int.from_bytes(text.offsets[:width], "little")
+        block = b"".join([header, memoryview(offsets), text.data.slice(first, text.num_bytes)])
+        encoding = messages.variable(text.offset_bits)
+    elif pa.types.is_boolean(items.type):
+        block = pa.concat_arrays([items]).buffers()[1].slice(0, (len(items) + 7) // 8)
+        encoding = messages.flat(1)
+    else:
+        bits = fixed_bits(items.type)
+        block = items.buffers()[1].slice(items.offset * bits // 8, len(items) * bits // 8)
+        encoding = messages.flat(bits)
+        if bits in (8, 16, 32, 64):
+            packed_bits = kernels.survey_words(block, bits)[2]
+            if packed_bits < bits and len(items) > 1024 // bits * packed_bits * 8 // bits:
+                packed = kernels.pack_out_of_line(block, bits, packed_bits)
+                if len(packed) < memoryview(block).nbytes:
+                    return as_buffer(packed), messages.out_of_line_bitpacking(bits, packed_bits)
+    return _compressed(block, encoding, column)
+
+
+def _compressed(
+    block: Bytes, encoding: proto.CompressiveEncoding, column: LeafColumn
+) -> tuple[Bytes, proto.CompressiveEncoding]:
+    asked, level = column.options.dictionary_compression, column.options.dictionary_level
+    if asked is None and column.is_2_2:
+        asked = "lz4"
+    size = memoryview(block).nbytes
+    if asked in (None, "none") or size < LEAST_BYTES:
+        return block, encoding
+    frame = compressor(asked, level)(block)
+    if len(frame) >= size:
+        return block, encoding
+    return frame, messages.general(scheme_of(asked), level, encoding)

@@ -1,0 +1,34 @@
+"""What encoders hand over: pages ready to be written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.shred import Step
+from lance_core.proto import encodings_v2_1_pb2 as proto
+from lance_core.schema import Field
+from lance_core.storage.base import Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """What all pages of a leaf column have in common."""
+
+    field: Field
+    steps: tuple[Step, ...]
+    """The layers, outermost first; the last is the leaf."""
+    options: EncodingOptions
+    is_2_2: bool
+    """Whether the file is 2.2, which has more (docs/format.md, types and encodings by version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPage:
+    """A page without its place in the file."""
+
+    layout: proto.PageLayout
+    buffers: Sequence[Bytes]
+    length: int
+    """What the page calls its length: rows, or slots below a fixed-size list of structs."""
+    num_rows: int
+    """Top-level rows."""

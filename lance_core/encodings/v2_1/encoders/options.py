@@ -1,0 +1,99 @@
+"""What field metadata asks of the encoder: the keys that start with `lance-encoding:`.
+
+Keys on the leaf's own field, but for the layout, which the top-level field asks for. A request that a page
+cannot follow (bit widths, versions) is left aside, as the reference does; a value that means nothing is
+refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lance_core.errors import InvalidInputError
+from lance_core.schema import Field
+
+PREFIX = "lance-encoding:"
+COMPRESSIONS = ("none", "fsst", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingOptions:
+    """The wishes for one leaf column."""
+
+    compression: str | None = None
+    """One of COMPRESSIONS; None lets the data decide."""
+    level: int | None = None
+    """Of the compressor."""
+    layout: str | None = None
+    """"miniblock" or "fullzip"; None lets the width of the values decide."""
+    byte_stream_split: str = "auto"
+    """"off", "on" or "auto"; only before a compressor."""
+    run_threshold: float = 0.5
+    """Runs per value up to which run lengths are tried."""
+    chunk_bytes: int = 4096
+    """Size of the mini-blocks of strings and binaries."""
+    dictionary_divisor: int = 2
+    """A dictionary has at most one item for so many values."""
+    dictionary_ratio: float = 0.8
+    """Size of a dictionary page in parts of the plain one up to which it is worth while."""
+    dictionary_compression: str | None = None
+    """Of the items, one of COMPRESSIONS but "fsst"; None is the version's default."""
+    dictionary_level: int | None = None
+
+
+def options_of(leaf: Field, top: Field) -> EncodingOptions:
+    """The options of a leaf below a top-level field.
+
+    Raises:
+        InvalidInputError: a value that means nothing; names column and key.
+    """
+    default = EncodingOptions()
+    read = _Reader(leaf.name, leaf.metadata)
+    return EncodingOptions(
+        read.choice("compression", COMPRESSIONS),
+        read.integer("compression-level", None),
+        _Reader(top.name, top.metadata).choice("structural-encoding", ("miniblock", "fullzip")),
+        read.choice("bss", ("off", "on", "auto")) or default.byte_stream_split,
+        read.number("rle-threshold", default.run_threshold),
+        read.integer("minichunk-size", None) or default.chunk_bytes,
+        read.integer("dict-divisor", None) or default.dictionary_divisor,
+        read.number("dict-size-ratio", default.dictionary_ratio),
+        read.choice("dict-values-compression", ("none", "lz4", "zstd")),
+        read.integer("dict-values-compression-level", None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    column: str
+    metadata: Mapping[str, str]
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
+        text = self.metadata.get(PREFIX + key)
+        if text is None:
+            return None
+        if text.lower() not in choices:
+            raise self._refused(key, "one of " + ", ".join(choices), text)
+        return text.lower()
+
+    def integer(self, key: str, default: int | None) -> int | None:
+        text = self.metadata.get(PREFIX + key)
+        if text is None:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise self._refused(key, "a whole number", text) from None
+
+    def number(self, key: str, default: float) -> float:
+        text = self.metadata.get(PREFIX + key)
+        if text is None:
+            return default
+        try:
+            return float(text)
+        except ValueError:
+            raise self._refused(key, "a number", text) from None
+
+    def _refused(self, key: str, expected: str, text: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"field metadata {PREFIX + key}", column=self.column, expected=expected, found=repr(text)
+        )

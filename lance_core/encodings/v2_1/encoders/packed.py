@@ -1,0 +1,90 @@
+"""Packed structs: the members of a row side by side."""
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
+from lance_core.encodings.v2_1.encoders.text import Text, text_of
+from lance_core.encodings.v2_1.encoders.vectors import vectors_of, zip_vectors
+from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import Counts
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_MAX_INT32 = (1 << 31) - 1
+
+
+def is_fixed(packed_type: pa.StructType) -> bool:
+    """Whether all members are plain values of fixed width: then rows are so, too."""
+    return all(fixed_bits(field.type) for field in packed_type)
+
+
+def require_packable(array: pa.StructArray, column: str) -> None:
+    """Refuse what a packed struct cannot hold.
+
+    Raises:
+        UnsupportedFeatureError: a member with nulls, or of a type that is not packed.
+    """
+    for field, member in zip(array.type, _members(array), strict=True):
+        if fixed_bits(field.type) % 8 or not (
+            fixed_bits(field.type) or offset_bits(field.type) or pa.types.is_fixed_size_list(field.type)
+        ):
+            raise UnsupportedFeatureError(
+                f"packed struct with the member {field.name!r}", column=column, found=field.type
+            )
+        if member.null_count and array.flatten()[array.type.get_field_index(field.name)].null_count > (
+            array.null_count
+        ):
+            raise UnsupportedFeatureError(
+                f"packed struct with nulls in the member {field.name!r}", column=column
+            )
+
+
+def encode_packed(array: pa.StructArray) -> Chunks:
+    """Mini-block chunks of members of fixed width."""
+    bits = [fixed_bits(field.type) for field in array.type]
+    columns = [_fixed_data(member) for member in _members(array)]
+    rows = as_buffer(kernels.interleave_rows(columns, [each // 8 for each in bits], len(array)))
+    counts = even_counts(len(array), flat_chunk_values(sum(bits)))
+    return Chunks(
+        [flat_chunks(rows, sum(bits) // 8, counts)], Counts(counts.data), messages.packed_struct(bits)
+    )
+
+
+def zip_packed(array: pa.StructArray) -> tuple[Text, proto.CompressiveEncoding]:
+    """Rows of members of any width, as the values of full-zip entries; a null row is empty."""
+    fields: list[tuple[int, int, pa.Buffer | None, pa.Buffer]] = []
+    packed = proto.VariablePackedStruct()
+    for member in _members(array):
+        length_bits = offset_bits(member.type)
+        if length_bits:
+            text = text_of(member)
+            fields.append((0, length_bits, text.offsets, text.data))
+            packed.fields.add(value=messages.variable(length_bits), bits_per_length=length_bits)
+        elif pa.types.is_fixed_size_list(member.type):
+            vectors = vectors_of(member)
+            rows, width = zip_vectors(vectors)
+            fields.append((width, 0, None, rows))
+            packed.fields.add(value=vectors.encoding, bits_per_value=8 * width)
+        else:
+            bits = fixed_bits(member.type)
+            fields.append((bits // 8, 0, None, _fixed_data(member)))
+            packed.fields.add(value=messages.flat(bits), bits_per_value=bits)
+    validity = array.buffers()[0] if array.null_count else None
+    offsets, data = kernels.join_variable_rows(fields, len(array), validity, array.offset)
+    narrow, bits = as_buffer(offsets), 64
+    if len(data) <= _MAX_INT32:
+        narrow, bits = pa.py_buffer(np.frombuffer(memoryview(offsets), "<u8").astype("<u4")), 32
+    text = Text(narrow, as_buffer(data), len(array), bits, is_text=False)
+    return text, proto.CompressiveEncoding(variable_packed_struct=packed)
+
+
+def _members(array: pa.StructArray) -> list[pa.Array]:
+    return [array.field(index) for index in range(array.type.num_fields)]
+
+
+def _fixed_data(array: pa.Array) -> pa.Buffer:
+    width = fixed_bits(array.type) // 8
+    return array.buffers()[1].slice(array.offset * width, len(array) * width)

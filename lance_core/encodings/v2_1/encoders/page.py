@@ -1,0 +1,159 @@
+"""The page of a leaf column: which layout suits its values.
+
+The first that fits: no values at all, one value (2.2), packed structs of variable width, dictionaries, what
+the field asks for, mini-blocks for values below 256 bytes, and full-zip for wider ones.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.chunks import Chunks
+from lance_core.encodings.v2_1.encoders.constant import constant_page, null_page
+from lance_core.encodings.v2_1.encoders.dictionary import (
+    dictionary_page,
+    encoded_column_page,
+    without_null_items,
+)
+from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.fullzip import zip_fixed_page, zip_variable_page
+from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
+from lance_core.encodings.v2_1.encoders.packed import encode_packed, is_fixed, require_packable, zip_packed
+from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
+from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
+from lance_core.encodings.v2_1.encoders.text import code_text, encode_text, text_of
+from lance_core.encodings.v2_1.encoders.vectors import Bits, encode_vectors, vectors_of, zip_vectors
+from lance_core.encodings.v2_1.encoders.words import encode_bits, encode_words
+from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import ChunkOverflow
+from lance_core.storage.base import Bytes
+
+FULL_ZIP_BYTES = 256
+"""Values from this length on are stored each with its levels."""
+
+
+def encode_pages(rows: LeafRows, column: LeafColumn) -> list[EncodedPage]:
+    """The rows as one page, or as several where its levels do not fit into the chunks of one.
+
+    Raises:
+        UnsupportedFeatureError: values that the column's encoding cannot hold.
+    """
+    if pa.types.is_dictionary(rows.values.type):
+        rows = replace(rows, values=without_null_items(rows.values))
+    structure = structure_of(rows, column.steps)
+    try:
+        return [_encode(structure, rows.values, column)]
+    except ChunkOverflow:
+        if rows.num_rows > 1:
+            return [page for half in _halves(rows, column.steps) for page in encode_pages(half, column)]
+        return [_zipped(structure, rows.values, column)]
+
+
+def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage:
+    arrow_type = values.type
+    if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
+        if structure.num_valid != structure.num_entries or not structure.is_flat:
+            raise UnsupportedFeatureError(
+                "nulls or lists of structs without members", column=column.field.name
+            )
+        return null_page(structure, column.is_2_2)
+    if structure.num_valid == 0:
+        return null_page(structure, column.is_2_2)
+    if column.is_2_2 and (page := constant_page(structure, values)):
+        return page
+    if pa.types.is_struct(arrow_type):
+        require_packable(values, column.field.name)
+        if is_fixed(arrow_type):
+            return mini_block_page(structure, encode_packed(values), column.is_2_2)
+        if not column.is_2_2:
+            raise UnsupportedFeatureError(
+                "packed struct with members of variable width", column=column.field.name, expected="2.2"
+            )
+        return zip_variable_page(structure, *zip_packed(values))
+    if pa.types.is_dictionary(arrow_type):
+        return encoded_column_page(structure, values, column)
+    if page := dictionary_page(structure, values, column):
+        return page
+    asked = column.options.layout
+    if asked == "fullzip" or (asked is None and _value_bytes(values) >= FULL_ZIP_BYTES):
+        return _zipped(structure, values, column)
+    return mini_block_page(structure, _chunks(values, column), column.is_2_2)
+
+
+def _value_bytes(values: pa.Array) -> int:
+    """Bytes of the widest value."""
+    if offset_bits(values.type):
+        return text_of(values).longest
+    if pa.types.is_fixed_size_list(values.type):
+        return vectors_of(values).item_bytes
+    return fixed_bits(values.type) // 8
+
+
+def _chunks(values: pa.Array, column: LeafColumn) -> Chunks:
+    arrow_type = values.type
+    if offset_bits(arrow_type):
+        return encode_text(text_of(values), column.options)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return encode_vectors(vectors_of(values))
+    data = values.buffers()[1]
+    if pa.types.is_boolean(arrow_type):
+        return encode_bits(data, values.offset, len(values))
+    bits = fixed_bits(arrow_type)
+    width = bits // 8
+    data = data.slice(values.offset * width, len(values) * width)
+    return encode_words(data, bits, len(values), column.options)
+
+
+def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage:
+    arrow_type = values.type
+    if offset_bits(arrow_type):
+        return zip_variable_page(structure, *code_text(text_of(values), column.options))
+    if pa.types.is_fixed_size_list(arrow_type):
+        vectors = vectors_of(values)
+        if isinstance(vectors.items, Bits):  # readers take items of whole bytes only
+            return mini_block_page(structure, encode_vectors(vectors), column.is_2_2)
+        rows, row_bytes = zip_vectors(vectors)
+        return zip_fixed_page(structure, rows, row_bytes, vectors.encoding)
+    if pa.types.is_boolean(arrow_type):  # a byte each
+        flags = values.fill_null(False) if values.null_count else values
+        data = pa.py_buffer(flags.to_numpy(zero_copy_only=False).astype(np.uint8))
+        return zip_fixed_page(structure, data, 1, messages.flat(1))
+    width = fixed_bits(arrow_type) // 8
+    data = values.buffers()[1].slice(values.offset * width, len(values) * width)
+    return zip_fixed_page(structure, data, width, messages.flat(8 * width))
+
+
+def _halves(rows: LeafRows, steps: tuple[Step, ...]) -> list[LeafRows]:
+    """The rows cut in two."""
+    middle = rows.num_rows // 2
+    rep, def_ = _levels(rows.rep), _levels(rows.def_)
+    if rep is None:
+        slots = rows.num_entries // rows.num_rows
+        entry = value = middle * slots
+    else:
+        entry = int(np.flatnonzero(rep == LIST)[middle])
+        value = entry
+        if def_ is not None:
+            last_list = max(depth for depth, step in enumerate(steps) if step.kind is Kind.LIST)
+            value = int((def_[:entry] < NULL - 2 * last_list).sum())
+    return [
+        LeafRows(rows.values.slice(0, value), middle, entry, _part(rep, 0, entry), _part(def_, 0, entry)),
+        LeafRows(
+            rows.values.slice(value),
+            rows.num_rows - middle,
+            rows.num_entries - entry,
+            _part(rep, entry, rows.num_entries),
+            _part(def_, entry, rows.num_entries),
+        ),
+    ]
+
+
+def _levels(levels: Bytes | None) -> np.ndarray | None:
+    return None if levels is None else np.frombuffer(levels, "<u2")
+
+
+def _part(levels: np.ndarray | None, start: int, end: int) -> Bytes | None:
+    return None if levels is None else levels[start:end].data

@@ -1,0 +1,163 @@
+"""The levels of one page: layers, numbers, and how the numbers are stored.
+
+A page declares of each layer only what occurs in it: nulls, empty lists, both or neither. Numbers start at 1
+and go from the leaf outwards (docs/format.md, levels).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
+from lance_core.proto import encodings_v2_1_pb2 as proto
+from lance_core.storage.base import Bytes
+
+LEVEL_BITS = 16
+_LIST_KINDS = {
+    (False, False): proto.REPDEF_ALL_VALID_LIST,
+    (True, False): proto.REPDEF_NULLABLE_LIST,
+    (False, True): proto.REPDEF_EMPTYABLE_LIST,
+    (True, True): proto.REPDEF_NULL_AND_EMPTY_LIST,
+}
+_RUN_BYTES = 3
+"""A level and its count."""
+_BLOCK_BYTES = 8
+"""What a block of runs begins with."""
+
+Coding = tuple[str, int]
+"""How levels are stored, as the kernels spell it: "flat", "packed" in some bits, or "runs"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Levels of one kind, renumbered."""
+
+    data: Bytes
+    """u16 per entry."""
+    highest: int
+
+    @property
+    def bits(self) -> int:
+        """Bits of the highest level."""
+        return self.highest.bit_length()
+
+    def coding(self, is_2_2: bool, num_blocks: int) -> tuple[Coding, proto.CompressiveEncoding]:
+        """The smallest coding for levels that are stored in `num_blocks` blocks, and its description."""
+        num_levels = memoryview(self.data).nbytes // 2
+        group_words = 1024 // LEVEL_BITS * self.bits
+        packed = num_levels * self.bits // 8
+        if is_2_2:
+            # Runs end with their block.
+            in_runs = (kernels.count_runs(self.data) + num_blocks) * _RUN_BYTES + num_blocks * _BLOCK_BYTES
+            if in_runs < min(packed, num_levels * 2):
+                return ("runs", 0), messages.runs(LEVEL_BITS)
+        if num_levels <= group_words * num_blocks:
+            return ("flat", 0), messages.flat(LEVEL_BITS)
+        return ("packed", self.bits), messages.out_of_line_bitpacking(LEVEL_BITS, self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Everything around the values of a page."""
+
+    layers: tuple[proto.RepDefLayer, ...]
+    """Innermost first."""
+    rep: Levels | None
+    def_: Levels | None
+    max_visible: int
+    """Entries up to this definition level have a value slot."""
+    num_entries: int
+    num_values: int
+    """Entries with a value slot."""
+    num_valid: int
+    """Values that are not null."""
+    num_rows: int
+    """Top-level rows."""
+    slots_per_row: int
+    """More than 1 below a fixed-size list of structs."""
+
+    @property
+    def max_rep(self) -> int:
+        """The repetition level at which rows begin: the number of list layers."""
+        return 0 if self.rep is None else self.rep.highest
+
+    @property
+    def rep_data(self) -> Bytes | None:
+        """The repetition levels, where there are any."""
+        return None if self.rep is None else self.rep.data
+
+    @property
+    def def_data(self) -> Bytes | None:
+        """The definition levels, where there are any."""
+        return None if self.def_ is None else self.def_.data
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there is nothing around the leaf."""
+        return len(self.layers) == 1
+
+    @property
+    def page_length(self) -> int:
+        """What the page calls its length."""
+        return self.num_rows * self.slots_per_row
+
+
+def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
+    """Number the levels of a page, with the nulls of the leaf itself."""
+    values, def_ = rows.values, rows.def_
+    depth, lists = len(steps) - 1, sum(step.kind is Kind.LIST for step in steps)
+    null_count = values.null_count
+    if null_count:
+        dead = _first_dead(steps)
+        validity = values.buffers()[0]
+        if validity is None:  # the null type has no bitmap
+            def_ = np.full(rows.num_entries, NULL - 2 * depth, "<u2").data if def_ is None else def_
+        else:
+            def_ = kernels.shred_items(
+                def_, rows.num_entries, validity, values.offset, len(values), NULL - 2 * depth, dead
+            )
+    counts = [0] * (NULL + 2) if def_ is None else kernels.count_levels(def_, NULL + 1)
+    layers, number, max_visible = [], 1, None
+    numbers = [0] * (NULL + 2)
+    for layer in range(depth, -1, -1):
+        null, empty = NULL - 2 * layer, NULL - 2 * layer + 1
+        if steps[layer].kind is Kind.LIST:
+            if max_visible is None:
+                max_visible = number - 1
+            layers.append(_LIST_KINDS[counts[null] > 0, counts[empty] > 0])
+        else:
+            layers.append(proto.REPDEF_NULLABLE_ITEM if counts[null] else proto.REPDEF_ALL_VALID_ITEM)
+        for level in (null, empty):
+            if counts[level]:
+                numbers[level] = number
+                number += 1
+    highest = number - 1
+    rep = None
+    if rows.rep is not None:
+        to_inner = [0] * (LIST + 1)
+        for outer in range(lists):
+            to_inner[LIST - outer] = lists - outer
+        rep = Levels(kernels.map_levels(rows.rep, to_inner), lists)
+    slots = 1
+    for step in steps:
+        slots *= step.dimension
+    return Structure(
+        tuple(layers),
+        rep,
+        Levels(kernels.map_levels(def_, numbers), highest) if highest and def_ is not None else None,
+        highest if max_visible is None else max_visible,
+        rows.num_entries,
+        len(values),
+        rows.num_entries if def_ is None else counts[0],
+        rows.num_rows,
+        slots,
+    )
+
+
+def _first_dead(steps: Sequence[Step]) -> int:
+    """Definition levels from here on end an entry before the leaf."""
+    lists = [depth for depth, step in enumerate(steps) if step.kind is Kind.LIST]
+    return NULL - 2 * lists[-1] if lists else 0xFFFF

@@ -1,0 +1,69 @@
+"""Strings and binaries: plain, as symbol codes, or compressed."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.chunks import Chunks
+from lance_core.encodings.v2_1.encoders.general import compress_chunks
+from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.values import offset_bits
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+_MAX_CHUNK_VALUES = 2048
+FSST_LEAST_BYTES = 32 << 10
+"""Bytes of text below which a symbol table does not pay."""
+FSST_LEAST_LENGTH = 5
+"""Length of the longest value below which symbols do not pay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Values of variable length under offsets that may start anywhere."""
+
+    offsets: pa.Buffer
+    data: pa.Buffer
+    num_values: int
+    offset_bits: int
+    is_text: bool
+    """Strings, rather than arbitrary bytes."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all values."""
+        width = self.offset_bits // 8
+        first = int.from_bytes(self.offsets[:width], "little")
+        end = self.num_values * width
+        return int.from_bytes(self.offsets[end : end + width], "little") - first
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest value."""
+        return kernels.longest_value(self.offsets, self.num_values, self.offset_bits)
+
+
+def text_of(array: pa.Array) -> Text:
+    """The values of an array of strings or binaries."""
+    bits = offset_bits(array.type)
+    _, offsets, data = array.buffers()
+    is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    first = array.offset * bits // 8
+    size = (len(array) + 1) * bits // 8
+    return Text(offsets.slice(first, size), data or pa.py_buffer(b""), len(array), bits, is_text)
+
+
+def encode_text(text: Text, options: EncodingOptions) -> Chunks:
+    """Mini-block chunks of strings or binaries."""
+    text, encoding = code_text(text, options)
+    counts, stream = kernels.chunk_variable(
+        text.offsets, text.data, text.num_values, text.offset_bits, options.chunk_bytes, _MAX_CHUNK_VALUES
+    )
+    chunks = Chunks([stream], counts, encoding)
+    return compress_chunks(chunks, options) if options.compression in ("lz4", "zstd") else chunks
+
+
+def code_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
+    """Values as symbol codes where that pays, and what they are now."""
+    return text, messages.variable(text.offset_bits)

@@ -1,0 +1,139 @@
+"""Fixed-size lists of primitives: items flattened, with bitmaps where items can be null."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_counts, even_stream, flat_chunk_values
+from lance_core.encodings.values import as_buffer, fixed_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.kernels import Counts
+from lance_core.proto import encodings_v2_1_pb2 as proto
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """An Arrow bitmap from bit `offset` on."""
+
+    data: pa.Buffer
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """One level of lists."""
+
+    dimension: int
+    num_items: int
+    """Per value of the column: the dimensions down to here."""
+    validity: Bits | None
+    """Of the items; None where no item that matters is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The values of a column of fixed-size lists."""
+
+    levels: tuple[ListLevel, ...]
+    """Outermost first."""
+    items: Bits | pa.Buffer
+    """A bitmap where items are bools."""
+    item_bits: int
+    num_values: int
+
+    @property
+    def num_items(self) -> int:
+        """Innermost items per value."""
+        return self.levels[-1].num_items
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of the items of a value; bools count for nothing, as in the reference's choice of layouts."""
+        return self.num_items * (self.item_bits // 8)
+
+    @property
+    def encoding(self) -> proto.CompressiveEncoding:
+        """The description of the values."""
+        encoding = messages.flat(self.item_bits)
+        for level in reversed(self.levels):
+            has_validity = level.validity is not None
+            encoding = messages.fixed_size_list(level.dimension, encoding, has_validity=has_validity)
+        return encoding
+
+
+def vectors_of(array: pa.FixedSizeListArray) -> Vectors:
+    """The parts of an array.
+
+    Raises:
+        UnsupportedFeatureError: items that are neither numbers of whole bytes nor bools.
+    """
+    levels: list[ListLevel] = []
+    num_items, num_values = 1, len(array)
+    while pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        items = array.values.slice(array.offset * size, len(array) * size)
+        num_items *= size
+        validity = None
+        # Items below null lists are nobody's: most writers leave nulls there.
+        if items.null_count and array.flatten().null_count:
+            validity = Bits(items.buffers()[0], items.offset)
+        levels.append(ListLevel(size, num_items, validity))
+        array = items
+    bits = fixed_bits(array.type)
+    if bits != 1 and (bits == 0 or bits % 8):
+        raise UnsupportedFeatureError("fixed-size lists of items", found=array.type)
+    data = array.buffers()[1]
+    if bits == 1:
+        return Vectors(tuple(levels), Bits(data, array.offset), 1, num_values)
+    width = bits // 8
+    return Vectors(tuple(levels), data.slice(array.offset * width, len(array) * width), bits, num_values)
+
+
+def encode_vectors(vectors: Vectors) -> Chunks:
+    """Mini-block chunks: the bitmaps, outermost first, then the items."""
+    counts = even_counts(vectors.num_values, flat_chunk_values(vectors.num_items * vectors.item_bits))
+    streams = [
+        _cut(level.validity, counts * level.num_items)
+        for level in vectors.levels
+        if level.validity is not None
+    ]
+    items = vectors.items
+    if isinstance(items, Bits):
+        streams.append(_cut(items, counts * vectors.num_items))
+    else:
+        streams.append(even_stream(items, counts * vectors.item_bytes))
+    return Chunks(streams, Counts(counts.data), vectors.encoding)
+
+
+def zip_vectors(vectors: Vectors) -> tuple[pa.Buffer, int]:
+    """Rows of bitmaps and items as full-zip entries hold them, and the bytes of a row."""
+    columns: list[pa.Buffer] = []
+    widths: list[int] = []
+    for level in vectors.levels:
+        if level.validity is not None:
+            columns.append(_row_bits(level.validity, vectors.num_values, level.num_items))
+            widths.append((level.num_items + 7) // 8)
+    items = vectors.items
+    if isinstance(items, Bits):
+        columns.append(_row_bits(items, vectors.num_values, vectors.num_items))
+        widths.append((vectors.num_items + 7) // 8)
+    else:
+        columns.append(items)
+        widths.append(vectors.item_bytes)
+    if len(columns) == 1:
+        return columns[0], widths[0]
+    return as_buffer(kernels.interleave_rows(columns, widths, vectors.num_values)), sum(widths)
+
+
+def _cut(bits: Bits, counts: npt.NDArray[np.int64]) -> kernels.Stream:
+    data = kernels.cut_bits(bits.data, bits.offset, Counts(counts.data))
+    return even_stream(as_buffer(data), (counts + 7) // 8)
+
+
+def _row_bits(bits: Bits, num_rows: int, bits_per_row: int) -> pa.Buffer:
+    counts = np.full(num_rows, bits_per_row, np.int64)
+    return as_buffer(kernels.cut_bits(bits.data, bits.offset, Counts(counts.data)))

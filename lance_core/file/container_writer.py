@@ -1,0 +1,98 @@
+"""The container of 2.x files, writing side: buffers first, what describes them at the end.
+
+Order and gaps follow what readers insist on (docs/format.md, container): descriptor, column metadata, CMO
+table, GBO table and footer, one behind the other. Padding is zero, so that every byte of a file is known.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+
+from google.protobuf import any_pb2
+from google.protobuf.message import Message
+
+from lance_core.file.footer import FileVersion
+from lance_core.file.metadata import ALIGNMENT_BYTES
+from lance_core.proto import file2_pb2, file_pb2
+from lance_core.schema import Schema
+from lance_core.storage.base import Bytes, WritableFile
+
+_FOOTER = struct.Struct("<QQQIIHH4s")
+_ENTRY = struct.Struct("<QQ")
+_FOOTER_VERSION = {FileVersion.V2_0: (0, 3), FileVersion.V2_1: (2, 1), FileVersion.V2_2: (2, 2)}
+_ZEROS = bytes(ALIGNMENT_BYTES)
+
+
+class ContainerWriter:
+    """One 2.x file in the making."""
+
+    def __init__(self, file: WritableFile, version: FileVersion) -> None:
+        self._file = file
+        self._version = version
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
+        return self._file.position
+
+    def add_buffer(self, data: Bytes) -> tuple[int, int]:
+        """Write a buffer; returns its position in the file and its size. An empty one takes no space."""
+        position, size = self._file.position, memoryview(data).nbytes
+        if size:
+            self._file.write(data)
+            if padding := -size % ALIGNMENT_BYTES:
+                self._file.write(_ZEROS[:padding])
+        return position, size
+
+    def finish(
+        self,
+        schema: Schema,
+        num_rows: int,
+        columns: Iterable[file2_pb2.ColumnMetadata],
+        global_buffers: Sequence[tuple[int, int]] = (),
+    ) -> int:
+        """Write what describes the buffers and close the file; returns the size of the file.
+
+        Args:
+            schema: of the file itself.
+            num_rows: of the file.
+            columns: the metadata of each column.
+            global_buffers: further ones, written before; they get the numbers 1, 2, ...
+        """
+        file = self._file
+        descriptor = file_pb2.FileDescriptor(length=num_rows)
+        descriptor.schema.fields.extend(schema.messages)
+        for key, value in schema.raw_metadata.items():
+            descriptor.schema.metadata[key] = value
+        descriptor_range = self._add_message(descriptor)
+        column_metadata_start = file.position
+        column_ranges = [self._add_message(column) for column in columns]
+        column_table_start = file.position
+        file.write(b"".join(_ENTRY.pack(*each) for each in column_ranges))
+        global_table_start = file.position
+        global_ranges = [descriptor_range, *global_buffers]
+        file.write(b"".join(_ENTRY.pack(*each) for each in global_ranges))
+        file.write(
+            _FOOTER.pack(
+                column_metadata_start,
+                column_table_start,
+                global_table_start,
+                len(global_ranges),
+                len(column_ranges),
+                *_FOOTER_VERSION[self._version],
+                b"LANC",
+            )
+        )
+        file.close()
+        return file.position
+
+    def _add_message(self, message: Message) -> tuple[int, int]:
+        data = message.SerializeToString(deterministic=True)
+        position = self._file.position
+        self._file.write(data)
+        return position, len(data)
+
+
+def described(type_name: str, message: Message) -> file2_pb2.Encoding:
+    """A description of a page or column with the name of its type, such as "lance.encodings21.PageLayout"."""
+    named = any_pb2.Any(type_url="/" + type_name, value=message.SerializeToString(deterministic=True))
+    return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=named.SerializeToString()))

@@ -1,0 +1,207 @@
+"""Writing 2.1 and 2.2 files: rows are gathered per leaf column until they fill a page, which is then encoded.
+
+Pages are encoded on a pool of threads while further rows arrive, a few at a time, and written in the order in
+which they were filled. What is gathered is copied: a batch that came over the network is one block of memory
+that a slice of its narrowest column would keep alive.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.options import options_of
+from lance_core.encodings.v2_1.encoders.page import encode_pages
+from lance_core.encodings.v2_1.encoders.shred import LeafRows, shred, steps_of
+from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
+from lance_core.errors import InvalidInputError
+from lance_core.file.container_writer import ContainerWriter, described
+from lance_core.file.encode_pool import encode_pool, num_workers
+from lance_core.file.footer import FileVersion
+from lance_core.file.stored import as_stored
+from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.proto import encodings_v2_0_pb2, file2_pb2
+from lance_core.schema import Field, Schema
+from lance_core.storage.base import Bytes, WritableFile
+
+_COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
+_LEVEL_BYTES = 4
+"""A repetition and a definition level."""
+
+
+class FileWriter:
+    """One 2.1 or 2.2 file in the making; see `lance_core.file.writer`."""
+
+    def __init__(
+        self, file: WritableFile, schema: Schema, version: FileVersion, options: WriteOptions
+    ) -> None:
+        """See `lance_core.file.writer.open_writer`."""
+        self._file = file
+        self._container = ContainerWriter(file, version)
+        self._schema = schema
+        self._version = version
+        self._page_bytes = options.page_bytes
+        is_2_2 = version >= FileVersion.V2_2
+        self._columns: list[_Column] = []
+        self._tops: list[tuple[Field, list[_Column]]] = []
+        for top in schema.fields:
+            leaves = [
+                _Column(LeafColumn(leaf, steps, options_of(leaf, top), is_2_2))
+                for leaf, steps in steps_of(top)
+            ]
+            self._columns += leaves
+            self._tops.append((top, leaves))
+        self._encoding: deque[tuple[_Column, Future[list[EncodedPage]]]] = deque()
+        self.num_rows = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """About how large the file is so far."""
+        return self._container.position + sum(column.num_bytes for column in self._columns)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; see `lance_core.file.writer`."""
+        if batch.num_columns != len(self._tops):
+            raise InvalidInputError(
+                "wrong number of columns", expected=len(self._tops), found=batch.num_columns
+            )
+        for (top, leaves), array in zip(self._tops, batch.columns, strict=True):
+            stored = as_stored(array, top.arrow_type, top.name)
+            if not top.nullable and stored.null_count:
+                raise InvalidInputError("null in a column that allows none", column=top.name)
+            for piece in self._pieces(stored, leaves):
+                for leaf, rows in zip(leaves, shred(top, piece), strict=True):
+                    self._append(leaf, rows)
+        self.num_rows += batch.num_rows
+
+    def finish(self) -> WrittenFile:
+        """Write the rest; see `lance_core.file.writer`."""
+        for column in self._columns:
+            self._fill_page(column)
+        self._write_encoded(0)
+        size = self._container.finish(
+            self._schema, self.num_rows, (column.metadata for column in self._columns)
+        )
+        return WrittenFile(
+            self.num_rows,
+            size,
+            self._version,
+            tuple(column.leaf.field.id for column in self._columns),
+            tuple(range(len(self._columns))),
+        )
+
+    def abort(self) -> None:
+        """Drop the file."""
+        self._encoding.clear()
+        self._file.abort()
+
+    def _pieces(self, array: pa.Array, leaves: Sequence["_Column"]) -> Iterator[pa.Array]:
+        """Slices that fill the page of the fullest leaf, one after the other."""
+        start = 0
+        while start < len(array):
+            rest = array.slice(start)
+            room = self._page_bytes - max(leaf.num_bytes for leaf in leaves)
+            num_bytes = rest.nbytes
+            count = len(rest)
+            if num_bytes > room:
+                count = max(1, min(count, room * count // num_bytes))
+                # Rows differ in size; a page of twice the size is the most there should be.
+                while count > 1 and array.slice(start, count).nbytes > room + self._page_bytes:
+                    count //= 2
+            yield array.slice(start, count)
+            start += count
+
+    def _append(self, column: "_Column", rows: LeafRows) -> None:
+        column.append(rows, keep=column.num_bytes + _num_bytes(rows) < self._full)
+        if column.num_bytes >= self._full:
+            self._fill_page(column)
+
+    @property
+    def _full(self) -> int:
+        """A page is full when little is missing: cutting by average sizes rarely hits the mark."""
+        return self._page_bytes - self._page_bytes // 16
+
+    def _fill_page(self, column: "_Column") -> None:
+        rows = column.take()
+        if rows is not None:
+            self._write_encoded(num_workers())
+            self._encoding.append((column, encode_pool().submit(encode_pages, rows, column.leaf)))
+
+    def _write_encoded(self, most_pending: int) -> None:
+        """Write encoded pages, oldest first, until at most so many are left."""
+        while len(self._encoding) > most_pending or (self._encoding and self._encoding[0][1].done()):
+            column, future = self._encoding.popleft()
+            for page in future.result():
+                column.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
+
+
+class _Column:
+    """A leaf column: rows that wait for their page, and the pages written so far."""
+
+    def __init__(self, leaf: LeafColumn) -> None:
+        self.leaf = leaf
+        self.num_bytes = 0
+        self._rows: list[LeafRows] = []
+        self._num_page_rows = 0
+        self.metadata = file2_pb2.ColumnMetadata(
+            encoding=described(_COLUMN_ENCODING, _plain_column()),
+        )
+
+    def append(self, rows: LeafRows, *, keep: bool) -> None:
+        """Add rows; with `keep` they stay for a while, so that they must not hold on to their batch."""
+        if keep:
+            values = pa.concat_arrays([rows.values])
+            rows = LeafRows(values, rows.num_rows, rows.num_entries, rows.rep, rows.def_)
+        self._rows.append(rows)
+        self.num_bytes += _num_bytes(rows)
+
+    def take(self) -> LeafRows | None:
+        """All waiting rows, which wait no more."""
+        waiting, self._rows, self.num_bytes = self._rows, [], 0
+        if not sum(rows.num_rows for rows in waiting):
+            return None
+        return waiting[0] if len(waiting) == 1 else _joined(waiting)
+
+    def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
+        """Note a page whose buffers are in the file."""
+        self.metadata.pages.add(
+            buffer_offsets=[position for position, _ in ranges],
+            buffer_sizes=[size for _, size in ranges],
+            length=page.length,
+            encoding=described(PAGE_LAYOUT, page.layout),
+            priority=self._num_page_rows,
+        )
+        self._num_page_rows += page.num_rows
+
+
+def _num_bytes(rows: LeafRows) -> int:
+    levels = 0 if rows.rep is None else _LEVEL_BYTES * rows.num_entries
+    return int(rows.values.nbytes) + levels
+
+
+def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
+    return LeafRows(
+        pa.concat_arrays([piece.values for piece in pieces]),
+        sum(piece.num_rows for piece in pieces),
+        sum(piece.num_entries for piece in pieces),
+        _joined_levels([(piece.rep, piece.num_entries) for piece in pieces]),
+        _joined_levels([(piece.def_, piece.num_entries) for piece in pieces]),
+    )
+
+
+def _joined_levels(parts: Sequence[tuple[Bytes | None, int]]) -> Bytes | None:
+    """Levels of several pieces; a piece without any has zeros."""
+    if all(levels is None for levels, _ in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(n, "<u2") if levels is None else np.frombuffer(levels, "<u2") for levels, n in parts]
+    ).data
+
+
+def _plain_column() -> encodings_v2_0_pb2.ColumnEncoding:
+    message = encodings_v2_0_pb2.ColumnEncoding()
+    message.values.SetInParent()
+    return message

@@ -1,0 +1,206 @@
+#include "encode_levels.hpp"
+
+#include <algorithm>
+
+#include "encode_bitpacking.hpp"
+#include "encode_runs.hpp"
+#include "variable.hpp"
+
+namespace lance {
+namespace {
+
+void require_levels(Bytes levels, size_t n) {
+  if (levels.data != nullptr && levels.size / 2 < n) {
+    corrupt("%zu bytes for %zu levels", levels.size, n);
+  }
+}
+
+void require_bits(const Validity& validity, size_t n) {
+  if (!validity.absent() &&
+      (validity.offset > validity.bits.size * 8 || n > validity.bits.size * 8 - validity.offset)) {
+    corrupt("%zu bytes for %zu bits from bit %zu on", validity.bits.size, n, validity.offset);
+  }
+}
+
+uint16_t level_at(Bytes levels, size_t i) { return levels.data == nullptr ? 0 : load<uint16_t>(levels.data + 2 * i); }
+
+}  // namespace
+
+Block shred_items(Bytes def, size_t num_entries, Validity validity, size_t num_slots, uint16_t null, uint16_t dead) {
+  require_levels(def, num_entries);
+  require_bits(validity, num_slots);
+  Block out(num_entries * 2);
+  uint8_t* to = out.data();
+  if (def.data == nullptr) {
+    if (num_slots != num_entries) {
+      corrupt("%zu slots for %zu entries", num_slots, num_entries);
+    }
+    for (size_t i = 0; i < num_entries; ++i) {
+      store<uint16_t>(to + 2 * i, validity[i] ? uint16_t{0} : null);
+    }
+    return out;
+  }
+  size_t slot = 0;
+  for (size_t i = 0; i < num_entries; ++i) {
+    auto level = load<uint16_t>(def.data + 2 * i);
+    if (level < dead) {
+      if (slot == num_slots) {
+        corrupt("more entries than the %zu slots", num_slots);
+      }
+      if (level == 0 && !validity[slot]) {
+        level = null;
+      }
+      ++slot;
+    }
+    store(to + 2 * i, level);
+  }
+  if (slot != num_slots) {
+    corrupt("%zu entries with a slot for %zu slots", slot, num_slots);
+  }
+  return out;
+}
+
+Shredded shred_lists(Bytes rep, Bytes def, size_t num_entries, Bytes offsets, unsigned offset_bits, size_t num_slots,
+                     Validity validity, ListNumbers numbers) {
+  require_levels(rep, num_entries);
+  require_levels(def, num_entries);
+  require_bits(validity, num_slots);
+  if (offsets.size / offset_bytes(offset_bits) < num_slots + 1) {
+    corrupt("%zu bytes of offsets for %zu lists", offsets.size, num_slots);
+  }
+  OffsetReader offset(offsets.data, offset_bits);
+  size_t items = 0, slot = 0;
+  auto length_of = [&](size_t i, uint16_t level) {
+    if (level != 0 || !validity[i]) {
+      return size_t{0};
+    }
+    size_t begin = offset[i], end = offset[i + 1];
+    if (end < begin) {
+      corrupt("list %zu has offsets that decrease", i);
+    }
+    return end - begin;
+  };
+  size_t total = 0;
+  for (size_t i = 0; i < num_entries; ++i) {
+    uint16_t level = level_at(def, i);
+    if (level >= numbers.dead) {
+      ++total;
+      continue;
+    }
+    if (slot == num_slots) {
+      corrupt("more entries than the %zu lists", num_slots);
+    }
+    size_t n = length_of(slot++, level);
+    if (n > (size_t{1} << 40) || items > (size_t{1} << 40)) {
+      corrupt("lists of more than 2^40 items");
+    }
+    items += n;
+    total += n == 0 ? 1 : n;
+  }
+  if (slot != num_slots) {
+    corrupt("%zu entries with a slot for %zu lists", slot, num_slots);
+  }
+  Shredded out{Block(total * 2), Block(total * 2), total};
+  auto* to_rep = reinterpret_cast<uint16_t*>(out.rep.data());
+  auto* to_def = reinterpret_cast<uint16_t*>(out.def.data());
+  slot = 0;
+  for (size_t i = 0; i < num_entries; ++i) {
+    uint16_t level = level_at(def, i);
+    uint16_t first = level_at(rep, i);
+    if (level >= numbers.dead) {
+      *to_rep++ = first;
+      *to_def++ = level;
+      continue;
+    }
+    if (first == 0) {
+      first = numbers.rep;
+    }
+    size_t n = length_of(slot, level);
+    if (n == 0) {
+      *to_rep++ = first;
+      *to_def++ = level != 0 ? level : validity[slot] ? numbers.empty : numbers.null;
+    } else {
+      *to_rep = first;
+      std::fill(to_rep + 1, to_rep + n, uint16_t{0});
+      std::fill(to_def, to_def + n, uint16_t{0});
+      to_rep += n;
+      to_def += n;
+    }
+    ++slot;
+  }
+  return out;
+}
+
+Block repeat_levels(Bytes levels, size_t times) {
+  size_t n = levels.size / 2;
+  if (times > (size_t{1} << 31) || (times != 0 && n > (size_t{1} << 40) / times)) {
+    corrupt("%zu levels repeated %zu times", n, times);
+  }
+  Block out(n * times * 2);
+  auto* to = reinterpret_cast<uint16_t*>(out.data());
+  for (size_t i = 0; i < n; ++i) {
+    std::fill(to, to + times, load<uint16_t>(levels.data + 2 * i));
+    to += times;
+  }
+  return out;
+}
+
+std::vector<int64_t> count_levels(Bytes levels, size_t highest) {
+  std::vector<int64_t> counts(highest + 1);
+  size_t n = levels.size / 2;
+  for (size_t i = 0; i < n; ++i) {
+    size_t level = load<uint16_t>(levels.data + 2 * i);
+    if (level > highest) {
+      corrupt("level %zu above %zu", level, highest);
+    }
+    ++counts[level];
+  }
+  return counts;
+}
+
+Block map_levels(Bytes levels, const std::vector<int64_t>& map) {
+  size_t n = levels.size / 2;
+  Block out(n * 2);
+  for (size_t i = 0; i < n; ++i) {
+    size_t level = load<uint16_t>(levels.data + 2 * i);
+    if (level >= map.size()) {
+      corrupt("level %zu in a map of %zu", level, map.size());
+    }
+    store(out.data() + 2 * i, static_cast<uint16_t>(map[level]));
+  }
+  return out;
+}
+
+size_t levels_bytes(const uint8_t* levels, size_t n, LevelEncoding encoding) {
+  switch (encoding.coding) {
+    case LevelCoding::flat:
+      return 2 * n;
+    case LevelCoding::bitpacked:
+      return out_of_line_bytes<uint16_t>(n, encoding.bits);
+    case LevelCoding::runs:
+      return 8 + 3 * count_runs<uint16_t>(levels, n);
+    default:
+      corrupt("levels are not written in this coding");
+  }
+}
+
+void write_levels(const uint8_t* levels, size_t n, LevelEncoding encoding, uint8_t* out) {
+  switch (encoding.coding) {
+    case LevelCoding::flat:
+      copy_bytes(out, levels, 2 * n);
+      return;
+    case LevelCoding::bitpacked:
+      pack_out_of_line_chunk<uint16_t>(levels, n, encoding.bits, out);
+      return;
+    case LevelCoding::runs: {
+      size_t runs = count_runs<uint16_t>(levels, n);
+      store<uint64_t>(out, 2 * runs);
+      write_runs<uint16_t>(levels, n, out + 8, out + 8 + 2 * runs);
+      return;
+    }
+    default:
+      corrupt("levels are not written in this coding");
+  }
+}
+
+}  // namespace lance
