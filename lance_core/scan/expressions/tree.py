@@ -1,8 +1,9 @@
 """The expression tree: what a filter or a computed column means, after names and types are settled.
 
-Every parser (SQL text, Substrait, a caller's Arrow expression) makes this tree; the evaluation and the pruning by
-statistics read it. Nodes are frozen and hashable, and know their Arrow type. Comparisons have operands of one
-type. Nothing here walks the tree by recursion, so that no depth of a tree can exhaust the stack.
+Every parser (SQL text, Substrait, a caller's Arrow expression) makes this tree; the evaluation and the
+pruning by statistics read it. Nodes are frozen and hashable, and know their Arrow type. Comparisons have
+operands of one type, except that a dictionary-encoded one stands for its values. Nothing here walks the tree
+by recursion, so that no depth of a tree can exhaust the stack.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Column(Expression):
-    """A column, or a child of a struct column, with the names of the schema whatever their case in the text."""
+    """A column, or a child of a struct column, by the names of the schema, whatever the text's case."""
 
     path: Path
     data_type: pa.DataType
@@ -86,8 +87,8 @@ class DistinctFrom(Expression):
 class IsIn(Expression):
     """`operand IN (values)`; `NOT IN` is `Not(IsIn(...))`.
 
-    `values` has the type of the operand and no nulls; `has_null`: the list held one, so that what is not found
-    is null instead of false.
+    `values` has the type of the operand and no nulls; `has_null`: the list held one, so that what is not
+    found is null instead of false.
     """
 
     operand: Expression

@@ -1,0 +1,236 @@
+"""Typed nodes from operands: coercion of types, folding of constants, and errors that name columns.
+
+The parsers go through these functions, so that SQL text and Substrait mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.coercion import (
+    common_type,
+    exact_literal,
+    is_binary,
+    is_list,
+    is_string,
+    value_type,
+)
+from lance_core.scan.expressions.comparisons import FLIPPED
+from lance_core.scan.expressions.evaluate import evaluate
+from lance_core.scan.expressions.tree import (
+    And,
+    Cast,
+    Column,
+    Comparison,
+    DistinctFrom,
+    Expression,
+    IsIn,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    StartsWith,
+)
+
+_ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
+
+
+def describe(expression: Expression) -> str:
+    """An operand as an error message names it."""
+    if isinstance(expression, Column):
+        return f"column {'.'.join(expression.path)!r} of type {expression.type}"
+    if isinstance(expression, Literal):
+        value = expression.value.as_py()
+        return f"literal {value!r}" if value is not None else "null"
+    return f"an expression of type {expression.type}"
+
+
+def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
+    """A constant from a Python value."""
+    return Literal(pa.scalar(value, data_type))
+
+
+def folded(expression: Expression) -> Expression:
+    """The expression, or its value where all its operands are constants."""
+    if not all(isinstance(operand, Literal) for operand in expression.operands):
+        return expression
+    return Literal(evaluate(expression, _ONE_ROW)[0])
+
+
+def in_type_of_column(operand: Expression, column: Column) -> Expression:
+    """A literal in the type of the column that it is compared with; refused where it does not fit exactly."""
+    if not isinstance(operand, Literal):
+        return operand
+    value = exact_literal(operand.value, column.type)
+    if value is None:
+        hint = _hint(column.type) if is_string(operand.type) else ""
+        raise InvalidInputError(f"{describe(operand)} does not fit {describe(column)}{hint}")
+    return Literal(value)
+
+
+def _hint(data_type: pa.DataType) -> str:
+    if types.is_timestamp(data_type):
+        return "; write timestamp '...'"
+    if types.is_date(data_type):
+        return "; write date '...'"
+    return ""
+
+
+def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False) -> Expression:
+    """The operand in another type."""
+    if operand.type == data_type:
+        return operand
+    return folded(Cast(operand, data_type, try_cast))
+
+
+def same_type(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Both operands in their common type; a literal that fits the other side's type takes that one.
+
+    Raises:
+        InvalidInputError: the two have no common type.
+    """
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and not isinstance(other, Literal):
+            value = exact_literal(one.value, other.type)
+            if value is not None:
+                return (Literal(value), other) if one is left else (other, Literal(value))
+    common = common_type(left.type, right.type)
+    if common is None:
+        raise InvalidInputError(f"{describe(left)} and {describe(right)} have no common type")
+    left, right = (
+        operand if value_type(operand.type) == common else cast(operand, common) for operand in (left, right)
+    )
+    return left, right
+
+
+def comparison(op: str, left: Expression, right: Expression) -> Expression:
+    """`left op right`; a constant goes to the right side."""
+    left, right = same_type(left, right)
+    _check_comparable(left)
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        op, left, right = FLIPPED[op], right, left
+    return folded(Comparison(op, left, right))
+
+
+def distinct_from(left: Expression, right: Expression) -> Expression:
+    """`left IS DISTINCT FROM right`."""
+    left, right = same_type(left, right)
+    _check_comparable(left)
+    return folded(DistinctFrom(left, right))
+
+
+def _check_comparable(operand: Expression) -> None:
+    if is_list(operand.type) or types.is_nested(operand.type):
+        raise InvalidInputError(f"{describe(operand)} cannot be compared: only single values can")
+
+
+def between(operand: Expression, low: Expression, high: Expression) -> Expression:
+    """`operand BETWEEN low AND high`."""
+    return conjunction([comparison(">=", operand, low), comparison("<=", operand, high)])
+
+
+def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
+    """`operand IN (values)`; values that are no constants become comparisons."""
+    constants: list[pa.Scalar] = []
+    others: list[Expression] = []
+    has_null = False
+    common: pa.DataType = value_type(operand.type)
+    for value in values:
+        if not isinstance(value, Literal):
+            others.append(comparison("=", operand, value))
+        elif not value.value.is_valid:
+            has_null = True
+        else:
+            constants.append(value.value)
+    exact = [exact_literal(value, common) for value in constants]
+    if any(value is None for value in exact):
+        for value in constants:
+            wider = common_type(common, value.type)
+            if wider is None:
+                raise InvalidInputError(f"{describe(Literal(value))} does not fit {describe(operand)}")
+            common = wider
+        operand = cast(operand, common)
+        exact = [_literal_value(cast(Literal(value), common)) for value in constants]
+    found: list[Expression] = list(others)
+    if constants or has_null or not others:
+        _check_comparable(operand)
+        found.insert(0, folded(IsIn(operand, pa.array(exact, common), has_null)))
+    return disjunction(found)
+
+
+def _literal_value(expression: Expression) -> pa.Scalar:
+    assert isinstance(expression, Literal)
+    return expression.value
+
+
+def is_null(operand: Expression) -> Expression:
+    """`operand IS NULL`."""
+    return folded(IsNull(operand))
+
+
+def negation(operand: Expression) -> Expression:
+    """`NOT operand`."""
+    return folded(Not(boolean(operand)))
+
+
+def conjunction(parts: Sequence[Expression]) -> Expression:
+    """AND of all parts, without a level for each."""
+    flat = [inner for part in parts for inner in (part.operands if isinstance(part, And) else (part,))]
+    flat = [boolean(part) for part in flat]
+    return flat[0] if len(flat) == 1 else folded(And(tuple(flat)))
+
+
+def disjunction(parts: Sequence[Expression]) -> Expression:
+    """OR of all parts, without a level for each."""
+    flat = [inner for part in parts for inner in (part.operands if isinstance(part, Or) else (part,))]
+    flat = [boolean(part) for part in flat]
+    return flat[0] if len(flat) == 1 else folded(Or(tuple(flat)))
+
+
+def boolean(operand: Expression) -> Expression:
+    """A condition; anything else is refused."""
+    if types.is_null(operand.type):
+        return literal(None, pa.bool_())
+    if not types.is_boolean(operand.type):
+        raise InvalidInputError(f"{describe(operand)} is not a condition: it is not true or false")
+    return operand
+
+
+def is_true(operand: Expression, value: bool) -> Expression:
+    """`operand IS TRUE` or `IS FALSE`: never null."""
+    operand = boolean(operand)
+    return folded(Not(DistinctFrom(operand, literal(value))))
+
+
+def like(
+    operand: Expression, pattern: Expression, escape: str | None = None, *, ignore_case: bool = False
+) -> Expression:
+    """`operand LIKE pattern`; a pattern that only asks for a prefix becomes `StartsWith`."""
+    if not isinstance(pattern, Literal) or not (is_string(pattern.type) or not pattern.value.is_valid):
+        raise InvalidInputError(f"the pattern of LIKE has to be a text, not {describe(pattern)}")
+    if not is_string(value_type(operand.type)):
+        raise InvalidInputError(f"LIKE needs a text, not {describe(operand)}")
+    text = pattern.value.as_py()
+    if text is None:
+        return literal(None, pa.bool_())
+    prefix = text[:-1]
+    if not ignore_case and text.endswith("%") and not set(prefix) & {"%", "_", "\\", escape}:
+        return folded(StartsWith(operand, prefix))
+    return folded(Like(operand, text, escape, ignore_case))
+
+
+def starts_with(operand: Expression, prefix: Expression) -> Expression:
+    """`starts_with(operand, prefix)`."""
+    if not isinstance(prefix, Literal):
+        raise InvalidInputError(f"the prefix of starts_with has to be a constant, not {describe(prefix)}")
+    given, wanted = value_type(operand.type), prefix.type
+    if not prefix.value.is_valid:
+        return literal(None, pa.bool_())
+    if not (is_string(given) and is_string(wanted)) and not (is_binary(given) and is_binary(wanted)):
+        raise InvalidInputError(f"starts_with({describe(operand)}, {describe(prefix)}) does not fit")
+    return folded(StartsWith(operand, prefix.value.as_py()))

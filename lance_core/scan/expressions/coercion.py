@@ -1,0 +1,168 @@
+"""Types of operands: what a literal becomes beside a column, and the type that two operands are compared in.
+
+Two rules, as in the reference. Where a condition compares a bare column with literals, these have to be exact
+in the column's type: an integer column is not compared with 1.5 or with a number out of its range
+(`exact_literal`). Elsewhere the operands get a common type (`common_type`).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.types as types
+
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def value_type(data_type: pa.DataType) -> pa.DataType:
+    """The type of the values: a dictionary-encoded column stands for its values."""
+    return data_type.value_type if types.is_dictionary(data_type) else data_type
+
+
+def is_string(data_type: pa.DataType) -> bool:
+    """Whether values are text."""
+    return bool(
+        types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type)
+    )
+
+
+def is_binary(data_type: pa.DataType) -> bool:
+    """Whether values are bytes."""
+    return bool(
+        types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_fixed_size_binary(data_type)
+        or types.is_binary_view(data_type)
+    )
+
+
+def is_number(data_type: pa.DataType) -> bool:
+    """Whether values are integers, floats or decimals."""
+    return bool(types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type))
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Whether values are lists of any kind."""
+    return bool(
+        types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type)
+    )
+
+
+def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
+    """A literal in the type of the column beside it, or None where that is not possible without a change.
+
+    Integers become integers within the range, floats, or decimals; floats only floats; text only text; bytes
+    only bytes of a fitting size; lists are converted value by value.
+    """
+    data_type = value_type(data_type)
+    if not value.is_valid:
+        return pa.scalar(None, data_type)
+    if value.type == data_type:
+        return value
+    given = value.type
+    if types.is_float16(data_type) and (types.is_integer(given) or types.is_floating(given)):
+        number = value.as_py()
+        return None if math.isfinite(number) and abs(number) > 65504 else pa.scalar(float(number), data_type)
+    if types.is_floating(data_type) and (types.is_integer(given) or types.is_floating(given)):
+        return value.cast(data_type, safe=False)
+    if is_list(given) and is_list(data_type):
+        return _cast(value, data_type)
+    allowed = (
+        (types.is_integer(given) and (types.is_integer(data_type) or types.is_decimal(data_type)))
+        or (is_string(given) and is_string(data_type))
+        or (is_binary(given) and is_binary(data_type) and _same_size(value, data_type))
+    )
+    return _cast(value, data_type) if allowed else None
+
+
+def _same_size(value: pa.Scalar, data_type: pa.DataType) -> bool:
+    return not types.is_fixed_size_binary(data_type) or len(value.as_py()) == data_type.byte_width
+
+
+def _cast(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
+    try:
+        if types.is_decimal(data_type):
+            return pa.scalar(Decimal(value.as_py()), data_type)
+        return value.cast(data_type)
+    except pa.ArrowInvalid:
+        return None
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type in which two operands are compared, or None where there is none."""
+    left, right = value_type(left), value_type(right)
+    if left == right:
+        return left
+    if types.is_null(left) or types.is_null(right):
+        return right if types.is_null(left) else left
+    if is_number(left) and is_number(right):
+        return common_number(left, right)
+    for one, other in ((left, right), (right, left)):
+        if is_string(one):
+            if is_string(other):
+                return pa.large_string() if types.is_large_string(right) else left
+            if is_number(other) or types.is_temporal(other):
+                return other
+            if is_binary(other):
+                return pa.binary() if types.is_fixed_size_binary(other) else other
+        if types.is_fixed_size_binary(one) and is_binary(other):
+            return pa.binary() if types.is_fixed_size_binary(other) else other
+    if is_binary(left) and is_binary(right):
+        return pa.large_binary()
+    return _common_temporal(left, right)
+
+
+def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The numeric type of an operation on two numbers: keeps all values, but for the rounding of floats."""
+    if left == right:
+        return left
+    for one, other in ((left, right), (right, left)):
+        if types.is_float64(one) or (types.is_floating(one) and types.is_decimal(other)):
+            return pa.float64()
+        if types.is_float32(one):
+            return one
+        if types.is_float16(one):
+            return pa.float32()
+    if types.is_decimal(left) or types.is_decimal(right):
+        return _common_decimal(_as_decimal(left), _as_decimal(right))
+    signed = types.is_signed_integer(left)
+    if signed == types.is_signed_integer(right):
+        return left if left.bit_width >= right.bit_width else right
+    signed_type, unsigned_type = (left, right) if signed else (right, left)
+    if signed_type.bit_width > unsigned_type.bit_width:
+        return signed_type
+    wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
+    return wider[unsigned_type.bit_width]
+
+
+def _as_decimal(data_type: pa.DataType) -> pa.DataType:
+    if types.is_decimal(data_type):
+        return data_type
+    return pa.decimal128(_INTEGER_DIGITS[data_type.bit_width], 0)
+
+
+def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(left.scale, right.scale)
+    digits = max(left.precision - left.scale, right.precision - right.scale) + scale
+    if digits <= 38 and not (types.is_decimal256(left) or types.is_decimal256(right)):
+        return pa.decimal128(digits, scale)
+    return pa.decimal256(min(digits, 76), scale)
+
+
+def _common_temporal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    units = ["s", "ms", "us", "ns"]
+    if types.is_timestamp(left) and types.is_timestamp(right):
+        return pa.timestamp(max(left.unit, right.unit, key=units.index), left.tz or right.tz)
+    if types.is_date(left) and types.is_date(right):
+        return pa.date64()
+    for one, other in ((left, right), (right, left)):
+        if types.is_timestamp(one) and types.is_date(other):
+            return one
+    if types.is_time(left) and types.is_time(right):
+        unit = max(left.unit, right.unit, key=units.index)
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    if types.is_duration(left) and types.is_duration(right):
+        return pa.duration(max(left.unit, right.unit, key=units.index))
+    return None

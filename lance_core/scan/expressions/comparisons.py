@@ -1,0 +1,101 @@
+"""Comparisons as in the reference: NaN equals NaN and is the greatest number, -0.0 equals 0.0.
+
+Arrow's kernels follow IEEE 754, where every comparison with NaN is false but `!=`. Against a constant that is
+not NaN, `x > c` is therefore `NOT x <= c`: one kernel and one inversion of a bitmap. Nulls stay null
+throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Datum: TypeAlias = Any
+"""Values of one batch: a `pa.Array`, or one `pa.Scalar` for all rows."""
+
+_KERNELS = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_INVERSES = {">": pc.less_equal, ">=": pc.less}
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator after its operands changed places."""
+
+
+def compare(op: str, left: Datum, right: Datum) -> Datum:
+    """`left op right` of two data of one type; null where either is null."""
+    left, right = _comparable(left), _comparable(right)
+    if not pa.types.is_floating(left.type):
+        return _KERNELS[op](left, right)
+    if isinstance(left, pa.Scalar) and not isinstance(right, pa.Scalar):
+        op, left, right = FLIPPED[op], right, left
+    if isinstance(right, pa.Scalar):
+        return _compare_with_constant(op, left, right)
+    return _compare_floats(op, left, right)
+
+
+def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
+    """Whether each operand is among `values` (of its type, without nulls); null for a null operand.
+
+    With `has_null` the list held a null besides, so that what is not found is null.
+    """
+    operand, values = _comparable(operand), _comparable(values)
+    nan = False
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        nan = bool(np.isnan(numbers).any())
+        zeros = [0.0, -0.0] if (numbers == 0).any() else []
+        values = pa.concat_arrays([values, pa.array(zeros, values.type)])
+    found = pc.is_in(operand, value_set=values)
+    if nan:
+        found = pc.or_(found, pc.fill_null(pc.is_nan(operand), False))
+    if has_null:
+        found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
+    if isinstance(operand, pa.Scalar):
+        return found if operand.is_valid else pa.scalar(None, pa.bool_())
+    return (
+        pc.if_else(pc.is_valid(operand), found, pa.scalar(None, pa.bool_())) if operand.null_count else found
+    )
+
+
+def _comparable(datum: Datum) -> Datum:
+    """Arrow has no comparison of half floats, nor of dictionaries with each other."""
+    if pa.types.is_float16(datum.type):
+        return datum.cast(pa.float32())
+    if pa.types.is_dictionary(datum.type):
+        return (
+            datum.cast(datum.type.value_type) if isinstance(datum, pa.Scalar) else datum.dictionary_decode()
+        )
+    return datum
+
+
+def _compare_with_constant(op: str, left: Datum, right: pa.Scalar) -> Datum:
+    constant = right.as_py()
+    if constant is None or not math.isnan(constant):
+        return pc.invert(_INVERSES[op](left, right)) if op in _INVERSES else _KERNELS[op](left, right)
+    nan = pc.is_nan(left)
+    if op in ("=", ">="):
+        return nan
+    if op in ("!=", "<"):
+        return pc.invert(nan)
+    # Nothing is greater than NaN and everything is less than or equal to it, except null.
+    return pc.and_not(nan, nan) if op == ">" else pc.or_(nan, pc.invert(nan))
+
+
+def _compare_floats(op: str, left: Datum, right: Datum) -> Datum:
+    if op in ("=", "!="):
+        both = pc.and_(pc.is_nan(left), pc.is_nan(right))
+        equal = pc.or_(pc.equal(left, right), both)
+        return equal if op == "=" else pc.invert(equal)
+    if op in (">", "<="):
+        left, right = right, left
+    less = pc.or_(pc.less(left, right), pc.and_not(pc.is_nan(right), pc.is_nan(left)))
+    return less if op in ("<", ">") else pc.invert(less)

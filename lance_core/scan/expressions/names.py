@@ -1,0 +1,56 @@
+"""Column names of an expression's text: from parts of a name to a column of the schema."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.tree import Column
+
+
+def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = False) -> Column:
+    """The column, or the child of a struct column, that dotted or quoted `parts` name.
+
+    A top-level name that the schema does not have as written is matched without case, which has to be
+    unambiguous; `exact` (a name in backticks) forbids that. Children of structs are matched as written, as in
+    the reference.
+
+    Raises:
+        InvalidInputError: no such column, child, or more than one; the message lists near names.
+    """
+    name = parts[0]
+    if name in schema.names:
+        matches = [name]
+    else:
+        matches = [] if exact else [known for known in schema.names if known.lower() == name.lower()]
+    if not matches:
+        raise InvalidInputError(f"there is no column {name!r}{_near(name, schema.names)}")
+    if len(matches) > 1 or schema.names.count(matches[0]) > 1:
+        raise InvalidInputError(f"the column name {name!r} is ambiguous: {', '.join(matches)}")
+    path: tuple[str, ...] = (matches[0],)
+    data_type = schema.field(matches[0]).type
+    for part in parts[1:]:
+        path, data_type = (*path, part), child_type(path, data_type, part)
+    return Column(path, data_type)
+
+
+def child_type(path: Sequence[str], data_type: pa.DataType, name: str) -> pa.DataType:
+    """Type of the child `name` of a struct."""
+    column = ".".join(path)
+    if not pa.types.is_struct(data_type):
+        raise InvalidInputError(f"column {column!r} is of type {data_type}, which has no child {name!r}")
+    if data_type.get_field_index(name) < 0:
+        names = [field.name for field in data_type]
+        raise InvalidInputError(f"column {column!r} has no child {name!r}{_near(name, names)}")
+    return data_type.field(name).type
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    by_lower = {known.lower(): known for known in names}
+    near = [by_lower[found] for found in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    return f"; there are {', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}"
