@@ -1,6 +1,4 @@
-"""The Lance columnar format: datasets opened and read, with the names of the reference library."""
-
-from importlib.metadata import PackageNotFoundError, version
+"""The Lance columnar format: datasets read and written, with the names of the reference library."""
 
 from lance_core.dataset import LanceDataset, dataset
 from lance_core.errors import (
@@ -19,11 +17,9 @@ from lance_core.errors import (
 from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner
 from lance_core.table.bases import DatasetBasePath
-
-try:
-    __version__ = version("lance-flight")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+from lance_core.version import __version__
+from lance_core.write.fragments import FragmentWriteProgress
+from lance_core.writing import write_dataset
 
 __all__ = [
     "CommitConflictError",
@@ -32,6 +28,7 @@ __all__ = [
     "DatasetBasePath",
     "DatasetExistsError",
     "DatasetNotFoundError",
+    "FragmentWriteProgress",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
@@ -43,4 +40,5 @@ __all__ = [
     "VersionNotFoundError",
     "__version__",
     "dataset",
+    "write_dataset",
 ]

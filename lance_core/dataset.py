@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from datetime import datetime
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
 from pyroaring import FrozenBitMap
@@ -320,6 +320,18 @@ class LanceDataset:
         """
         return blob_files(self._snapshot, blob_column, ids=ids, addresses=addresses, indices=indices)
 
+    def insert(self, data: Any, *, mode: Literal["append", "overwrite"] = "append", **arguments: Any) -> None:
+        """Write a new version on top of this one and move to it; arguments are those of `write_dataset`."""
+        from lance_core.writing import write_dataset  # it makes datasets
+
+        self._snapshot = write_dataset(data, self, mode=mode, **arguments).snapshot
+
+    def at(self, snapshot: Snapshot) -> LanceDataset:
+        """Another version of the same dataset, which is open already."""
+        other = copy(self)
+        other._snapshot = snapshot
+        return other
+
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.
 
@@ -330,9 +342,7 @@ class LanceDataset:
         Raises:
             DatasetNotFoundError: there is no such version, tag or branch.
         """
-        other = copy(self)
-        other._snapshot = self._open(version)
-        return other
+        return self.at(self._open(version))
 
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""

@@ -44,6 +44,11 @@ class FileVersion:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def in_manifest(self) -> tuple[int, int]:
+        """The numbers that a manifest has for a file of this version."""
+        return (0, 2) if self == FileVersion.V0_1 else (self.major, self.minor)
+
     @staticmethod
     def from_numbers(major: int, minor: int, *, file: str | None = None) -> "FileVersion":
         """The version that a footer or a manifest spells (major, minor).

@@ -13,6 +13,8 @@ class WriteOptions:
 
     page_bytes: int = PAGE_BYTES
     """Bytes of values of one column at which a page is full."""
+    batch_rows: int = 1024
+    """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
 
 
 @dataclass(frozen=True, slots=True)

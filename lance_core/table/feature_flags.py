@@ -32,6 +32,11 @@ _READABLE = (
     | TAGGED_FRAGMENT_REUSE_INDEX
 )
 
+STICKY = INLINE_TRANSACTIONS_ONLY | MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE_INDEX | FIELD_IDS_NEVER_REUSED
+"""Bits that stay once they are set; the others follow from what is in the table."""
+
+_WRITABLE = _READABLE | TABLE_CONFIG | FIELD_IDS_NEVER_REUSED
+
 _REFUSED = {
     64: "data overlay files",
     512: "stable row ids with a fragment reuse index",
@@ -66,6 +71,21 @@ def check_readable(reader_flags: int, writer_flags: int, has_max_field_id: bool,
         raise CorruptFileError(
             f"feature flag {FIELD_IDS_NEVER_REUSED} and the highest field id do not come together", file=file
         )
+
+
+def check_writable(reader_flags: int, writer_flags: int, file: str) -> None:
+    """Refuse to make a version after one that this package does not understand to the last flag.
+
+    Args:
+        reader_flags, writer_flags: the two words of the manifest.
+        file: name of the manifest for messages.
+
+    Raises:
+        UnsupportedFeatureError: a flag that is not implemented, named.
+    """
+    for bit in _bits((reader_flags | writer_flags) & ~_WRITABLE):
+        name = _REFUSED.get(bit, "unknown to this version")
+        raise UnsupportedFeatureError(f"writer feature flag {bit} ({name})", file=file)
 
 
 def _bits(flags: int) -> list[int]:

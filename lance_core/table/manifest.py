@@ -30,6 +30,8 @@ from lance_core.table.indices import IndexDescription, IndexSegment, describe_in
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"LANC"
+_WRITTEN_VERSION = (0, 2)
+"""In the footer; readers do not look at it."""
 _Message = TypeVar("_Message", bound=Message)
 _physical_rows = attrgetter("physical_rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -197,6 +199,16 @@ class Manifest:
             return []
         return describe_indices(self.index_segments, self.schema, self.fragments)
 
+    @property
+    def index_section(self) -> bytes | None:
+        """The serialized index section, where there is one; a version that changes no index repeats it."""
+        return self._index_section
+
+    @property
+    def transaction_section(self) -> bytes | None:
+        """The serialized transaction that made this version, where it is in the file."""
+        return self._transaction
+
     @cached_property
     def transaction_uuid(self) -> str | None:
         """Id of the transaction that made this version; None in versions of old libraries.
@@ -273,6 +285,29 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     if manifest.has_stable_row_ids:
         _require_row_ids(manifest)
     return manifest
+
+
+def serialize_manifest(
+    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None = None
+) -> bytes:
+    """The bytes of a manifest file; the positions of the sections in it are set in `message`.
+
+    Args:
+        message: the manifest, without positions.
+        transaction: the serialized transaction that makes this version.
+        index_section: the serialized index section, where the table has one.
+    """
+    parts: list[bytes] = []
+    if index_section is not None:
+        message.index_section = 0
+        parts += [_LENGTH.pack(len(index_section)), index_section]
+    message.transaction_section = sum(map(len, parts))
+    parts += [_LENGTH.pack(len(transaction)), transaction]
+    position = sum(map(len, parts))
+    data = message.SerializeToString()
+    return b"".join(
+        [*parts, _LENGTH.pack(len(data)), data, _FOOTER.pack(position, *_WRITTEN_VERSION, _MAGIC)]
+    )
 
 
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:

@@ -8,11 +8,15 @@ Source: Lance table format, "Names and version discovery"; docs/format.md.
 """
 
 import re
+from dataclasses import dataclass
 
 from lance_core.errors import CorruptFileError, DatasetNotFoundError, FileMissingError, VersionNotFoundError
 from lance_core.storage import Storage
 
 VERSIONS = "_versions"
+
+HINT = f"{VERSIONS}/latest_version_hint.json"
+"""Where the reference notes a version that is there. Only its commits use it."""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
@@ -40,6 +44,39 @@ def latest_version(storage: Storage) -> int:
     return _MAX_VERSION - int(min(names)) if inverted else max(map(int, names))
 
 
+@dataclass(frozen=True)
+class Listing:
+    """What a writer has to know of the manifests of a table."""
+
+    latest: int
+    """The newest version."""
+    is_inverted: bool
+    """Whether names begin with the newest version; all of one table do, or none."""
+    has_hint: bool
+    """Whether the reference left a hint, see `HINT`."""
+
+
+def list_manifests(storage: Storage) -> Listing | None:
+    """The state of the table to write to; None when there is no table.
+
+    Raises:
+        CorruptFileError: the manifests are named by both schemes.
+    """
+    try:
+        names = storage.list_names(VERSIONS)
+        numbers, is_inverted = _numbers(names, storage)
+    except (FileMissingError, DatasetNotFoundError):
+        return None
+    latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
+    return Listing(latest, is_inverted, HINT.rpartition("/")[2] in names)
+
+
+def version_path(version: int, is_inverted: bool) -> str:
+    """The path of the manifest of a version of a table that names them this way."""
+    number = f"{_MAX_VERSION - version:0{_DIGITS}}" if is_inverted else f"{version}"
+    return f"{VERSIONS}/{number}{_SUFFIX}"
+
+
 def manifest_path(storage: Storage, version: int) -> str:
     """The path of the manifest of one version, detached ones included.
 
@@ -52,10 +89,7 @@ def manifest_path(storage: Storage, version: int) -> str:
     if version >= _DETACHED:
         candidates = [f"{VERSIONS}/d{version}{_SUFFIX}"]
     else:
-        candidates = [
-            f"{VERSIONS}/{_MAX_VERSION - version:0{_DIGITS}}{_SUFFIX}",
-            f"{VERSIONS}/{version}{_SUFFIX}",
-        ]
+        candidates = [version_path(version, is_inverted) for is_inverted in (True, False)]
     found = [path for path in candidates if storage.exists(path)]
     if not found:
         _manifest_names(storage)  # tells a missing table from a missing version
@@ -71,6 +105,10 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
         names = []
+    return _numbers(names, storage)
+
+
+def _numbers(names: list[str], storage: Storage) -> tuple[list[str], bool]:
     # One search over all names: a table has thousands of them, and this is on the way of every open.
     numbers = _NUMBER.findall("/".join(["", *names, ""]))
     if not numbers:

@@ -1,0 +1,183 @@
+"""Making a version: a transaction becomes the next manifest, or it is refused.
+
+    transaction file -> next manifest, put where none is -> done
+
+Who puts the manifest of a version first has made that version. Who comes second looks at what the others
+committed, applies the transaction to the newest version, and tries again. A commit ends in one of three ways:
+
+    landed    the version is there, and on local files it survives a power failure
+    refused   nothing happened; `CommitConflictError`, or the error of the storage
+    unknown   the storage did not say; `CommitUnknownError`. Nothing is deleted, nothing is tried again.
+
+Source: Lance table format, "Algorithm for a safe concurrent writer"; docs/format.md.
+"""
+
+import random
+import time
+from contextlib import suppress
+
+from lance_core.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitUnknownError,
+    CorruptFileError,
+    LanceError,
+    PutUnknownError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_core.proto import transaction_pb2
+from lance_core.storage import Storage
+from lance_core.table.conflicts import Verdict, check_conflict
+from lance_core.table.manifest import Manifest, parse_manifest, serialize_manifest
+from lance_core.table.next_manifest import TableSettings, next_manifest
+from lance_core.table.snapshot import read_manifest
+from lance_core.table.transaction import DIRECTORY, file_name, read_transaction
+from lance_core.table.versions import HINT, VERSIONS, Listing, list_manifests, version_path
+
+MAX_ATTEMPTS = 20
+_FIRST_WAIT_SECONDS = 0.01
+_MAX_DOUBLINGS = 7
+
+
+def commit(
+    storage: Storage,
+    transaction: transaction_pb2.Transaction,
+    settings: TableSettings,
+    *,
+    inverted_names: bool = True,
+    sync: bool = True,
+) -> Manifest:
+    """Make the next version out of a transaction, whose data files are complete.
+
+    Args:
+        storage: where the table is, or is to be.
+        transaction: an append or an overwrite. Versions after its read version are checked for conflicts.
+        settings: see `next_manifest`.
+        inverted_names: how a new table names its manifests, see `versions`; others keep their way.
+        sync: make everything durable before the commit is acknowledged.
+
+    Returns:
+        The manifest of the new version.
+
+    Raises:
+        CommitConflictError: another version makes this one impossible; `retryable` where doing the same on
+            that version can help.
+        CommitUnknownError: nobody can say whether the version was made.
+        LanceError: others mean that nothing was committed.
+    """
+    name = f"{DIRECTORY}/{file_name(transaction)}"
+    attempt = _Attempt(storage, transaction, settings, inverted_names, sync)
+    try:
+        for number in range(MAX_ATTEMPTS):
+            if number:
+                _wait(number)
+            manifest = attempt.run()
+            if manifest is not None:
+                return manifest
+    except CommitUnknownError:
+        raise
+    except LanceError:
+        _discard(storage, name)
+        raise
+    _discard(storage, name)
+    raise CommitConflictError(f"other writers were faster {MAX_ATTEMPTS} times", retryable=True)
+
+
+class _Attempt:
+    """What is kept between the attempts of one commit."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        transaction: transaction_pb2.Transaction,
+        settings: TableSettings,
+        inverted_names: bool,
+        sync: bool,
+    ) -> None:
+        self._storage = storage
+        self._transaction = transaction
+        self._settings = settings
+        self._inverted_names = inverted_names
+        self._sync = sync
+        self._checked = transaction.read_version
+        """No version up to this one is in the way."""
+        self._is_written = False
+        """Whether the transaction file is there."""
+
+    def run(self) -> Manifest | None:
+        """Try once; None when another writer made the version first."""
+        listing = list_manifests(self._storage)
+        current = None if listing is None else self._check(listing)
+        message, index_section = next_manifest(current, self._transaction, self._settings)
+        serialized = self._transaction.SerializeToString()
+        if not self._is_written and message.transaction_file:
+            path = f"{DIRECTORY}/{message.transaction_file}"
+            self._storage.put_if_absent(path, serialized, sync=self._sync)
+            self._is_written = True
+        inverted = listing.is_inverted if listing else self._inverted_names
+        path = version_path(message.version, inverted)
+        data = serialize_manifest(message, serialized, index_section)
+        try:
+            self._storage.put_if_absent(path, data, sync=self._sync)
+        except AlreadyExistsError:
+            return None
+        except PutUnknownError as error:
+            if not self._is_there(path, data):
+                raise CommitUnknownError(
+                    f"nobody can say whether version {message.version} was made"
+                ) from error
+        if listing and listing.has_hint:
+            self._forget_hint()
+        return parse_manifest(data, path)
+
+    def _check(self, listing: Listing) -> Manifest:
+        """The newest version, after all since the last check were found to be compatible."""
+        current = read_manifest(self._storage, listing.latest)
+        if current.version < self._transaction.read_version:
+            raise CommitConflictError(
+                f"version {self._transaction.read_version} was read, {current.version} is the latest",
+                retryable=True,
+            )
+        for version in range(self._checked + 1, current.version + 1):
+            try:
+                other = current if version == current.version else read_manifest(self._storage, version)
+                committed = read_transaction(self._storage, other)
+            except VersionNotFoundError:
+                raise CommitConflictError(
+                    f"version {version} was removed before it could be compared", retryable=True
+                ) from None
+            verdict = check_conflict(self._transaction, committed)
+            if verdict is not Verdict.OK:
+                mine, theirs = (each.WhichOneof("operation") for each in (self._transaction, committed))
+                raise CommitConflictError(
+                    f"{mine} is in conflict with {theirs or 'an unknown operation'} of version {version}",
+                    retryable=verdict is Verdict.RETRY,
+                )
+        self._checked = current.version
+        return current
+
+    def _is_there(self, path: str, data: bytes) -> bool:
+        """Whether the file is ours, durably."""
+        try:
+            found = self._storage.read_file(path) == data
+            if found and self._sync:
+                self._storage.sync_directory(VERSIONS)
+            return found
+        except (StorageError, CorruptFileError):
+            return False
+
+    def _forget_hint(self) -> None:
+        """The reference trusts the hint when it looks for newer versions; without one it looks itself."""
+        with suppress(StorageError):  # one that is too low only costs time as long as no version is missing
+            self._storage.delete_file(HINT)
+
+
+def _wait(attempt: int) -> None:
+    time.sleep(random.uniform(0, _FIRST_WAIT_SECONDS * 2 ** min(attempt, _MAX_DOUBLINGS)))
+
+
+def _discard(storage: Storage, path: str) -> None:
+    """Remove a file that nothing refers to; it is harmless where that fails."""
+    with suppress(StorageError):
+        storage.delete_file(path)

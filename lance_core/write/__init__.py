@@ -1,0 +1,1 @@
+"""Writing tables: record batches to data files, data files to a new version."""

@@ -1,0 +1,176 @@
+"""Rows on their way into a table: compared with its schema, and brought into the form that files hold.
+
+Columns, and the children of structs, are matched by name. Their order does not matter. Nullable ones may be
+missing and become null. Types must be the same; views become plain strings, extension types their storage.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.schema import Field, Schema, schema_from_arrow
+
+
+class Conformer:
+    """Turns batches of one schema into what the data files of a table hold."""
+
+    schema: Schema
+    """The fields of the table that the batches have, in the order of the table and with its ids."""
+
+    def __init__(self, table: Schema, given: pa.Schema) -> None:
+        """Compare `given` with the schema of the table.
+
+        Raises:
+            InvalidInputError: columns the table does not have, missing ones that are not nullable, or
+                other types.
+            UnsupportedFeatureError: types that are not written.
+        """
+        ids = _matched(table.fields, schema_from_arrow(given).fields, "")
+        messages = [message for message in table.messages if message.id in ids]
+        self.schema = Schema(messages, table.raw_metadata)
+        for node in (node for field in self.schema.fields for node in field.walk()):
+            if node.is_json:
+                raise UnsupportedFeatureError("writing JSON columns", column=node.name)
+        self._given = given
+        self._columns = [given.get_field_index(field.name) for field in self.schema.fields]
+        types = [pa.field(field.name, field.arrow_type, field.nullable) for field in self.schema.fields]
+        self._stored = pa.schema(types)
+
+    def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of a batch in the order and with the storage types of `schema`.
+
+        Raises:
+            InvalidInputError: the batch is not of the schema it was announced with, or has a null where the
+                table allows none.
+        """
+        if not batch.schema.equals(self._given):
+            raise InvalidInputError(
+                "batch has another schema than announced", expected=self._given, found=batch.schema
+            )
+        arrays = [
+            convert(batch.column(index), field)
+            for index, field in zip(self._columns, self.schema.fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._stored)
+
+
+def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:
+    """The ids of the table's `fields`, and of those below, that are given."""
+    by_name = {field.name: field for field in given}
+    known = {field.name for field in fields}
+    unexpected = [path + name for name in by_name if name not in known]
+    missing = [path + field.name for field in fields if field.name not in by_name and not field.nullable]
+    if unexpected or missing:
+        raise InvalidInputError(
+            "columns do not fit the table",
+            column=(unexpected + missing)[0],
+            expected=f"[{', '.join(field.name for field in fields)}]",
+            found=f"unexpected [{', '.join(unexpected)}], missing and not nullable [{', '.join(missing)}]",
+        )
+    ids: set[int] = set()
+    for field in fields:
+        if field.name in by_name:
+            ids |= _match(field, by_name[field.name], path)
+    return ids
+
+
+def _match(field: Field, given: Field, path: str) -> set[int]:
+    name = path + field.name
+    if (field.logical_type, field.extension_name) != (given.logical_type, given.extension_name):
+        raise InvalidInputError(
+            "column has another type than in the table",
+            column=name,
+            expected=_type_name(field),
+            found=_type_name(given),
+        )
+    if field.logical_type == "struct":
+        names, known = ([child.name for child in node.children] for node in (given, field))
+        if known and not names:
+            raise InvalidInputError("struct without any of its children", column=name)
+        if field.is_packed and set(known) != set(names):
+            raise InvalidInputError("packed struct without all of its children", column=name)
+    return {field.id} | _matched(field.children, given.children, f"{name}.")
+
+
+def _type_name(field: Field) -> str:
+    return f"{field.logical_type} ({field.extension_name})" if field.extension_name else field.logical_type
+
+
+def convert(
+    array: pa.Array, field: Field, path: str | None = None, parents: pa.BooleanArray | None = None
+) -> pa.Array:
+    """The values of `array` as an array of the storage type of `field`.
+
+    Args:
+        array: values of a type that matches the field's; children of structs in any order.
+        field: what they become.
+        path: names of the fields down to this one, for messages.
+        parents: where the structs around the values are not null; None means everywhere.
+
+    Raises:
+        InvalidInputError: a null where the field allows none.
+    """
+    path = path or field.name
+    while isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if not field.nullable and array.null_count:
+        nulls = array.is_null() if parents is None else pc.and_(array.is_null(), parents)
+        if pc.any(nulls).as_py():
+            row = pc.index(nulls, True).as_py()
+            raise InvalidInputError("null in a column that allows none", column=path, found=f"row {row}")
+    wanted = field.arrow_type
+    if array.type.equals(wanted) and all(node.nullable for node in field.walk()):
+        return array
+    if pa.types.is_struct(wanted):
+        return _struct(array, field, path, parents)
+    if not field.children:
+        # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
+        return _relabelled(array, wanted) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
+    return _list(array, field, path)
+
+
+def _struct(
+    array: pa.StructArray, field: Field, path: str, parents: pa.BooleanArray | None
+) -> pa.StructArray:
+    if not field.children:
+        return array
+    if array.null_count:
+        parents = array.is_valid() if parents is None else pc.and_(array.is_valid(), parents)
+    children = [
+        convert(array.field(child.name), child, f"{path}.{child.name}", parents) for child in field.children
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=_mask(array))
+
+
+def _list(array: pa.Array, field: Field, path: str) -> pa.Array:
+    """Lists of any kind and maps; only the items they cover are converted."""
+    wanted, (child,) = field.arrow_type, field.children
+    if pa.types.is_fixed_size_list(wanted):
+        values = array.values.slice(array.offset * wanted.list_size, len(array) * wanted.list_size)
+        items = convert(values, child, f"{path}.{child.name}")
+        return pa.FixedSizeListArray.from_arrays(items, type=wanted, mask=_mask(array))
+    if pa.types.is_map(wanted):
+        given = pa.struct([array.type.key_field, array.type.item_field])
+        array = _relabelled(array, pa.list_(pa.field("entries", given)))
+    offsets = array.offsets
+    start = offsets[0].as_py()
+    values = array.values.slice(start, offsets[-1].as_py() - start)
+    items = convert(values, child, f"{path}.{child.name}")
+    offsets = pc.subtract(offsets, pa.scalar(start, offsets.type))
+    kind = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
+    item = pa.field(child.name, items.type, child.nullable)
+    type_ = pa.large_list(item) if kind is pa.LargeListArray else pa.list_(item)
+    lists = kind.from_arrays(offsets, items, type=type_, mask=_mask(array))
+    return _relabelled(lists, wanted) if pa.types.is_map(wanted) else lists
+
+
+def _mask(array: pa.Array) -> pa.BooleanArray | None:
+    return array.is_null() if array.null_count else None
+
+
+def _relabelled(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same buffers as another type of the same layout."""
+    _, capsule = array.__arrow_c_array__()
+    return pa.Array._import_from_c_capsule(wanted.__arrow_c_schema__(), capsule)

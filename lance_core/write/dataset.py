@@ -1,0 +1,222 @@
+"""Writing a dataset: its next version is made from batches that are pushed, and committed at the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import pyarrow as pa
+
+from lance_core.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+)
+from lance_core.file.footer import FileVersion
+from lance_core.schema import Schema, schema_from_arrow
+from lance_core.storage import Storage
+from lance_core.table import feature_flags
+from lance_core.table.commit import commit
+from lance_core.table.manifest import Manifest
+from lance_core.table.next_manifest import TableSettings
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.transaction import append, new_transaction, overwrite
+from lance_core.write.conform import Conformer
+from lance_core.write.fragments import FragmentWriter
+from lance_core.write.options import STABLE, DatasetWriteOptions
+from lance_core.write.source import batches_of
+
+Mode = Literal["create", "append", "overwrite"]
+
+
+class DatasetWriter:
+    """One version of a dataset in the making: `write` batches, then `commit`. For one thread.
+
+    Nobody sees anything before the commit. `abort`, or leaving the `with` block without a commit, removes
+    what was written.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        schema: pa.Schema,
+        mode: Mode = "create",
+        options: DatasetWriteOptions | None = None,
+        *,
+        base: Snapshot | None = None,
+    ) -> None:
+        """Compare the schema with the dataset's, and get ready to write.
+
+        Args:
+            storage: where the dataset is, or is to be.
+            schema: of the batches to come.
+            mode: create a dataset, append to one, or replace its rows and schema. Where there is none, the
+                last two create it.
+            options: the defaults where not given.
+            base: the version that the new one is made on; the latest if not given.
+
+        Raises:
+            InvalidInputError: a mode or option that makes no sense, a schema that does not fit the dataset.
+            DatasetExistsError: there is a dataset where one was to be created.
+            UnsupportedFeatureError: a type or version that is not written, or a dataset with such features.
+        """
+        if mode not in ("create", "append", "overwrite"):
+            raise InvalidInputError("mode", expected="create, append or overwrite", found=repr(mode))
+        self._storage = storage
+        self._is_committing = False
+        self._options = options or DatasetWriteOptions()
+        base = base or _latest(storage)
+        if base is not None and mode == "create":
+            raise DatasetExistsError(f"dataset already exists: {storage.uri}")
+        self._base = base.manifest if base else None
+        self._mode = mode
+        if self._base is not None:
+            feature_flags.check_writable(
+                self._base.reader_feature_flags, self._base.writer_feature_flags, self._base.name
+            )
+        version = _file_version(self._options.file_version, self._base, mode)
+        stable_row_ids = self._options.enable_stable_row_ids
+        self._settings = TableSettings(version, stable_row_ids)
+        self._schema = _table_schema(schema, self._base, mode)
+        self._conformer = Conformer(self._schema, schema)
+        self._fragments = FragmentWriter(
+            storage,
+            self._conformer.schema,
+            version,
+            limits=self._options.limits,
+            options=self._options.files,
+            progress=self._options.progress,
+            sync=self._options.sync,
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._fragments.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About how many bytes the data files have so far."""
+        return self._fragments.num_bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Raises:
+            InvalidInputError: a batch of another schema than announced, or a null where none is allowed.
+            UnsupportedFeatureError: a value that files of this version cannot hold.
+            StorageError: the storage failed.
+        """
+        self._fragments.write(self._conformer.conform(batch))
+
+    def commit(self) -> Snapshot:
+        """Complete the files and make the version.
+
+        Raises:
+            CommitConflictError: another version makes this one impossible, see `lance_core.table.commit`.
+            CommitUnknownError: nobody can say whether the version was made; its files are kept.
+            DatasetExistsError: somebody else created the dataset meanwhile.
+            LanceError: others mean that nothing was committed; all files are removed.
+        """
+        options = self._options
+        self._is_committing = True
+        with self._discarding():
+            fragments = self._fragments.finish()
+            transaction = new_transaction(
+                self._base.version if self._base else 0,
+                uuid=options.transaction_id,
+                message=options.commit_message,
+                properties=options.transaction_properties,
+            )
+            if self._base is not None and self._mode == "append":
+                append(transaction, fragments)
+            else:
+                config = options.config if self._base is None else {}
+                overwrite(transaction, fragments, self._schema, config)
+            try:
+                manifest = commit(
+                    self._storage,
+                    transaction,
+                    self._settings,
+                    inverted_names=options.enable_v2_manifest_paths,
+                    sync=options.sync,
+                )
+            except CommitConflictError:
+                if self._mode == "create":
+                    raise DatasetExistsError(f"dataset was created by another: {self._storage.uri}") from None
+                raise
+        return Snapshot(self._storage, manifest)
+
+    def abort(self) -> None:
+        """Remove what was written."""
+        self._fragments.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._is_committing:
+            self.abort()
+
+    @contextmanager
+    def _discarding(self) -> Iterator[None]:
+        """Remove the files when it is certain that nothing was committed, and only then."""
+        try:
+            yield
+        except CommitUnknownError:
+            raise
+        except LanceError:
+            self.abort()
+            raise
+
+
+def write_data(
+    storage: Storage,
+    data: Any,
+    schema: pa.Schema | None = None,
+    mode: Mode = "create",
+    options: DatasetWriteOptions | None = None,
+    *,
+    base: Snapshot | None = None,
+) -> Snapshot:
+    """Write all rows of `data` and make a version of them.
+
+    Args:
+        data, schema: see `lance_core.write.source.batches_of`.
+        storage, mode, options, base: see `DatasetWriter`.
+
+    Raises:
+        LanceError: as `DatasetWriter` does, or the data makes no sense.
+    """
+    given, batches = batches_of(data, schema)
+    with DatasetWriter(storage, given, mode, options, base=base) as writer:
+        for batch in batches:
+            writer.write(batch)
+        return writer.commit()
+
+
+def _latest(storage: Storage) -> Snapshot | None:
+    try:
+        return open_snapshot(storage)
+    except DatasetNotFoundError:
+        return None
+
+
+def _file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) -> FileVersion:
+    if base is None:
+        return given or STABLE
+    own = FileVersion.from_name(base.data_storage_version)
+    if mode == "append" and given not in (None, own):
+        raise InvalidInputError(
+            "data_storage_version differs from that of the table", expected=own, found=given
+        )
+    return given or own
+
+
+def _table_schema(schema: pa.Schema, base: Manifest | None, mode: Mode) -> Schema:
+    return base.schema if base is not None and mode == "append" else schema_from_arrow(schema)

@@ -1,0 +1,116 @@
+"""Datasets as a caller writes them, with the names, arguments and results of the reference library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.dataset import LanceDataset
+from lance_core.errors import InvalidInputError
+from lance_core.file.written import PAGE_BYTES, WriteOptions
+from lance_core.storage import storage_for
+from lance_core.write.dataset import Mode, write_data
+from lance_core.write.fragments import FileLimits, FragmentWriteProgress
+from lance_core.write.options import DatasetWriteOptions, file_version
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: Mode = "create",
+    *,
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    max_page_bytes: int | None = None,
+    progress: FragmentWriteProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> LanceDataset:
+    """Write data as a new dataset, or as a new version of one.
+
+    Memory is bounded whatever the size of the data. Until the commit at the end nobody sees anything; a write
+    that fails or is killed leaves the dataset as it was.
+
+    Args:
+        data_obj: an Arrow table, batch, reader, dataset or scanner, a dataset or scanner of this package, a
+            pandas or polars frame, columns as a dict, rows as a list of dicts, anything with
+            `__arrow_c_stream__`, or an iterable of record batches together with `schema`.
+        uri: path or URL of the dataset, or an open one: then the new version is made on the opened version.
+        schema: what frames, dicts and iterables are turned into.
+        mode: "create" (there must be no dataset), "append" or "overwrite" (which create one, too).
+        max_rows_per_file: rows after which a new file, and fragment, begins.
+        max_rows_per_group: rows per batch of 0.1 files; others have none.
+        max_bytes_per_file: bytes after which a new file begins; about.
+        max_page_bytes: bytes of one column after which a page ends; about.
+        progress: told when fragments begin and end.
+        storage_options: settings of the storage that the URI names.
+        data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means that of the
+            table, and "stable" for a new one; when appending another one than the table's is an error.
+        enable_v2_manifest_paths: name the manifests of a new dataset so that the newest is listed first.
+        enable_stable_row_ids: let the rows of a new dataset keep their ids when they are moved.
+        auto_cleanup_options: `interval` and `older_than_seconds`; noted in the settings of a new dataset for
+            libraries that clean up after commits.
+        commit_message, transaction_properties: noted in the transaction.
+        transaction_id: a UUID that the transaction gets as its own id.
+        sync: on local disks make everything durable before returning. The reference does not.
+
+    Returns:
+        The dataset at the new version.
+
+    Raises:
+        DatasetExistsError: `mode` is "create" and there is a dataset.
+        InvalidInputError: arguments that make no sense, or columns that do not fit the dataset.
+        UnsupportedFeatureError: a type or version that is not written.
+        CommitConflictError: another version makes this one impossible.
+        CommitUnknownError: nobody can say whether the version was made.
+        StorageError: the storage failed; nothing was written.
+    """
+    opened, path = (uri, uri.uri) if isinstance(uri, LanceDataset) else (None, fspath(uri))
+    options = DatasetWriteOptions(
+        file_version=file_version(data_storage_version),
+        enable_stable_row_ids=enable_stable_row_ids,
+        limits=FileLimits(max_rows_per_file, max_bytes_per_file),
+        files=_file_options(max_page_bytes, max_rows_per_group),
+        progress=progress,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties or {},
+        transaction_id=transaction_id,
+        config=_cleanup_settings(auto_cleanup_options),
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        sync=sync,
+    )
+    base = opened.snapshot if opened else None
+    storage = base.storage if base else storage_for(path, storage_options)
+    snapshot = write_data(storage, data_obj, schema, mode, options, base=base)
+    if opened is not None:
+        return opened.at(snapshot)
+    return LanceDataset(path, snapshot.manifest.version, storage_options)
+
+
+def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:
+    if max_page_bytes is not None and max_page_bytes <= 0:
+        raise InvalidInputError("max_page_bytes", expected="1 or more", found=max_page_bytes)
+    if max_rows_per_group <= 0:
+        raise InvalidInputError("max_rows_per_group", expected="1 or more", found=max_rows_per_group)
+    return WriteOptions(page_bytes=max_page_bytes or PAGE_BYTES, batch_rows=max_rows_per_group)
+
+
+def _cleanup_settings(options: Mapping[str, int] | None) -> dict[str, str]:
+    if options is None:
+        return {}
+    return {
+        "lance.auto_cleanup.interval": str(options["interval"]),
+        "lance.auto_cleanup.older_than": f"{options['older_than_seconds']}s",
+    }

@@ -1,0 +1,251 @@
+"""Creating, appending and overwriting, compared with what the reference does with the same arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import (
+    CommitConflictError,
+    DatasetExistsError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
+
+TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})
+MORE = pa.table({"a": pa.array([7], pa.int32()), "b": ["more"]})
+
+
+def test_a_new_dataset_is_what_the_reference_would_have_written(tmp_path: Path) -> None:
+    ours = lance_core.write_dataset(TABLE, tmp_path / "ours")
+    theirs = lance.write_dataset(TABLE, str(tmp_path / "theirs"))
+
+    for dataset in (ours, lance.dataset(str(tmp_path / "ours"))):
+        assert dataset.to_table().equals(TABLE)
+        assert dataset.schema.equals(theirs.schema, check_metadata=True)
+        assert dataset.version == theirs.version == 1
+        assert dataset.data_storage_version == theirs.data_storage_version == "2.2"
+        assert dataset.has_stable_row_ids is False
+    assert lance.dataset(str(tmp_path / "ours")).validate() is None
+    assert sorted(path.name for path in (tmp_path / "ours" / "_versions").glob("*.manifest")) == sorted(
+        path.name for path in (tmp_path / "theirs" / "_versions").glob("*.manifest")
+    )
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_versions_by_both_libraries_in_turn(stable_row_ids: bool, tmp_path: Path) -> None:
+    path = str(tmp_path)
+    lance_core.write_dataset(TABLE, path, enable_stable_row_ids=stable_row_ids)
+    for step in range(3):
+        lance.write_dataset(MORE, path, mode="append")
+        lance_core.write_dataset(MORE, path, mode="append")
+        if step == 1:
+            lance.dataset(path).delete("a = 2")
+    expected = pa.concat_tables(
+        [TABLE.filter(pa.compute.fill_null(pa.compute.not_equal(TABLE["a"], 2), True))]
+    )
+    expected = pa.concat_tables([expected, *[MORE] * 6])
+
+    theirs, ours = lance.dataset(path), lance_core.dataset(path)
+
+    assert ours.to_table().equals(expected)
+    assert theirs.to_table().equals(expected)
+    assert theirs.validate() is None
+    assert [version["version"] for version in theirs.versions()] == list(range(1, 9))
+    assert ours.versions() == theirs.versions()
+    ids = theirs.to_table(with_row_id=True)["_rowid"].to_pylist()
+    assert len(set(ids)) == len(ids)
+    assert ids == ours.to_table(with_row_id=True)["_rowid"].to_pylist()
+    if stable_row_ids:
+        assert ids == [0, 2, *range(3, 9)]
+    theirs.optimize.compact_files()
+    assert lance_core.dataset(path).to_table().equals(expected)
+
+
+def test_overwrite_replaces_rows_and_schema_and_keeps_history(tmp_path: Path) -> None:
+    lance_core.write_dataset(TABLE, tmp_path, enable_stable_row_ids=True, data_storage_version="2.1")
+
+    dataset = lance_core.write_dataset({"other": [1.5]}, tmp_path, mode="overwrite")
+
+    assert dataset.version == 2
+    assert dataset.data_storage_version == "2.1"
+    assert dataset.has_stable_row_ids
+    reference = lance.dataset(str(tmp_path))
+    assert reference.to_table(with_row_id=True).to_pydict() == {"other": [1.5], "_rowid": [3]}
+    assert [fragment.fragment_id for fragment in reference.get_fragments()] == [1]
+    assert dataset.checkout_version(1).to_table().equals(TABLE)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_both_modes_create_where_there_is_nothing(mode: Any, tmp_path: Path) -> None:
+    assert lance_core.write_dataset(TABLE, tmp_path / "new", mode=mode).version == 1
+
+
+def test_create_refuses_a_dataset_that_is_there(tmp_path: Path) -> None:
+    lance_core.write_dataset(TABLE, tmp_path)
+
+    with pytest.raises(DatasetExistsError, match="already exists") as caught:
+        lance_core.write_dataset(MORE, tmp_path)
+
+    assert isinstance(caught.value, OSError)
+    assert lance_core.dataset(tmp_path).to_table().equals(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"mode": "upsert"}, InvalidInputError, "'upsert'"),
+        ({"data_storage_version": "7.7"}, InvalidInputError, "'7.7'"),
+        ({"data_storage_version": "2.3"}, UnsupportedFeatureError, "not stable"),
+        ({"data_storage_version": "next"}, UnsupportedFeatureError, "not stable"),
+        ({"max_rows_per_file": 0}, InvalidInputError, "max_rows_per_file"),
+        ({"max_rows_per_file": -1}, InvalidInputError, "max_rows_per_file"),
+        ({"max_rows_per_group": 0}, InvalidInputError, "max_rows_per_group"),
+        ({"max_bytes_per_file": -1}, InvalidInputError, "max_bytes_per_file"),
+        ({"max_page_bytes": 0}, InvalidInputError, "max_page_bytes"),
+    ],
+)
+def test_arguments_without_sense_write_nothing(
+    arguments: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        lance_core.write_dataset(TABLE, tmp_path / "new", **arguments)
+
+    assert not (tmp_path / "new").exists()
+
+
+def test_append_keeps_the_file_version_of_the_table(tmp_path: Path) -> None:
+    lance_core.write_dataset(TABLE, tmp_path, data_storage_version="2.1")
+
+    with pytest.raises(InvalidInputError, match=r"expected 2\.1, found 2\.2"):
+        lance_core.write_dataset(MORE, tmp_path, mode="append", data_storage_version="stable")
+
+    appended = lance_core.write_dataset(MORE, tmp_path, mode="append")
+    assert {file.version.name for each in appended.get_fragments() for file in each.data_files()} == {"2.1"}
+
+
+def test_files_are_cut_by_rows(tmp_path: Path) -> None:
+    table = pa.table({"a": range(25)})
+
+    dataset = lance_core.write_dataset(table, tmp_path, max_rows_per_file=10)
+
+    assert [fragment.physical_rows for fragment in dataset.get_fragments()] == [10, 10, 5]
+    assert lance.dataset(str(tmp_path)).to_table().equals(table)
+
+
+def test_files_are_cut_by_bytes(tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([bytes([n % 256]) * 4000 for n in range(2000)])})
+
+    batches = table.to_reader(max_chunksize=100)
+    dataset = lance_core.write_dataset(
+        batches, tmp_path, max_bytes_per_file=2_000_000, max_page_bytes=1 << 18
+    )
+
+    rows = [fragment.physical_rows for fragment in dataset.get_fragments()]
+    assert sum(rows) == 2000
+    assert len(rows) in (4, 5)
+    assert lance.dataset(str(tmp_path)).to_table().equals(table)
+
+
+def test_no_rows_and_no_columns(tmp_path: Path) -> None:
+    empty = TABLE.slice(0, 0)
+    for name, table in (("rows", empty), ("columns", pa.table({}))):
+        dataset = lance_core.write_dataset(table, tmp_path / name)
+        assert dataset.get_fragments() == []
+        assert lance.dataset(str(tmp_path / name)).schema.equals(table.schema)
+    appended = lance_core.write_dataset(TABLE, tmp_path / "rows", mode="append")
+    appended.insert(empty)
+    assert appended.version == 3
+    assert lance.dataset(str(tmp_path / "rows")).to_table().equals(TABLE)
+
+
+def test_old_manifest_names_are_written_and_kept(tmp_path: Path) -> None:
+    lance_core.write_dataset(TABLE, tmp_path, enable_v2_manifest_paths=False)
+    lance_core.write_dataset(MORE, tmp_path, mode="append")
+
+    assert {path.name for path in (tmp_path / "_versions").iterdir()} == {"1.manifest", "2.manifest"}
+    lance.write_dataset(MORE, str(tmp_path), mode="append")
+    assert lance_core.dataset(tmp_path).count_rows() == lance.dataset(str(tmp_path)).count_rows() == 5
+
+
+def test_message_and_properties_are_in_the_transaction(tmp_path: Path) -> None:
+    arguments = {
+        "commit_message": "why",
+        "transaction_properties": {"job": "7", "__lance_commit_message": "x"},
+    }
+    lance_core.write_dataset(TABLE, tmp_path / "ours", **arguments)
+    lance.write_dataset(TABLE, str(tmp_path / "theirs"), **arguments)
+
+    (ours,) = lance.dataset(str(tmp_path / "ours")).get_transactions()
+    (theirs,) = lance.dataset(str(tmp_path / "theirs")).get_transactions()
+
+    assert ours.transaction_properties == theirs.transaction_properties
+    assert ours.transaction_properties["__lance_commit_message"] == "why"
+    assert ours.read_version == theirs.read_version == 0
+
+
+def test_settings_of_the_clean_up_are_noted(tmp_path: Path) -> None:
+    options = {"interval": 3, "older_than_seconds": 90}
+
+    dataset = lance_core.write_dataset(TABLE, tmp_path, auto_cleanup_options=options)
+
+    assert dataset.config() == {"lance.auto_cleanup.interval": "3", "lance.auto_cleanup.older_than": "90s"}
+    for _ in range(4):  # what the reference reads out of them
+        lance.write_dataset(MORE, str(tmp_path), mode="append")
+    assert lance.dataset(str(tmp_path)).version == 5
+
+
+def test_insert_moves_the_dataset_on(tmp_path: Path) -> None:
+    dataset = lance_core.write_dataset(TABLE, tmp_path)
+
+    dataset.insert(MORE)
+    dataset.insert(MORE, mode="overwrite")
+
+    assert dataset.version == 3
+    assert dataset.to_table().equals(MORE)
+
+
+def test_a_write_on_an_old_version_is_checked_against_the_later_ones(tmp_path: Path) -> None:
+    """T37: what was committed since the version that is open decides, not what is latest."""
+    dataset = lance_core.write_dataset(TABLE, tmp_path)
+    old = dataset.checkout_version(1)
+    lance.write_dataset(MORE, str(tmp_path), mode="append")
+
+    appended = lance_core.write_dataset(MORE, old, mode="append")
+    assert appended.version == 3
+    assert appended.count_rows() == 5
+
+    lance.write_dataset(MORE, str(tmp_path), mode="overwrite")
+    with pytest.raises(
+        CommitConflictError, match="append is in conflict with overwrite of version 4"
+    ) as failed:
+        lance_core.write_dataset(MORE, old, mode="append")
+    assert not failed.value.retryable
+    with pytest.raises(CommitConflictError, match="overwrite is in conflict with overwrite") as retry:
+        lance_core.write_dataset(MORE, old, mode="overwrite")
+    assert retry.value.retryable
+    assert len(list((tmp_path / "data").iterdir())) == 4
+    assert len(list((tmp_path / "_transactions").iterdir())) == 4
+    assert lance_core.dataset(tmp_path).to_table().equals(MORE)
+
+
+def test_progress_is_told_about_fragments(tmp_path: Path) -> None:
+    class Progress:
+        def __init__(self) -> None:
+            self.events: list[tuple[str, int]] = []
+
+        def begin(self, fragment: Any) -> None:
+            self.events.append(("begin", fragment.physical_rows))
+
+        def complete(self, fragment: Any) -> None:
+            self.events.append(("complete", fragment.physical_rows))
+
+    progress = Progress()
+    lance_core.write_dataset(pa.table({"a": range(5)}), tmp_path, max_rows_per_file=3, progress=progress)
+
+    assert progress.events == [("begin", 0), ("complete", 3), ("begin", 0), ("complete", 2)]
