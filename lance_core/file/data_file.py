@@ -49,21 +49,21 @@ def open_data_file(file: ReadableFile, version: FileVersion | None = None) -> Da
     """
     if (version or read_version(file)) == FileVersion.V0_1:
         return LegacyFile(file)
-    return _ModernFile(file)
+    return ModernFile(file)
 
 
-class _ModernFile:
+class ModernFile:
     """A 2.x file."""
 
     def __init__(self, file: ReadableFile) -> None:
-        self._file = file
-        self._metadata = read_file_metadata(file)
-        self.version = self._metadata.version
-        self.num_rows = self._metadata.num_rows
+        self.file = file
+        self.metadata = read_file_metadata(file)
+        self.version = self.metadata.version
+        self.num_rows = self.metadata.num_rows
 
     @property
     def schema(self) -> Schema:
-        return self._metadata.schema
+        return self.metadata.schema
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        return open_column(self._file, self._metadata, field, columns)
+        return open_column(self.file, self.metadata, field, columns)

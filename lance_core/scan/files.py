@@ -12,6 +12,7 @@ from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
+from lance_core.statistics.cache import StatisticsCache
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
@@ -52,9 +53,18 @@ class FileCache:
 
     Bounded in number, since each holds a descriptor, and in bytes of what is known about them. A file that
     falls out is closed when the last scan that still uses it lets go of it.
+
+    Attributes:
+        statistics: What is known of the values in these files, and in others that were used earlier.
     """
 
-    def __init__(self, max_files: int = 128, max_bytes: int = 32 << 20) -> None:
+    def __init__(
+        self,
+        max_files: int = 128,
+        max_bytes: int = 32 << 20,
+        statistics: StatisticsCache | None = None,
+    ) -> None:
+        self.statistics = StatisticsCache() if statistics is None else statistics
         self._max_files = max_files
         self._max_bytes = max_bytes
         self._num_bytes = 0

@@ -18,9 +18,15 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.v0_1 import ColumnReader, LegacyFile, PageTable
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
+from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.table import statistics_schema
 
 _CHILDREN = ["null_count", "min_value", "max_value"]
+
+# Writers cut strings of more than 64 bytes between two characters, here at 61 to 64 bytes, and then look for
+# the greatest. One that was cut earlier may be above a raised bound that was cut later; so only as many bytes
+# of a bound are believed as every cut string still has.
+_SURE_BYTES = 61
 
 
 def page_statistics(file: LegacyFile, field_ids: Collection[int] | None = None) -> dict[int, pa.Table]:
@@ -71,6 +77,8 @@ def _as_read(column: int, stored: pa.StructArray, file: LegacyFile) -> pa.Table:
         # An empty string would be the least value, and reads as null: nobody knows how many there are.
         is_known = pc.or_(pc.is_valid(least), pc.equal(null_counts, rows))
         null_counts = pc.if_else(is_known, null_counts, pa.scalar(None, pa.int64()))
+        if len(most) and (pa.types.is_string(most.type) or pa.types.is_large_string(most.type)):
+            most = page_bounds(most, rows_per_zone=1, bound_bytes=_SURE_BYTES)["max"]
     else:
         has_bounds = pc.equal(null_counts, 0)
         least, most = (pc.if_else(has_bounds, bound, pa.scalar(None, bound.type)) for bound in (least, most))

@@ -212,7 +212,9 @@ class _Reader:
         if not isinstance(node, (exp.Like, exp.ILike)):
             raise InvalidInputError(f"{_shown(node)} is not supported in an expression")
         operand, pattern = self.read(node.this), self.read(node.expression)
-        return build.like(operand, pattern, escape, ignore_case=isinstance(node, exp.ILike))
+        like = build.like(operand, pattern, escape, ignore_case=isinstance(node, exp.ILike))
+        # NOT LIKE is a LIKE with a mark, where other negations are nodes of their own.
+        return build.negation(like) if node.args.get("negate") else like
 
     def _column(self, node: exp.Column, top: bool, column: Column | None) -> Expression:
         parts = node.parts

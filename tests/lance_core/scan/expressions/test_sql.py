@@ -71,3 +71,12 @@ def test_what_is_refused(reference: lance.LanceDataset, text: str) -> None:
         reference.to_table(filter=text)
     with pytest.raises(InvalidInputError):
         parse_filter(text, TABLE.schema)
+
+
+@pytest.mark.parametrize("operator", ["LIKE", "ILIKE"])
+@pytest.mark.parametrize("pattern", ["'b%'", "'%b'", "'b!%' ESCAPE '!'"])
+def test_not_like_is_the_negation_of_like(operator: str, pattern: str) -> None:
+    schema = pa.schema([("a", pa.string())])
+    assert parse_filter(f"a NOT {operator} {pattern}", schema) == parse_filter(
+        f"NOT (a {operator} {pattern})", schema
+    )

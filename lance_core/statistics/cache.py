@@ -1,0 +1,123 @@
+"""Statistics in memory: those read from files and those gathered from decoded rows, bounded in bytes.
+
+Data files never change, so everything is kept by the identity of its file. What was gathered of a whole
+column also goes to a directory, where one is configured.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lance_core.statistics.directory import StatisticsDirectory
+from lance_core.statistics.gathered import GatheredColumn
+
+
+class ColumnKey(NamedTuple):
+    """One column of one data file, as it is read."""
+
+    storage: str
+    """Where the file is."""
+    file: str
+    """Its path in there."""
+    identity: str
+    """Changes when the file is replaced."""
+    column: str
+    """The column of the file, and what of the schema decides how it is read."""
+
+
+@dataclass
+class _Stored:
+    """What a file says about one of its columns."""
+
+    table: pa.Table | None
+
+    @property
+    def num_bytes(self) -> int:
+        return 512 + (0 if self.table is None else self.table.nbytes)
+
+
+class StatisticsCache:
+    """Statistics of the columns that were used last; thread-safe."""
+
+    def __init__(self, max_bytes: int = 32 << 20, directory: StatisticsDirectory | None = None) -> None:
+        self._max_bytes = max_bytes
+        self._directory = directory
+        self._entries: OrderedDict[tuple[str, ColumnKey], _Stored | GatheredColumn] = OrderedDict()
+        self._sizes: dict[tuple[str, ColumnKey], int] = {}
+        self._num_bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory in use, about."""
+        return self._num_bytes
+
+    def use_directory(self, path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
+        """Keep gathered statistics in a directory too, from now on; `None` ends that."""
+        self._directory = None if path is None else StatisticsDirectory(path, max_bytes)
+
+    def stored(self, key: ColumnKey, read: Callable[[], pa.Table | None]) -> pa.Table | None:
+        """What the file itself says about a column, read with `read` the first time."""
+        entry = self._get(("stored", key))
+        if not isinstance(entry, _Stored):
+            entry = _Stored(read())
+            self._put(("stored", key), entry)
+        return entry.table
+
+    def gathered(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> pa.Table | None:
+        """What scans found out about a column of `num_rows` values, now or in an earlier process."""
+        return self._column(key, value_type, num_rows).table()
+
+    def gather(
+        self,
+        key: ColumnKey,
+        value_type: pa.DataType,
+        num_rows: int,
+        first_row: int,
+        arrays: Sequence[pa.Array],
+    ) -> None:
+        """Learn from rows of a column that were just decoded, in order, `first_row` being the first."""
+        column = self._column(key, value_type, num_rows)
+        if column.is_complete:
+            return
+        column.add(first_row, arrays)
+        self._put(("gathered", key), column)
+        table = column.table() if column.is_complete else None
+        if self._directory is not None and table is not None:
+            self._directory.store(key, table)
+
+    def _column(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> GatheredColumn:
+        entry = self._get(("gathered", key))
+        if isinstance(entry, GatheredColumn):
+            return entry
+        known = self._directory.load(key, value_type, num_rows) if self._directory is not None else None
+        column = GatheredColumn(value_type, num_rows, known)
+        kept = self._put(("gathered", key), column)
+        return kept if isinstance(kept, GatheredColumn) else column
+
+    def _get(self, key: tuple[str, ColumnKey]) -> _Stored | GatheredColumn | None:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return entry
+
+    def _put(self, key: tuple[str, ColumnKey], entry: _Stored | GatheredColumn) -> _Stored | GatheredColumn:
+        """Keep an entry, or the one that another thread was faster with; of one that has grown, its size."""
+        with self._lock:
+            kept = self._entries.setdefault(key, entry)
+            self._entries.move_to_end(key)
+            size = kept.num_bytes
+            self._num_bytes += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+            while self._num_bytes > self._max_bytes and len(self._entries) > 1:
+                dropped, _ = self._entries.popitem(last=False)
+                self._num_bytes -= self._sizes.pop(dropped)
+            return kept

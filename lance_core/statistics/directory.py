@@ -1,0 +1,148 @@
+"""Statistics of columns on disk, for the next process and for other servers.
+
+    v1/ab/abcdef....statistics      an entry; its name is the SHA-256 of what it is about
+    v1/ab/abcdef....<random>.tmp    one that is being written, or was when its writer died
+
+An entry is written under a temporary name and renamed, so that a reader sees all of it or none; it is
+checked as a whole when it is read. What is damaged or foreign counts as missing and is written again.
+Several servers may share a directory, and anything in it may be deleted at any time. No failure of the
+directory is an error for anybody: statistics only save work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from lance_core.statistics.sealed import DamagedBatch, seal, unseal
+from lance_core.statistics.stored_bounds import decode_bounds, encode_bounds
+from lance_core.statistics.table import statistics_schema
+
+_VERSION = "v1"
+_ENTRY = ".statistics"
+_TEMPORARY = ".tmp"
+_ABANDONED_SECONDS = 3600
+_LARGEST_ENTRY = 64 << 20
+_SCHEMA = statistics_schema(pa.binary())
+
+_log = logging.getLogger(__name__)
+
+
+class StatisticsDirectory:
+    """A directory of at most about `max_bytes`; thread-safe."""
+
+    def __init__(self, path: str | os.PathLike[str], max_bytes: int = 256 << 20) -> None:
+        self._root = Path(path) / _VERSION
+        self._max_bytes = max_bytes
+        # What was written since the directory was last measured; at first nobody knows what is there.
+        self._written = max_bytes
+        self._lock = threading.Lock()
+
+    def load(self, key: tuple[str, ...], value_type: pa.DataType, num_rows: int) -> pa.Table | None:
+        """The statistics of a whole column of `num_rows` values; None where there are none that are sound."""
+        path = self._path(key)
+        try:
+            size = os.path.getsize(path)
+            if size > _LARGEST_ENTRY:
+                return None
+            data = path.read_bytes()
+            os.utime(path)  # what is used is deleted last
+        except OSError:
+            return None
+        try:
+            return _parse(data, _digest(key), value_type, num_rows)
+        except DamagedBatch as error:
+            _log.info("entry of the statistics cache ignored: %s", error)
+            return None
+
+    def store(self, key: tuple[str, ...], table: pa.Table) -> None:
+        """Keep the statistics of a whole column."""
+        batch = table.combine_chunks().to_batches()[0]
+        columns = [*batch.columns[:-2], *(encode_bounds(side) for side in batch.columns[-2:])]
+        stored = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        data = _digest(key) + seal(stored)
+        if len(data) > min(_LARGEST_ENTRY, self._max_bytes):
+            return
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._write(path, data)
+            self._make_room(len(data))
+        except OSError as error:
+            _log.info("statistics cache cannot be written: %s", error.strerror)
+
+    def _path(self, key: tuple[str, ...]) -> Path:
+        name = _digest(key).hex()
+        return self._root / name[:2] / (name + _ENTRY)
+
+    @staticmethod
+    def _write(path: Path, data: bytes) -> None:
+        descriptor, temporary = tempfile.mkstemp(_TEMPORARY, path.stem, path.parent)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def _make_room(self, num_bytes: int) -> None:
+        """Once an eighth of the limit was written, measure all and delete what is unused longest."""
+        with self._lock:
+            self._written += num_bytes
+            if self._written <= self._max_bytes // 8:
+                return
+            self._written = 0
+        entries = sorted(self._entries())
+        left = sum(size for _, size, _ in entries)
+        for _, size, path in entries:
+            # Half an eighth is left free, and what other servers write until the next time.
+            if left <= self._max_bytes * 3 // 4:
+                break
+            path.unlink(missing_ok=True)
+            left -= size
+
+    def _entries(self) -> Iterator[tuple[float, int, Path]]:
+        """Time of last use, size and path of every entry; what writers left behind is deleted."""
+        now = time.time()
+        for path in self._root.glob("*/*"):
+            try:
+                status = path.stat()
+                if path.suffix == _TEMPORARY and now - status.st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
+                    continue
+            except OSError:  # deleted meanwhile
+                continue
+            yield status.st_mtime, status.st_size, path
+
+
+def _digest(key: tuple[str, ...]) -> bytes:
+    """Of the parts of a key, which may hold any characters."""
+    return hashlib.sha256(b"".join(len(part).to_bytes(8) + part.encode() for part in key)).digest()
+
+
+def _parse(data: bytes, digest: bytes, value_type: pa.DataType, num_rows: int) -> pa.Table:
+    if data[: len(digest)] != digest:
+        raise DamagedBatch("it is about something else")
+    batch = unseal(pa.py_buffer(data).slice(len(digest)), _SCHEMA)
+    bounds = [decode_bounds(side, value_type) for side in batch.columns[-2:]]
+    if None in bounds:
+        raise DamagedBatch(f"bounds that are no {value_type}")
+    table = pa.Table.from_arrays([*batch.columns[:-2], *bounds], schema=statistics_schema(value_type))
+    rows = batch["rows"].to_numpy()
+    # Zones follow each other and are about the whole column.
+    if (
+        (rows <= 0).any()
+        or rows.sum() != num_rows
+        or (batch["first_row"].to_numpy() != rows.cumsum() - rows).any()
+    ):
+        raise DamagedBatch("zones that do not make up the column")
+    return table

@@ -1,0 +1,106 @@
+"""Statistics of one column that scans gather while they decode it for a filter.
+
+They are about zones: runs of at most 16,384 rows as they happened to be decoded. Zones are finer than pages,
+which hold a million rows, and need no page to be decoded in one piece. Rows that are known are not looked at
+again, so that only the first filter on a column pays.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.table import statistics_schema
+
+ZONE_ROWS = 16_384
+_LEAST_ROWS = 1024
+"""A shorter run is worth a zone only where it is the whole column."""
+_ENTRY_BYTES = 512
+"""About what an empty one takes."""
+
+
+class GatheredColumn:
+    """What is known so far of a column of `num_rows` values of type `value_type`; thread-safe.
+
+    Attributes:
+        num_bytes: About how much memory it takes.
+    """
+
+    def __init__(self, value_type: pa.DataType, num_rows: int, known: pa.Table | None = None) -> None:
+        """Begin with nothing, or with the table of a column that is known as a whole."""
+        self._type = value_type
+        self._num_rows = num_rows
+        # Runs of rows that are known: where they begin and end, and their zones. In order and apart.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._zones: list[pa.RecordBatch] = []
+        self._table = known
+        self._unknown_rows = 0 if known is not None else num_rows
+        self._lock = threading.Lock()
+        self.num_bytes = _ENTRY_BYTES + (0 if known is None else known.nbytes)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are known."""
+        return self._unknown_rows == 0
+
+    def table(self) -> pa.Table | None:
+        """What is known, in the form of `lance_core.statistics.table`; None for nothing."""
+        with self._lock:
+            if self._table is None and self._zones:
+                self._table = self._assemble()
+            return self._table
+
+    def add(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
+        """Look at decoded rows that follow each other, `first_row` being the first."""
+        for array in arrays:
+            if self.is_complete:
+                return
+            for start, end in self._gaps(first_row, first_row + len(array)):
+                if end - start >= min(_LEAST_ROWS, self._num_rows):
+                    part = array.slice(start - first_row, end - start)
+                    self._insert(start, end, page_bounds(part, ZONE_ROWS))
+            first_row += len(array)
+
+    def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The parts of a range of rows that are not known."""
+        with self._lock:
+            first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+            lows = [start, *self._ends[first:last]]
+            highs = [*self._starts[first:last], end]
+        return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
+
+    def _insert(self, start: int, end: int, zones: pa.RecordBatch) -> None:
+        with self._lock:
+            at = bisect_left(self._starts, start)
+            # Another thread may have decoded some of the same rows meanwhile.
+            if (at and self._ends[at - 1] > start) or (at < len(self._starts) and self._starts[at] < end):
+                return
+            self._starts.insert(at, start)
+            self._ends.insert(at, end)
+            self._zones.insert(at, zones)
+            self._table = None
+            self._unknown_rows -= end - start
+            self.num_bytes += zones.nbytes + _ENTRY_BYTES
+
+    def _assemble(self) -> pa.Table:
+        zones = pa.Table.from_batches(self._zones).combine_chunks()
+        rows = np.asarray(zones["rows"])
+        run_rows = np.subtract(self._ends, self._starts)
+        # Rows of the zones before, plus the rows between the runs before.
+        skipped = np.subtract(self._starts, np.cumsum(run_rows) - run_rows)
+        first_rows = np.cumsum(rows) - rows + np.repeat(skipped, [len(batch) for batch in self._zones])
+        return pa.Table.from_arrays(
+            [
+                pa.array(np.zeros(len(rows), np.int32)),
+                pa.nulls(len(rows), pa.int32()),
+                pa.array(first_rows),
+                *zones.columns,
+            ],
+            schema=statistics_schema(self._type),
+        )

@@ -1,0 +1,304 @@
+"""What is known of the values and truth values in pieces of a fragment, and how comparisons follow from it.
+
+A piece is a range of rows. Every fact is an array with an entry per piece, or one entry for all of them, and
+errs on the side of what may be: may there be a null, a NaN, another value, and between which bounds. So a
+comparison says for each piece whether it may be true, false or null in some row. NaN equals NaN and is
+greater than every number; -0.0 equals 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.statistics.collect import has_bounds
+
+Flags = npt.NDArray[np.bool_]
+
+_YES: Flags = np.ones(1, np.bool_)
+_NO: Flags = np.zeros(1, np.bool_)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Which results a condition may have in each piece."""
+
+    true: Flags
+    false: Flags
+    null: Flags
+
+    def negated(self) -> Truth:
+        return Truth(self.false, self.true, self.null)
+
+    @property
+    def surely_true(self) -> Flags:
+        """Where every row passes."""
+        return self.true & ~self.false & ~self.null
+
+
+ANY = Truth(_YES, _YES, _YES)
+"""Nothing is known."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Which values an operand may have in each piece.
+
+    Attributes:
+        type: Arrow type of the bounds.
+        least, most: Bounds of the values that are neither null nor NaN; null where unknown, None for no
+            bounds at all.
+        ordinary: There may be such values.
+        nan, null: There may be NaN, null.
+    """
+
+    type: pa.DataType
+    least: pa.Array | pa.Scalar | None
+    most: pa.Array | pa.Scalar | None
+    ordinary: Flags
+    nan: Flags
+    null: Flags
+
+    @property
+    def some(self) -> Flags:
+        """There may be a value that is not null."""
+        return self.ordinary | self.nan
+
+
+def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
+    """The values of a column of type `data_type`.
+
+    Args:
+        statistics: See `lance_core.statistics.table`.
+        pieces: For each piece the row of `statistics` that covers it, or their number where none does.
+    """
+    rows, nulls, nans = (_numbers(statistics[name]) for name in ("rows", "null_count", "nan_count"))
+    if not pa.types.is_floating(data_type):
+        nans = np.zeros_like(nans)
+    # Unknown counts are -1.
+    ordinary = (nulls < 0) | (nans < 0) | (nulls + nans < rows)
+    ordinary, nan, null = (np.append(flags, True)[pieces] for flags in (ordinary, nans != 0, nulls != 0))
+    least = most = None
+    kind = statistics.schema.field("min").type
+    if kind == data_type and has_bounds(kind):
+        places = pa.array(pieces, mask=pieces == len(rows))
+        least, most = (_comparable(statistics[side].combine_chunks()).take(places) for side in ("min", "max"))
+    return Values(data_type, least, most, ordinary, nan & pa.types.is_floating(data_type), null)
+
+
+def literal_values(value: pa.Scalar) -> Values:
+    """A constant."""
+    kind = value.type
+    if not value.is_valid:
+        return Values(kind, None, None, _NO, _NO, _YES)
+    if pa.types.is_floating(kind) and value.as_py() != value.as_py():
+        return Values(kind, None, None, _NO, _YES, _NO)
+    bound = _comparable(value) if has_bounds(kind) and not isinstance(kind, pa.BaseExtensionType) else None
+    return Values(kind, bound, bound, _YES, _NO, _NO)
+
+
+def cast_values(values: Values, data_type: pa.DataType, try_cast: bool) -> Values | None:
+    """The values cast to another type; None where that may change their order, or fail."""
+    if values.least is None or values.most is None or not _is_monotone(values.type, data_type):
+        return None
+    try:
+        target = _comparable_type(data_type)
+        least, most = (
+            pc.cast(side, options=pc.CastOptions(target, allow_float_truncate=True, allow_time_truncate=True))
+            for side in (values.least, values.most)
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    # What lies between bounds that fit does fit. Of values without bounds nobody knows.
+    unknown = values.ordinary & (_missing(least) | _missing(most))
+    if not try_cast and unknown.any():
+        return None
+    return Values(data_type, least, most, values.ordinary, values.nan, values.null | unknown)
+
+
+def compare(operator: str, left: Values, right: Values) -> Truth:
+    """The truth of `left operator right`."""
+    if left.type != right.type:
+        return ANY
+    if operator in (">", ">="):
+        left, right, operator = right, left, {">": "<", ">=": "<="}[operator]
+    true, false = {
+        "=": (_may_equal, _may_differ),
+        "!=": (_may_differ, _may_equal),
+        "<": (_may_be_less, lambda a, b: _may_be_at_most(b, a)),
+        "<=": (_may_be_at_most, lambda a, b: _may_be_less(b, a)),
+    }[operator]
+    return Truth(true(left, right), false(left, right), left.null | right.null)
+
+
+def distinct(left: Values, right: Values) -> Truth:
+    """The truth of `left IS DISTINCT FROM right`."""
+    if left.type != right.type:
+        return Truth(_YES, _YES, _NO)
+    one_null = (left.null & right.some) | (left.some & right.null)
+    return Truth(one_null | _may_differ(left, right), (left.null & right.null) | _may_equal(left, right), _NO)
+
+
+def starts_with(values: Values, prefix: bytes) -> Truth:
+    """The truth of a string or binary value starting with `prefix`."""
+    if values.least is None or values.most is None:
+        return Truth(values.ordinary, values.ordinary, values.null)
+    binary = pa.large_binary()
+    least, most = values.least.cast(binary), values.most.cast(binary)
+    first = pa.scalar(prefix, binary)
+    may_start, surely_start = _holds(pc.less_equal, first, most), _surely(pc.less_equal, first, least)
+    # The shortest text above everything that starts with the prefix; none where all its bytes are 255.
+    stem = prefix.rstrip(b"\xff")
+    if stem:
+        end = pa.scalar(stem[:-1] + bytes([stem[-1] + 1]), binary)
+        may_start, surely_start = (
+            may_start & _holds(pc.less, least, end),
+            surely_start & _surely(pc.less, most, end),
+        )
+    return Truth(values.ordinary & may_start, values.ordinary & ~surely_start, values.null)
+
+
+def contained(values: Values, sorted_values: npt.NDArray[Any], has_nan: bool, has_null: bool) -> Truth:
+    """The truth of `values IN (...)`.
+
+    Args:
+        sorted_values: The list, as `sortable` gives it, in ascending order and without NaN.
+        has_nan, has_null: What else the list holds.
+    """
+    may_hit, surely_hit = _YES, _NO
+    if values.least is not None and values.most is not None:
+        shape = np.broadcast_shapes(values.ordinary.shape, _missing(values.least).shape)
+        first = _places(values.least, sorted_values, "left", 0, shape)
+        last = _places(values.most, sorted_values, "right", len(sorted_values), shape)
+        may_hit = first < last
+        surely_hit = may_hit & _surely(pc.equal, values.least, values.most)
+    true = (values.ordinary & may_hit) | (values.nan & has_nan)
+    missed = (values.ordinary & ~surely_hit) | (values.nan & (not has_nan))
+    if not len(sorted_values) and not has_nan:
+        missed = missed | values.null  # whatever the evaluation makes of null in an empty list
+    return Truth(true, missed & (not has_null), values.null | (missed & has_null))
+
+
+def as_truth(values: Values) -> Truth:
+    """A boolean operand as a condition."""
+    if values.least is None or values.most is None:
+        return Truth(values.ordinary, values.ordinary, values.null)
+    yes = pa.scalar(True)
+    may_be_true = _holds(pc.equal, values.most, yes)
+    return Truth(
+        values.ordinary & may_be_true, values.ordinary & ~_surely(pc.equal, values.least, yes), values.null
+    )
+
+
+def sortable(values: pa.Array) -> npt.NDArray[Any]:
+    """Values of an ordered type, none of them null, as an array that NumPy sorts the way Arrow does."""
+    kind = values.type
+    if pa.types.is_boolean(kind):
+        return np.asarray(values.cast(pa.uint8()))
+    if pa.types.is_temporal(kind):
+        return np.asarray(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.asarray(values)
+    objects = np.empty(len(values), object)
+    if pa.types.is_decimal(kind):
+        objects[:] = values.to_pylist()
+    else:  # text compares like its bytes
+        objects[:] = values.cast(pa.large_binary()).to_pylist()
+    return objects
+
+
+def comparable(values: pa.Array) -> pa.Array:
+    """The same values in a type that Arrow compares."""
+    return _comparable(values)
+
+
+def _may_be_less(a: Values, b: Values) -> Flags:
+    return (a.ordinary & b.ordinary & _holds(pc.less, a.least, b.most)) | (a.ordinary & b.nan)
+
+
+def _may_be_at_most(a: Values, b: Values) -> Flags:
+    return (a.ordinary & b.ordinary & _holds(pc.less_equal, a.least, b.most)) | (a.some & b.nan)
+
+
+def _may_equal(a: Values, b: Values) -> Flags:
+    overlap = _holds(pc.less_equal, a.least, b.most) & _holds(pc.less_equal, b.least, a.most)
+    return (a.ordinary & b.ordinary & overlap) | (a.nan & b.nan)
+
+
+def _may_differ(a: Values, b: Values) -> Flags:
+    # One value on both sides: no pair of different ones.
+    same = _surely(pc.equal, a.least, b.most) & _surely(pc.equal, b.least, a.most)
+    same = same & _surely(pc.equal, a.least, a.most)
+    return (a.ordinary & b.ordinary & ~same) | (a.nan & b.ordinary) | (a.ordinary & b.nan)
+
+
+def _holds(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
+    """Whether a comparison of bounds holds; true where a bound is unknown."""
+    return _result(comparison, a, b, unknown=True)
+
+
+def _surely(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
+    return _result(comparison, a, b, unknown=False)
+
+
+def _result(comparison: Callable[[Any, Any], Any], a: Any, b: Any, *, unknown: bool) -> Flags:
+    if a is None or b is None:
+        return np.array([unknown])
+    result = comparison(a, b)
+    if isinstance(result, pa.Scalar):
+        return np.array([result.as_py() if result.is_valid else unknown])
+    return np.asarray(pc.fill_null(result, unknown))
+
+
+def _missing(bound: pa.Array | pa.Scalar) -> Flags:
+    return np.array([not bound.is_valid]) if isinstance(bound, pa.Scalar) else np.asarray(bound.is_null())
+
+
+def _places(
+    bound: pa.Array | pa.Scalar, values: npt.NDArray[Any], side: Any, unknown: int, shape: tuple[int, ...]
+) -> npt.NDArray[np.intp]:
+    """Where bounds would be inserted in sorted values; `unknown` for those that are not known."""
+    if isinstance(bound, pa.Scalar):
+        bound = pa.array([bound.as_py()], bound.type)
+    places = np.full(len(bound), unknown, np.intp)
+    valid = np.asarray(bound.is_valid())
+    places[valid] = np.searchsorted(values, sortable(bound.drop_null()), side=side)
+    return np.broadcast_to(places, shape)
+
+
+def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.asarray(pc.fill_null(counts, -1))
+
+
+def _comparable_type(kind: pa.DataType) -> pa.DataType:
+    return pa.float32() if kind == pa.float16() else kind
+
+
+def _comparable(values: Any) -> Any:
+    """Arrow does not compare half floats."""
+    return values.cast(pa.float32()) if values.type == pa.float16() else values
+
+
+def _is_monotone(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a cast keeps the order of all values, apart from making some equal."""
+    is_ = pa.types
+    if is_.is_integer(source):
+        return bool(is_.is_integer(target) or is_.is_float32(target) or is_.is_float64(target))
+    if is_.is_floating(source):
+        return bool(is_.is_floating(target) and target.bit_width >= source.bit_width)
+    if is_.is_date(source):
+        # Arrow lets dates of milliseconds wrap around when they become dates of days.
+        days = is_.is_date32(source) and is_.is_date(target)
+        return bool(days or (is_.is_timestamp(target) and target.tz is None))
+    if is_.is_timestamp(source):
+        return bool(is_.is_timestamp(target) and (source.tz is None) == (target.tz is None))
+    if is_.is_decimal(source):
+        return bool(is_.is_decimal(target) and target.scale >= source.scale)
+    text = {pa.string(), pa.large_string()}, {pa.binary(), pa.large_binary()}
+    return any(source in kinds and target in kinds for kinds in text)

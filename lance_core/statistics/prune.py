@@ -1,0 +1,170 @@
+"""Which rows of a fragment a filter can pass, by statistics alone.
+
+The columns of a filter have pages of different lengths. Their ends cut the fragment into pieces; in each one
+a column lies in one page. For every piece it is worked out whether the filter may be true, false or null in
+some row of it (`lance_core.statistics.intervals`). What cannot be decided may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache, reduce
+from operator import and_, or_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.scan.expressions import tree
+from lance_core.statistics import intervals
+from lance_core.statistics.collect import has_bounds
+from lance_core.statistics.intervals import ANY, Flags, Truth, Values
+from lance_core.statistics.table import piece_edges, rows_of_pieces
+
+RowRanges = list[tuple[int, int]]
+"""Ranges `[start, end)` of rows, ascending and apart from each other."""
+
+
+def kept_rows(
+    expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
+) -> RowRanges:
+    """The rows in which `expression` may be true.
+
+    Args:
+        expression: A condition.
+        statistics: Of the columns that have some, see `lance_core.statistics.table`.
+        num_rows: Physical rows of the fragment, deleted ones included.
+    """
+    kept, _ = decide_rows(expression, statistics, num_rows)
+    return kept
+
+
+def decide_rows(
+    expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
+) -> tuple[RowRanges, RowRanges]:
+    """The rows in which `expression` may be true, and those among them in which it is true without doubt.
+
+    Arguments are those of `kept_rows`.
+    """
+    tables = {path: statistics[path] for path in tree.columns(expression) if path in statistics}
+    edges = piece_edges(tables.values(), num_rows)
+    columns = {path: rows_of_pieces(table, edges) for path, table in tables.items()}
+    truth = _truth(expression, tables, columns)
+    return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
+
+
+def _ranges(flags: Flags, edges: npt.NDArray[np.int64]) -> RowRanges:
+    chosen = np.zeros(len(edges) + 1, np.bool_)
+    chosen[1:-1] = flags
+    (turns,) = np.nonzero(chosen[1:] != chosen[:-1])
+    return [(start, end) for start, end in edges[turns].reshape(-1, 2).tolist()]
+
+
+def _truth(
+    expression: tree.Expression,
+    tables: Mapping[tree.Path, pa.Table],
+    columns: Mapping[tree.Path, npt.NDArray[np.intp]],
+) -> Truth:
+    """The truth of a condition, from the leaves of its tree upwards."""
+    known: dict[int, Truth | Values | None] = {}
+    for node in reversed(list(tree.walk(expression))):
+        if isinstance(node, tree.Column):
+            if node.path in tables:
+                found = intervals.column_values(tables[node.path], columns[node.path], node.type)
+                known[id(node)] = found
+        else:
+            known[id(node)] = _node(node, [known.get(id(operand)) for operand in node.operands])
+    return _as_truth(known.get(id(expression)))
+
+
+def _node(node: tree.Expression, operands: list[Truth | Values | None]) -> Truth | Values | None:
+    """What is known of a node by what is known of its operands; None for nothing."""
+    match node:
+        case tree.Literal():
+            return intervals.literal_values(node.value)
+        case tree.And():
+            parts = [_as_truth(part) for part in operands]
+            return Truth(
+                reduce(and_, (part.true for part in parts)),
+                reduce(or_, (part.false for part in parts)),
+                reduce(or_, (part.null for part in parts)),
+            )
+        case tree.Or():
+            parts = [_as_truth(part) for part in operands]
+            return Truth(
+                reduce(or_, (part.true for part in parts)),
+                reduce(and_, (part.false for part in parts)),
+                reduce(or_, (part.null for part in parts)),
+            )
+        case tree.Not():
+            return _as_truth(operands[0]).negated()
+        case tree.IsNull():
+            return _is_null(operands[0])
+    if not all(isinstance(operand, Values) for operand in operands):
+        return None
+    return _of_values(node, [operand for operand in operands if isinstance(operand, Values)])
+
+
+def _of_values(node: tree.Expression, operands: list[Values]) -> Truth | Values | None:
+    match node:
+        case tree.Comparison():
+            return intervals.compare(node.op, *operands)
+        case tree.DistinctFrom():
+            return intervals.distinct(*operands)
+        case tree.IsIn():
+            if not has_bounds(operands[0].type) or operands[0].type != node.values.type:
+                return None
+            values, has_nan = _sorted(node)
+            return intervals.contained(operands[0], values, has_nan, node.has_null)
+        case tree.StartsWith():
+            prefix = node.prefix.encode() if isinstance(node.prefix, str) else node.prefix
+            return intervals.starts_with(operands[0], prefix)
+        case tree.Like():
+            return _like(node, operands[0])
+        case tree.Cast():
+            return intervals.cast_values(operands[0], node.type, node.try_cast)
+    return None
+
+
+def _as_truth(known: Truth | Values | None) -> Truth:
+    if isinstance(known, Truth):
+        return known
+    if isinstance(known, Values) and pa.types.is_boolean(known.type):
+        return intervals.as_truth(known)
+    return ANY
+
+
+def _is_null(operand: Truth | Values | None) -> Truth:
+    if operand is None:
+        return Truth(ANY.true, ANY.false, np.zeros(1, np.bool_))
+    some = operand.some if isinstance(operand, Values) else operand.true | operand.false
+    return Truth(operand.null, some, np.zeros(1, np.bool_))
+
+
+def _like(node: tree.Like, operand: Values) -> Truth | None:
+    """By the text before the first wildcard: nothing else passes, and not all of it need do so."""
+    if node.ignore_case:
+        return None
+    prefix = ""
+    characters = iter(node.pattern)
+    for character in characters:
+        if node.escape is not None and character == node.escape:
+            character = next(characters, "%")
+        elif character in "%_\\":
+            break
+        prefix += character
+    truth = intervals.starts_with(operand, prefix.encode())
+    return Truth(truth.true, operand.some, truth.null)
+
+
+@lru_cache(maxsize=32)
+def _sorted(node: tree.IsIn) -> tuple[npt.NDArray[Any], bool]:
+    """The values of a list in order, without NaN, and whether NaN is among them."""
+    values = intervals.comparable(node.values)
+    has_nan = False
+    if pa.types.is_floating(values.type):
+        numbers = values.filter(pc.invert(pc.is_nan(values)))
+        values, has_nan = numbers, len(numbers) < len(values)
+    return np.sort(intervals.sortable(values)), has_nan

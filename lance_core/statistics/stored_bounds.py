@@ -1,0 +1,52 @@
+"""Bounds of any type as bytes, so that one table can hold them all.
+
+A bound is kept as the bytes that its type has in an Arrow buffer: little-endian integers and floats of their
+width, a byte 0 or 1 for a boolean, the text of a string.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core import kernels
+from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+
+
+def encode_bounds(bounds: pa.Array) -> pa.Array:
+    """Bounds as binary values."""
+    kind, count = bounds.type, len(bounds)
+    if pa.types.is_null(kind) or offset_bits(kind):
+        return bounds.cast(pa.binary())
+    if pa.types.is_boolean(kind):
+        bounds, width = bounds.cast(pa.uint8()), 1
+    else:
+        width = fixed_bits(kind) // 8
+    offsets = np.arange(count + 1, dtype=np.int32) * width
+    data = bounds.buffers()[1].slice(bounds.offset * width)
+    every = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
+    return pc.if_else(bounds.is_valid(), every, pa.scalar(None, pa.binary()))
+
+
+def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
+    """The bounds of type `value_type`; None where the bytes are no such values."""
+    if stored.null_count == len(stored):
+        return pa.nulls(len(stored), value_type)
+    if offset_bits(value_type):
+        try:
+            return stored.cast(value_type)
+        except pa.ArrowInvalid:  # not UTF-8
+            return None
+    bits = fixed_bits(value_type)
+    width = max(bits // 8, 1)
+    dense = pc.fill_null(stored, bytes(width))
+    if not bits or pc.min_max(pc.binary_length(dense)).as_py() != {"min": width, "max": width}:
+        return None
+    _, offsets, data = dense.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[dense.offset])
+    data = data.slice(first, width * len(dense))
+    if pa.types.is_boolean(value_type):
+        data = as_buffer(kernels.bytes_to_bits(data))
+    validity = stored.is_valid().buffers()[1] if stored.null_count else None
+    return pa.Array.from_buffers(value_type, len(dense), [validity, data])
