@@ -116,8 +116,9 @@ def list_layer(
     shown: int,
     max_rep: int,
     offset_bits: int,
-) -> tuple[Block, Block, int, int, int, Block, Block, int]:
-    """Offsets, bitmap, lists, nulls, items, and the next layer: repetition, definition, entries."""
+    with_levels: bool,
+) -> tuple[Block, Block, int, int, int, Block, Block]:
+    """Offsets, bitmap, lists, nulls, items; repetition and definition levels of the next layer if asked for."""
 
 def unzip_fixed(
     data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, width: int

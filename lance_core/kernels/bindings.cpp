@@ -310,17 +310,19 @@ NB_MODULE(_kernels, m) {
       nb::arg("def_"), nb::arg("depth_of"), nb::arg("depth"), nb::arg("limit"));
   m.def(
       "list_layer",
-      [](nb::handle rep, nb::handle def, int null, int empty, int upper, int shown, int max_rep, unsigned offset_bits) {
+      [](nb::handle rep, nb::handle def, int null, int empty, int upper, int shown, int max_rep, unsigned offset_bits,
+         bool with_levels) {
         Source rep_source(rep);
         OptionalSource def_source(def);
         ListLayer layer = without_gil([&] {
-          return list_layer(rep_source.bytes(), def_source.bytes(), {null, empty, upper, shown, max_rep}, offset_bits);
+          return list_layer(rep_source.bytes(), def_source.bytes(), {null, empty, upper, shown, max_rep}, offset_bits,
+                            with_levels);
         });
         return std::make_tuple(std::move(layer.offsets), std::move(layer.validity), layer.length, layer.num_nulls,
-                               layer.num_children, std::move(layer.rep), std::move(layer.def), layer.num_entries);
+                               layer.num_children, std::move(layer.rep), std::move(layer.def));
       },
       nb::arg("rep"), nb::arg("def_").none(), nb::arg("null"), nb::arg("empty"), nb::arg("upper"), nb::arg("shown"),
-      nb::arg("max_rep"), nb::arg("offset_bits"));
+      nb::arg("max_rep"), nb::arg("offset_bits"), nb::arg("with_levels"));
 
   m.def(
       "unzip_fixed",

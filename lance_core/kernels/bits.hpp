@@ -44,6 +44,22 @@ class BitWriter {
     }
   }
 
+  // The low `n` <= 64 bits of a word; the others must be 0.
+  void append_word(uint64_t bits, size_t n) {
+    size_t shift = position_ & 7;
+    size_t bytes = ceil8(shift + n);
+    uint8_t* to = out_ + (position_ >> 3);
+    uint64_t low = bits << shift;
+    if (shift != 0) {
+      low |= *to;
+    }
+    copy_bytes(to, &low, bytes < 8 ? bytes : 8);  // the hosts we build for are little-endian, as bitmaps are
+    if (bytes > 8) {
+      to[8] = static_cast<uint8_t>(bits >> (64 - shift));
+    }
+    position_ += n;
+  }
+
   // One bit per u16 level: set where level <= limit. Returns how many are set.
   size_t append_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
     size_t set = 0;

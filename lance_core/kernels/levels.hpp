@@ -47,9 +47,8 @@ struct ListLayer {
   size_t length = 0;
   size_t num_nulls = 0;
   size_t num_children = 0;
-  Block rep;  // levels as the next layer outwards sees them
+  Block rep;  // levels as the next layer outwards sees them, if asked for
   Block def;
-  size_t num_entries = 0;
 };
 
 struct ListLevels {
@@ -60,6 +59,6 @@ struct ListLevels {
   int max_rep;  // number of list layers from this one outwards
 };
 
-ListLayer list_layer(Bytes rep, Bytes def, ListLevels levels, unsigned offset_bits);
+ListLayer list_layer(Bytes rep, Bytes def, ListLevels levels, unsigned offset_bits, bool with_levels);
 
 }  // namespace lance

@@ -138,6 +138,14 @@ class Structure:
             if self.max_rep == 0:
                 self.max_visible = len(depth_of) - 1
         self.max_def = len(depth_of) - 1
+        self._outermost_with_levels = max(
+            (
+                i
+                for i, (layer, node) in enumerate(zip(self.layers, self.nesting, strict=True))
+                if node.offset_bits or layer == proto.REPDEF_NULLABLE_ITEM
+            ),
+            default=0,
+        )
         self._depth_of = bytes(depth_of)
         self.num_slots_per_row = 1
         """Leaf slots of one row below fixed-size lists of structs."""
@@ -195,8 +203,16 @@ class Structure:
                 limit += _NUM_LEVELS[kind]
                 empty = limit if _NUM_LEVELS[kind] and kind != proto.REPDEF_NULLABLE_LIST else -1
                 shown = limit + self._nullable_structs_above(i)
-                offsets, bits, length, num_nulls, num_children, next_rep, next_def, _ = kernels.list_layer(
-                    rep, def_, null, empty, limit, shown, self.max_rep - depth, node.offset_bits
+                offsets, bits, length, num_nulls, num_children, next_rep, next_def = kernels.list_layer(
+                    rep,
+                    def_,
+                    null,
+                    empty,
+                    limit,
+                    shown,
+                    max_rep=self.max_rep - depth,
+                    offset_bits=node.offset_bits,
+                    with_levels=i < self._outermost_with_levels,
                 )
                 if num_children != slots:
                     raise CorruptData(f"levels describe {num_children} list items where there are {slots}")

@@ -77,8 +77,8 @@ def lists(data: memoryview) -> object:
     middle = len(data) // 4 * 2
     rep, def_ = data[:middle], data[middle : 2 * middle]
     kernels.item_validity(def_, bytes([0, 0, 1, 1, 2]), 0, 0)
-    layer = kernels.list_layer(rep, def_, 2, 3, 3, 3, 2, 32)
-    return kernels.list_layer(layer[5], layer[6], -1, 4, 4, 4, 1, 64)
+    layer = kernels.list_layer(rep, def_, 2, 3, 3, 3, 2, 32, True)
+    return kernels.list_layer(layer[5], layer[6], -1, 4, 4, 4, 1, 64, False)
 
 
 def json_container(kind: int, *members: tuple[int, bytes]) -> bytes:

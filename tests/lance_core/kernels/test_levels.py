@@ -205,11 +205,11 @@ def test_a_level_above_the_highest(depth: int, at: int) -> None:
 def list_layer(
     rep: Any, def_: Any, null: int, empty: int, upper: int, shown: int, max_rep: int, offset_bits: int = 32
 ) -> Any:
-    return kernels.list_layer(rep, def_, null, empty, upper, shown, max_rep, offset_bits)
+    return kernels.list_layer(rep, def_, null, empty, upper, shown, max_rep, offset_bits, True)
 
 
 @settings(max_examples=200, deadline=None)
-@given(nestings, st.integers(0, 12), st.integers(0, 1 << 30), st.sampled_from((32, 64)))
+@given(nestings, st.integers(0, 12) | st.integers(50, 150), st.integers(0, 1 << 30), st.sampled_from((32, 64)))
 def test_layers_of_random_nested_data(nodes: list[str], num_rows: int, seed: int, offset_bits: int) -> None:
     """What a recursive shredder made of nested rows becomes the offsets and bitmaps of these rows again."""
     column = nested.random_column(random.Random(seed), nodes, num_rows)
@@ -237,16 +237,30 @@ def test_layers_of_random_nested_data(nodes: list[str], num_rows: int, seed: int
         outwards = column.layers[i + 1 :]
         until = next((k for k, outer in enumerate(outwards) if outer in (2, 4, 5, 6)), len(outwards))
         shown = upper + outwards[:until].count(nested.NULLABLE_ITEM)
-        offsets, bitmap, length, num_nulls, num_children, rep, next_def, num_entries = list_layer(
+        offsets, bitmap, length, num_nulls, num_children, next_rep, next_def = list_layer(
             rep, def_, *numbers[i], upper, shown, column.max_rep - depth, offset_bits
         )
+        alone = kernels.list_layer(
+            rep, def_, *numbers[i], upper, shown, column.max_rep - depth, offset_bits, False
+        )
+        assert [bytes(part) if i in (0, 1) else part for i, part in enumerate(alone[:5])] == [
+            bytes(offsets),
+            bytes(bitmap),
+            length,
+            num_nulls,
+            num_children,
+        ]
+        assert not bytes(alone[5])
+        assert not bytes(alone[6])
+        num_starts = sum(level != 0 for level in inputs.numbers(rep, "<u2"))
         assert inputs.numbers(offsets, f"<i{offset_bits // 8}") == layer.offsets
         assert (length, num_children) == (len(layer.valid), layer.offsets[-1])
         assert num_nulls == layer.valid.count(False)
         if def_ is not None:
             assert inputs.bits(bitmap, length) == layer.valid
             def_ = next_def
-        assert len(memoryview(rep)) == 2 * num_entries
+        rep = next_rep
+        assert len(memoryview(rep)) == 2 * num_starts
         depth += 1
     if column.max_rep:
         assert not any(bytes(rep))
