@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.sizes import Counts, bits_before, value_bits
+
+_Part = pa.Array | pa.ChunkedArray
 
 
 class BatchCutter:
@@ -36,13 +40,13 @@ class BatchCutter:
                 no batch is between them; what is too large is divided.
         """
         cuts = self._halve_large(np.unique(cuts), columns)
-        rows = self._rows(columns)
-        for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            batch = rows.slice(start, end - start)
-            if isinstance(batch, pa.Table):
-                yield from _joined(batch)
+        takers = [_taker(arrays) for arrays in columns]
+        for start, end in pairwise(cuts.tolist()):
+            parts = [take(start, end) for take in takers]
+            if all(isinstance(part, pa.Array) for part in parts):
+                yield pa.RecordBatch.from_arrays(parts, schema=self._schema)
             else:
-                yield batch
+                yield from self._where_dictionaries_change(parts)
 
     def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
         """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
@@ -60,25 +64,40 @@ class BatchCutter:
             total = total + _bits_before(columns[position], rows)
         return total
 
-    def _rows(self, columns: Sequence[list[pa.Array]]) -> pa.RecordBatch | pa.Table:
-        if all(len(arrays) == 1 for arrays in columns):
-            return pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
-        chunked = [pa.chunked_array(arrays) for arrays in columns]
-        return pa.Table.from_arrays(chunked, schema=self._schema)
+    def _where_dictionaries_change(self, parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
+        """Batches of the rows of `parts`, each in one piece of every column."""
+        chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
+        yield from pa.Table.from_arrays(chunked, schema=self._schema).to_batches()
 
 
-def _joined(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """One batch, with the arrays joined that end inside it; the others stay slices.
+def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], _Part]:
+    """What cuts rows `[start, end)` out of arrays that follow one another.
 
-    Dictionaries of several pages may hold more values than the keys can count; then a batch ends where they
-    change.
+    Most rows lie in one array and are a slice of it. The others are copied together, unless that cannot be:
+    dictionaries of several pages may hold more values than the keys can count.
     """
-    try:
-        rows = rows.combine_chunks()
-    except pa.ArrowInvalid:
-        if not any(_holds_dictionary(field.type) for field in rows.schema):
-            raise
-    yield from rows.to_batches()
+    if len(arrays) == 1:
+        (array,) = arrays
+        return lambda start, end: array.slice(start, end - start)
+    starts = [0, *accumulate(map(len, arrays))]
+
+    def take(start: int, end: int) -> _Part:
+        first = bisect_right(starts, start) - 1
+        last = bisect_left(starts, end)
+        pieces = [
+            array.slice(max(start - begin, 0), min(end - begin, len(array)) - max(start - begin, 0))
+            for array, begin in zip(arrays[first:last], starts[first:last], strict=True)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        try:
+            return pa.concat_arrays(pieces)
+        except pa.ArrowInvalid:
+            if not _holds_dictionary(pieces[0].type):
+                raise
+            return pa.chunked_array(pieces)
+
+    return take
 
 
 def _holds_dictionary(data_type: pa.DataType) -> bool:
@@ -88,10 +107,16 @@ def _holds_dictionary(data_type: pa.DataType) -> bool:
 
 
 def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
-    """Bits of the values before each of `rows` in arrays that follow one another."""
-    total = np.zeros_like(rows)
-    start = 0
+    """Bits of the values before each of `rows`, ascending, in arrays that follow one another."""
+    if len(arrays) == 1:
+        return bits_before(arrays[0], rows)
+    bits = np.zeros_like(rows)
+    start, before, done = 0, 0, 0
     for array in arrays:
-        total += bits_before(array, np.clip(rows - start, 0, len(array)))
+        inside = int(rows.searchsorted(start + len(array), side="right"))
+        found = bits_before(array, np.array([0, *(rows[done:inside] - start), len(array)]))
+        bits[done:inside] = found[1:-1] - found[0] + before
+        before += int(found[-1] - found[0])
         start += len(array)
-    return total
+        done = inside
+    return bits
