@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace lance {
 namespace {
@@ -43,6 +44,66 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
     }
   }
   return out;
+}
+
+// A position inside an escape, where no value can end.
+constexpr uint32_t kInside = UINT32_MAX;
+// Values of more codes than this on average are expanded one by one; shorter ones a chunk at a time.
+constexpr size_t kShortCodes = 64;
+
+inline bool has_escape(uint64_t eight) {
+  // The classic zero-byte test on the complement.
+  uint64_t inverted = ~eight;
+  return ((inverted - 0x0101010101010101u) & ~inverted & 0x8080808080808080u) != 0;
+}
+
+// As `expand`, whatever values the codes belong to, so that no branch depends on where they end. `position` gets the
+// number of bytes before each code and after the last one.
+inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
+                               uint32_t* position) {
+  const uint8_t* begin = out;
+  while (code < end) {
+    while (end - code >= 8) {
+      if (has_escape(load<uint64_t>(code))) {
+        break;
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) {
+        position[i] = static_cast<uint32_t>(out - begin);
+        store(out, table.symbol[code[i]]);
+        out += table.length[code[i]];
+      }
+      code += 8;
+      position += 8;
+    }
+    for (int i = 0; i < 8 && code < end; ++i) {
+      *position++ = static_cast<uint32_t>(out - begin);
+      if (*code != kEscape) {
+        store(out, table.symbol[*code]);
+        out += table.length[*code];
+        ++code;
+        continue;
+      }
+      if (end - code < 2) {
+        return nullptr;
+      }
+      *position++ = kInside;
+      *out++ = code[1];
+      code += 2;
+      break;
+    }
+  }
+  *position = static_cast<uint32_t>(out - begin);
+  return out;
+}
+
+// Whether some byte is neither a symbol of the table nor an escape. It may be what stands behind an escape.
+LANCE_MULTIVERSION bool may_lack_symbols(const uint8_t* code, size_t n, uint8_t num_symbols) {
+  uint8_t found = 0;
+  for (size_t i = 0; i < n; ++i) {
+    found |= static_cast<uint8_t>(code[i] >= num_symbols && code[i] != kEscape);
+  }
+  return found != 0;
 }
 
 // Grows the output as needed. The first chunks give the expansion factor, so that one allocation is the rule.
@@ -95,12 +156,14 @@ size_t expanded_size(const SymbolTable& table, const uint8_t* code, const uint8_
 
 template <class T>
 void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8_t* codes, size_t n, Output& out,
-                   T*& to, size_t chunk) {
+                   std::vector<uint32_t>& ends, T*& to, size_t chunk) {
   size_t first = load<T>(offsets);
   size_t last = load<T>(offsets + n * sizeof(T));
   const uint8_t* begin = codes + first;
   // Close to the end of the guess: count before growing. A table that is not full can be asked for symbols it lacks.
-  if ((last - first) * 8 > out.room() || table.num_symbols < kEscape) {
+  if ((last - first) * 8 > out.room() ||
+      (table.num_symbols < kEscape &&
+       may_lack_symbols(begin, last - first, static_cast<uint8_t>(table.num_symbols)))) {
     size_t exact = expanded_size(table, begin, codes + last);
     if (exact == SIZE_MAX) {
       corrupt("chunk %zu has an escape or a code with nothing behind it", chunk);
@@ -111,17 +174,31 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   uint8_t* position = start;
   size_t previous = first;
   size_t base = out.used();
+  bool together = last - first <= kShortCodes * n;
+  if (together) {
+    ends.resize(last - first + 1);
+    position = expand_tracked(table, begin, codes + last, start, ends.data());
+    if (position == nullptr) {
+      corrupt("chunk %zu ends inside an escape", chunk);
+    }
+  }
   for (size_t i = 0; i < n; ++i) {
     size_t next = load<T>(offsets + (i + 1) * sizeof(T));
     if (next < previous || next > last) {
       corrupt("chunk %zu has offsets that decrease", chunk);
     }
-    position = expand(table, codes + previous, codes + next, position);
-    if (position == nullptr) {
+    size_t end = 0;
+    if (together) {
+      end = ends[next - first];
+    } else {
+      position = expand(table, codes + previous, codes + next, position);
+      end = static_cast<size_t>(position - start);
+    }
+    if (position == nullptr || (together && end == kInside)) {
       corrupt("value %zu of chunk %zu ends inside an escape", i, chunk);
     }
     previous = next;
-    *to++ = static_cast<T>(base + static_cast<size_t>(position - start));
+    *to++ = static_cast<T>(base + end);
   }
   out.advance(static_cast<size_t>(position - start));
   if (sizeof(T) == 4 && out.used() > INT32_MAX) {
@@ -170,9 +247,10 @@ VariableValues expand_chunks(const SymbolTable& table, const Stream& stream, con
   T* to = reinterpret_cast<T*>(result.offsets.data());
   *to++ = 0;
   Output out(guess);
+  std::vector<uint32_t> ends;
   for (size_t i = 0; i < stream.size(); ++i) {
     Bytes chunk = stream.chunk(i);
-    expand_values<T>(table, chunk.data, chunk.data, static_cast<size_t>(counts.values[i]), out, to, i);
+    expand_values<T>(table, chunk.data, chunk.data, static_cast<size_t>(counts.values[i]), out, ends, to, i);
   }
   result.data = out.finish();
   return result;
@@ -187,9 +265,10 @@ VariableValues expand_array(const SymbolTable& table, Bytes offsets, Bytes data,
   *to++ = 0;
   size_t coded = static_cast<size_t>(load<T>(offsets.data + n * sizeof(T)));
   Output out(guess_size(table, {data.data, std::min<size_t>(coded, 4096)}, coded));
+  std::vector<uint32_t> ends;
   constexpr size_t kStep = 1024;
   for (size_t i = 0; i < n; i += kStep) {
-    expand_values<T>(table, offsets.data + i * sizeof(T), data.data, std::min(kStep, n - i), out, to, i / kStep);
+    expand_values<T>(table, offsets.data + i * sizeof(T), data.data, std::min(kStep, n - i), out, ends, to, i / kStep);
   }
   result.data = out.finish();
   return result;
