@@ -118,7 +118,7 @@ def list_layer(
     offset_bits: int,
     with_levels: bool,
 ) -> tuple[Block, Block, int, int, int, Block, Block]:
-    """Offsets, bitmap, lists, nulls, items; repetition and definition levels of the next layer if asked for."""
+    """Offsets, bitmap, lists, nulls, items; levels of the next layer if asked for."""
 
 def unzip_fixed(
     data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, width: int

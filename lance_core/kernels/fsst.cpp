@@ -162,8 +162,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   const uint8_t* begin = codes + first;
   // Close to the end of the guess: count before growing. A table that is not full can be asked for symbols it lacks.
   if ((last - first) * 8 > out.room() ||
-      (table.num_symbols < kEscape &&
-       may_lack_symbols(begin, last - first, static_cast<uint8_t>(table.num_symbols)))) {
+      (table.num_symbols < kEscape && may_lack_symbols(begin, last - first, static_cast<uint8_t>(table.num_symbols)))) {
     size_t exact = expanded_size(table, begin, codes + last);
     if (exact == SIZE_MAX) {
       corrupt("chunk %zu has an escape or a code with nothing behind it", chunk);
