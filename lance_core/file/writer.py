@@ -5,7 +5,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.file import v2_1_writer
+from lance_core.file import v2_0_writer, v2_1_writer
 from lance_core.file.footer import FileVersion
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.schema import Schema
@@ -57,4 +57,6 @@ def open_writer(
     options = options or WriteOptions()
     if version in (FileVersion.V2_1, FileVersion.V2_2):
         return v2_1_writer.FileWriter(file, schema, version, options)
-    raise UnsupportedFeatureError("data file version to write", expected="2.1 or 2.2", found=version)
+    if version == FileVersion.V2_0:
+        return v2_0_writer.FileWriter(file, schema, options)
+    raise UnsupportedFeatureError("data file version to write", expected="2.0, 2.1 or 2.2", found=version)

@@ -1,0 +1,148 @@
+"""Writing 2.0 files: rows are gathered per top-level column until they fill a page of every column below it.
+
+What is gathered is copied: a batch that came over the network is one block of memory that a slice of its
+narrowest column would keep alive.
+"""
+
+import pyarrow as pa
+
+from lance_core.encodings.v2_0.encoders.nodes import check_field, encode_node, is_struct_column
+from lance_core.encodings.v2_0.encoders.pages import EncodedPage
+from lance_core.errors import InvalidInputError
+from lance_core.file.container_writer import ContainerWriter, described
+from lance_core.file.footer import FileVersion
+from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.proto import encodings_v2_0_pb2, file2_pb2
+from lance_core.schema import Field, Schema, nodes
+from lance_core.storage.base import Bytes, WritableFile
+
+_COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
+_ARRAY_ENCODING = "lance.encodings.ArrayEncoding"
+
+
+class FileWriter:
+    """One 2.0 file in the making; see `lance_core.file.writer`."""
+
+    def __init__(self, file: WritableFile, schema: Schema, options: WriteOptions) -> None:
+        """See `lance_core.file.writer.open_writer`."""
+        self._file = file
+        self._container = ContainerWriter(file, FileVersion.V2_0)
+        self._schema = schema
+        self._page_bytes = options.page_bytes
+        for field in schema.fields:
+            check_field(field)
+        self._columns = [_TopColumn(field) for field in schema.fields]
+        self.num_rows = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """About how large the file is so far."""
+        return self._container.position + sum(column.num_bytes for column in self._columns)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; see `lance_core.file.writer`."""
+        if [(field.name, field.type) for field in batch.schema] != [
+            (column.field.name, column.field.arrow_type) for column in self._columns
+        ]:
+            raise InvalidInputError(
+                "batch has other columns than the file", expected=self._schema.to_arrow(), found=batch.schema
+            )
+        for column, array in zip(self._columns, batch.columns, strict=True):
+            if len(array):
+                column.append(array)
+            if column.num_bytes >= self._page_bytes:
+                self._write_pages(column)
+        self.num_rows += batch.num_rows
+
+    def finish(self) -> WrittenFile:
+        """Write the rest; see `lance_core.file.writer`."""
+        for column in self._columns:
+            self._write_pages(column)
+            column.finish()
+        stored = [node for column in self._columns for node in column.nodes]
+        size = self._container.finish(self._schema, self.num_rows, (node.metadata for node in stored))
+        return WrittenFile(
+            self.num_rows,
+            size,
+            FileVersion.V2_0,
+            tuple(node.field.id for node in stored),
+            tuple(range(len(stored))),
+        )
+
+    def abort(self) -> None:
+        """Drop the file."""
+        self._file.abort()
+
+    def _write_pages(self, column: "_TopColumn") -> None:
+        array = column.take()
+        if array is None:
+            return
+        pages = encode_node(column.field, array, self._place)
+        for node, page in zip(column.nodes, pages, strict=True):
+            if node.has_one_page:
+                node.num_items += page.num_items
+            else:
+                node.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
+
+    def _place(self, data: Bytes) -> int:
+        position, _ = self._container.add_buffer(data)
+        return position
+
+
+class _Node:
+    """A column of the file, and the pages written so far."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.has_one_page = is_struct_column(field)
+        self.num_items = 0
+        """Of the one page."""
+        kind = encodings_v2_0_pb2.ColumnEncoding()
+        if field.is_blob:
+            kind.blob.inner.values.SetInParent()
+        else:
+            kind.values.SetInParent()
+        self.metadata = file2_pb2.ColumnMetadata(encoding=described(_COLUMN_ENCODING, kind))
+
+    def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
+        """Note a page whose buffers are in the file."""
+        self.metadata.pages.add(
+            buffer_offsets=[position for position, _ in ranges],
+            buffer_sizes=[size for _, size in ranges],
+            length=page.num_items,
+            encoding=described(_ARRAY_ENCODING, page.encoding),
+        )
+
+
+class _TopColumn:
+    """A top-level column: rows that wait for their pages, and the columns of the file they go to."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.nodes = [_Node(node) for node in nodes(field)]
+        self.num_bytes = 0
+        self._waiting: list[pa.Array] = []
+
+    def append(self, array: pa.Array) -> None:
+        """Keep a copy of the rows."""
+        self._waiting.append(pa.concat_arrays([array]))
+        self.num_bytes += array.nbytes
+
+    def take(self) -> pa.Array | None:
+        """All waiting rows, which wait no more."""
+        waiting, self._waiting, self.num_bytes = self._waiting, [], 0
+        if not waiting:
+            return None
+        try:
+            return waiting[0] if len(waiting) == 1 else pa.concat_arrays(waiting)
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(
+                "rows of a page do not go together", column=self.field.name, found=error
+            ) from None
+
+    def finish(self) -> None:
+        """Write the pages that say how many items there are."""
+        for node in self.nodes:
+            if node.has_one_page:
+                struct = encodings_v2_0_pb2.ArrayEncoding(struct=encodings_v2_0_pb2.SimpleStruct())
+                node.add_page(EncodedPage(node.num_items, struct), [])

@@ -1,0 +1,114 @@
+"""2.0 files of ours: what is refused, what is chosen, how pages are cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.encodings.v2_0.describe import describe_page
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.metadata import read_file_metadata
+from lance_core.storage.local import LocalStorage
+
+
+def _write(data: pa.Table, path: Path, **arguments: object) -> lance_core.LanceDataset:
+    return lance_core.write_dataset(data, path, data_storage_version="2.0", **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.map_(pa.utf8(), pa.int8()),
+        pa.list_(pa.struct([pa.field("m", pa.map_(pa.utf8(), pa.int8()))])),
+        pa.list_(pa.struct([("x", pa.int8())]), 2),
+        pa.list_(pa.utf8(), 2),
+        pa.list_(pa.dictionary(pa.int8(), pa.utf8()), 2),
+    ],
+    ids=str,
+)
+def test_types_that_2_0_cannot_hold_are_refused_by_name(type_: pa.DataType, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"in a 2\.0 file"):
+        _write(pa.table({"column": pa.nulls(2, type_)}), tmp_path / "new")
+
+    assert not list(tmp_path.rglob("*.lance"))
+
+
+@pytest.mark.parametrize(
+    ("array", "column"),
+    [
+        (pa.array([{"x": 1}, None]), "column"),
+        (pa.array([[{"x": 1}], [None]]), "item"),
+        (pa.array([{"s": {"x": 1}}, {"s": None}]), "s"),
+    ],
+)
+def test_null_structs_are_refused(array: pa.Array, column: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=f"null struct in a 2.0 file.*column {column}"):
+        _write(pa.table({"column": array}), tmp_path / "new")
+
+    assert not list(tmp_path.rglob("*.lance"))
+
+
+def test_a_packed_struct_holds_neither_nulls_nor_strings(tmp_path: Path) -> None:
+    packed = {"lance-encoding:packed": "true"}
+    text = pa.field("column", pa.struct([("x", pa.utf8())]), metadata=packed)
+    number = pa.field("column", pa.struct([("x", pa.int8())]), metadata=packed)
+
+    with pytest.raises(UnsupportedFeatureError, match=r"packed struct of a 2\.0 file"):
+        _write(pa.table([pa.nulls(1, text.type)], schema=pa.schema([text])), tmp_path / "text")
+    with pytest.raises(InvalidInputError, match="column x"):
+        _write(pa.table([pa.array([{"x": None}])], schema=pa.schema([number])), tmp_path / "null")
+
+
+@pytest.mark.parametrize("num_distinct", [1, 99, 100, 255, 1000])
+@pytest.mark.parametrize("num_rows", [99, 100, 5000])
+def test_few_strings_become_a_dictionary(num_distinct: int, num_rows: int, tmp_path: Path) -> None:
+    """The reference reads at most 255 items; it makes a dictionary of less than 100, from 100 rows on."""
+    texts = pa.array([f"text {row % num_distinct}" if row % 7 else None for row in range(num_rows)])
+    table = pa.table({"few": texts, "large": texts.cast(pa.large_utf8()), "bytes": texts.cast(pa.binary())})
+
+    _write(table, tmp_path)
+
+    kinds = [_description(tmp_path, column) for column in range(3)]
+    is_dictionary = num_rows >= 100 and len(set(texts.drop_null().to_pylist())) < 100
+    assert ["dictionary" in kind for kind in kinds] == [is_dictionary, False, False]
+    assert lance.dataset(str(tmp_path)).to_table().equals(table)
+
+
+def _description(path: Path, column: int) -> str:
+    (file,) = (path / "data").iterdir()
+    with LocalStorage(str(path / "data")).open_file(file.name) as opened:
+        (page,) = read_file_metadata(opened).column(column).pages
+    return str(describe_page(page.encoding))
+
+
+def test_keys_of_a_dictionary_column_must_have_room_for_null(tmp_path: Path) -> None:
+    full = pa.DictionaryArray.from_arrays(
+        pa.array([*range(128), None], pa.int8()), pa.array([str(number) for number in range(128)])
+    )
+
+    with pytest.raises(InvalidInputError, match="no index is left for null"):
+        _write(pa.table({"column": full}), tmp_path / "new")
+
+
+def test_memory_does_not_hold_on_to_batches(tmp_path: Path) -> None:
+    """T28: narrow columns wait long for a full page; what they keep is a copy, not the batch they came in."""
+    before = pa.total_allocated_bytes()
+    most = 0
+
+    def batches() -> object:
+        nonlocal most
+        for number in range(60):
+            most = max(most, pa.total_allocated_bytes() - before)
+            wide = np.full(1 << 20, number % 251, np.uint8).tobytes()
+            yield pa.record_batch({"narrow": pa.array([number], pa.int8()), "wide": [wide]})
+
+    schema = pa.schema([("narrow", pa.int8()), ("wide", pa.binary())])
+    dataset = _write(batches(), tmp_path, schema=schema)  # type: ignore[arg-type]
+
+    assert dataset.count_rows() == 60
+    assert most < 24 << 20, f"{most >> 20} MiB were held for 60 MiB that were written"

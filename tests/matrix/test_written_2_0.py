@@ -1,0 +1,48 @@
+"""Every 2.0 case of the matrix, written by us, read by the reference and by us: equal in type and value bits."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from support.cases import Case
+from support.cases_2_0 import cases_2_0
+from support.checks import check_local, expected_table
+
+
+@pytest.fixture
+def dataset_path(tmp_path: Path) -> Iterator[Path]:
+    """A place for one dataset, removed at once."""
+    path = tmp_path / "case.lance"
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _parameters() -> list[object]:
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long else [])
+        for case in cases_2_0()
+    ]
+
+
+@pytest.mark.parametrize("case", _parameters())
+def test_the_reference_reads_what_we_wrote(case: Case, dataset_path: Path) -> None:
+    batches = case.batches()
+    page_bytes = 1 if case.pages > 1 else None  # every batch is a page of its own
+
+    lance_core.write_dataset(
+        pa.RecordBatchReader.from_batches(case.schema, batches),
+        dataset_path,
+        data_storage_version="2.0",
+        max_page_bytes=page_bytes,
+    )
+
+    expected = expected_table(case, dataset_path, pa.Table.from_batches(batches))
+    check_local(case, dataset_path, expected)
+    assert lance.dataset(str(dataset_path)).validate() is None
