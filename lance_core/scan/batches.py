@@ -12,8 +12,6 @@ import pyarrow as pa
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.sizes import Counts, bits_before, value_bits
 
-_Part = pa.Array | pa.ChunkedArray
-
 
 class BatchCutter:
     """Cuts the windows of one stream."""
@@ -64,13 +62,15 @@ class BatchCutter:
             total = total + _bits_before(columns[position], rows)
         return total
 
-    def _where_dictionaries_change(self, parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
+    def _where_dictionaries_change(
+        self, parts: Sequence[pa.Array | pa.ChunkedArray]
+    ) -> Iterator[pa.RecordBatch]:
         """Batches of the rows of `parts`, each in one piece of every column."""
         chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
         yield from pa.Table.from_arrays(chunked, schema=self._schema).to_batches()
 
 
-def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], _Part]:
+def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.ChunkedArray]:
     """What cuts rows `[start, end)` out of arrays that follow one another.
 
     Most rows lie in one array and are a slice of it. The others are copied together, unless that cannot be:
@@ -81,7 +81,7 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], _Part]:
         return lambda start, end: array.slice(start, end - start)
     starts = [0, *accumulate(map(len, arrays))]
 
-    def take(start: int, end: int) -> _Part:
+    def take(start: int, end: int) -> pa.Array | pa.ChunkedArray:
         first = bisect_right(starts, start) - 1
         last = bisect_left(starts, end)
         pieces = [
