@@ -1,0 +1,103 @@
+"""What scans gather: zones of decoded rows, in whatever pieces and order they come."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_core.statistics import gathered
+from lance_core.statistics.cache import ColumnKey, StatisticsCache
+from lance_core.statistics.gathered import GatheredColumn
+from support.arrays import Spec, make_array
+
+
+def key(column: str = "0") -> ColumnKey:
+    return ColumnKey("store", "data/a.lance", "1", column)
+
+
+def check(table: pa.Table | None, array: pa.Array) -> np.ndarray:
+    """That everything a table says holds; returns which rows it is about."""
+    known = np.zeros(len(array), bool)
+    for row in table.to_pylist() if table is not None else ():
+        start, end = row["first_row"], row["first_row"] + row["rows"]
+        assert not known[start:end].any()
+        known[start:end] = True
+        part = array.slice(start, row["rows"])
+        values = part.drop_null().to_pylist()
+        assert row["null_count"] == part.null_count
+        assert (row["min"], row["max"]) == ((min(values), max(values)) if values else (None, None))
+    return known
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_pieces_in_any_order(data: st.DataObject) -> None:
+    """Pieces overlap as windows of different scans do; every row is known once and said right."""
+    num_rows = data.draw(st.integers(0, 60))
+    array = make_array(pa.field("x", pa.int32()), num_rows, Spec("random", "half"), np.random.default_rng(1))
+    column = GatheredColumn(pa.int32(), num_rows)
+    seen = np.zeros(num_rows, bool)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathered, "ZONE_ROWS", 8)
+        patch.setattr(gathered, "_LEAST_ROWS", 1)
+        for _ in range(data.draw(st.integers(0, 8))):
+            start, end = sorted(data.draw(st.tuples(*[st.integers(0, num_rows)] * 2)))
+            cut = data.draw(st.integers(start, end))
+            column.add(start, [array.slice(start, cut - start), array.slice(cut, end - cut)])
+            seen[start:end] = True
+            assert (check(column.table(), array) == seen).all()
+        assert column.is_complete == seen.all()
+
+
+def test_short_runs_are_not_worth_a_zone() -> None:
+    column = GatheredColumn(pa.int32(), 100_000)
+    column.add(5, [pa.array(range(1000), pa.int32())])
+    assert column.table() is None
+    column.add(5, [pa.array(range(1024), pa.int32())])
+    assert column.table() is not None
+    short = GatheredColumn(pa.int32(), 3)
+    short.add(0, [pa.array([1, 2, 3], pa.int32())])
+    assert short.is_complete
+
+
+def test_threads_that_decode_the_same_rows() -> None:
+    array = pa.array(range(200_000), pa.int64())
+    cache = StatisticsCache()
+
+    def read() -> None:
+        for start in range(0, len(array), 5000):
+            cache.gather(key(), array.type, len(array), start, [array.slice(start, 7000)])
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert check(cache.gathered(key(), array.type, len(array)), array).all()
+
+
+def test_memory_is_bounded() -> None:
+    """T33: what was not used longest goes first; the last one stays."""
+    array = pa.array(range(20_000), pa.int64())
+    cache = StatisticsCache(max_bytes=4000)
+    for number in range(50):
+        cache.gather(key(str(number)), array.type, len(array), 0, [array])
+        assert cache.num_bytes <= 4000
+        assert cache.gathered(key(str(number)), array.type, len(array)) is not None
+    assert cache.gathered(key("0"), array.type, len(array)) is None
+    small = StatisticsCache(max_bytes=1)
+    small.gather(key(), array.type, len(array), 0, [array])
+    assert small.gathered(key(), array.type, len(array)) is not None
+
+
+def test_what_a_file_says_is_read_once() -> None:
+    cache = StatisticsCache()
+    calls = []
+    for _ in range(2):
+        assert cache.stored(key(), lambda: calls.append(1)) is None
+    assert calls == [1]
