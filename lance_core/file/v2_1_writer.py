@@ -125,8 +125,7 @@ class FileWriter:
         return self._page_bytes - self._page_bytes // 16
 
     def _fill_page(self, column: "_Column") -> None:
-        rows = column.take()
-        if rows is not None:
+        for rows in column.take():
             self._write_encoded(num_workers())
             self._encoding.append((column, encode_pool().submit(encode_pages, rows, column.leaf)))
 
@@ -158,12 +157,16 @@ class _Column:
         self._rows.append(rows)
         self.num_bytes += _num_bytes(rows)
 
-    def take(self) -> LeafRows | None:
-        """All waiting rows, which wait no more."""
+    def take(self) -> list[LeafRows]:
+        """All waiting rows, which wait no more: those of one page, or of several."""
         waiting, self._rows, self.num_bytes = self._rows, [], 0
-        if not sum(rows.num_rows for rows in waiting):
-            return None
-        return waiting[0] if len(waiting) == 1 else _joined(waiting)
+        waiting = [rows for rows in waiting if rows.num_rows]
+        if len(waiting) > 1:
+            try:
+                return [_joined(waiting)]
+            except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
+                pass
+        return waiting
 
     def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
         """Note a page whose buffers are in the file."""

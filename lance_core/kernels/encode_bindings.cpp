@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "encode_bitpacking.hpp"
 #include "encode_chunks.hpp"
+#include "encode_fsst.hpp"
 #include "encode_fullzip.hpp"
 #include "encode_levels.hpp"
 #include "encode_rows.hpp"
@@ -126,6 +127,39 @@ void bind_words(nb::module_& m) {
         return without_gil([&] { return cut_bits(source.bytes(), offset, counts); });
       },
       nb::arg("bits"), nb::arg("offset"), nb::arg("counts"));
+}
+
+void bind_symbols(nb::module_& m) {
+  m.def(
+      "train_symbols",
+      [](nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits, size_t sample_bytes) {
+        Source offset_source(offsets), data_source(data);
+        return without_gil(
+            [&] { return train_symbols(offset_source.bytes(), data_source.bytes(), n, offset_bits, sample_bytes); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("sample_bytes"));
+  m.def(
+      "compress_symbols",
+      [](nb::handle table, nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits) {
+        Source table_source(table), offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(
+              compress_symbols(table_source.bytes(), offset_source.bytes(), data_source.bytes(), n, offset_bits));
+        });
+      },
+      nb::arg("table"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"));
+  m.def(
+      "try_symbols",
+      [](nb::handle table, nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits, size_t sample_bytes) {
+        Source table_source(table), offset_source(offsets), data_source(data);
+        SampleSize size = without_gil([&] {
+          return try_symbols(table_source.bytes(), offset_source.bytes(), data_source.bytes(), n, offset_bits,
+                             sample_bytes);
+        });
+        return std::make_pair(size.coded_bytes, size.bytes);
+      },
+      nb::arg("table"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"),
+      nb::arg("sample_bytes"));
 }
 
 void bind_rows(nb::module_& m) {
@@ -264,6 +298,7 @@ void bind_levels(nb::module_& m) {
 void bind_encoders(nb::module_& m) {
   bind_chunks(m);
   bind_words(m);
+  bind_symbols(m);
   bind_levels(m);
   bind_rows(m);
 }

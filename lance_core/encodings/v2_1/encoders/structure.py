@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
@@ -112,13 +113,13 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
     null_count = values.null_count
     if null_count:
         dead = _first_dead(steps)
-        validity = values.buffers()[0]
-        if validity is None:  # the null type has no bitmap
-            def_ = np.full(rows.num_entries, NULL - 2 * depth, "<u2").data if def_ is None else def_
-        else:
-            def_ = kernels.shred_items(
-                def_, rows.num_entries, validity, values.offset, len(values), NULL - 2 * depth, dead
-            )
+        # The null type has no bitmap.
+        is_null = pa.types.is_null(values.type)
+        validity = np.zeros(len(values) // 8 + 1, np.uint8).data if is_null else values.buffers()[0]
+        first_bit = 0 if is_null else values.offset
+        def_ = kernels.shred_items(
+            def_, rows.num_entries, validity, first_bit, len(values), NULL - 2 * depth, dead
+        )
     counts = [0] * (NULL + 2) if def_ is None else kernels.count_levels(def_, NULL + 1)
     layers, number, max_visible = [], 1, None
     numbers = [0] * (NULL + 2)
@@ -127,6 +128,9 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
         if steps[layer].kind is Kind.LIST:
             if max_visible is None:
                 max_visible = number - 1
+            # The reference needs lists that can be null where structs around them are.
+            if _under_nulls(layer, steps, counts):
+                counts[null] = max(counts[null], 1)
             layers.append(_LIST_KINDS[counts[null] > 0, counts[empty] > 0])
         else:
             layers.append(proto.REPDEF_NULLABLE_ITEM if counts[null] else proto.REPDEF_ALL_VALID_ITEM)
@@ -155,6 +159,16 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
         rows.num_rows,
         slots,
     )
+
+
+def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bool:
+    """Whether a struct around this layer, with no list between them, is null somewhere."""
+    for above in range(layer - 1, -1, -1):
+        if steps[above].kind is Kind.LIST:
+            return False
+        if counts[NULL - 2 * above]:
+            return True
+    return False
 
 
 def _first_dead(steps: Sequence[Step]) -> int:

@@ -1,6 +1,6 @@
 """Strings and binaries: plain, as symbol codes, or compressed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -9,14 +9,19 @@ from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.chunks import Chunks
 from lance_core.encodings.v2_1.encoders.general import compress_chunks
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
-from lance_core.encodings.values import offset_bits
+from lance_core.encodings.values import as_buffer, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _MAX_CHUNK_VALUES = 2048
-FSST_LEAST_BYTES = 32 << 10
-"""Bytes of text below which a symbol table does not pay."""
-FSST_LEAST_LENGTH = 5
+_FSST_LEAST_BYTES = 32 << 10
+"""Bytes of text and offsets below which a symbol table does not pay."""
+_FSST_MOST_BYTES = 1 << 30
+"""Codes of text can take twice its bytes, and have to be addressed by the same offsets."""
+_FSST_LEAST_LENGTH = 5
 """Length of the longest value below which symbols do not pay."""
+_FSST_SAMPLE_BYTES = 32 << 10
+_FSST_WORTH = 0.9
+"""Size of the codes in parts of the text up to which reading them is worth while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +71,15 @@ def encode_text(text: Text, options: EncodingOptions) -> Chunks:
 
 def code_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
     """Values as symbol codes where that pays, and what they are now."""
+    num_bytes = text.num_bytes
+    wanted = options.compression == "fsst" or (options.compression is None and text.is_text)
+    least_bytes = _FSST_LEAST_BYTES - len(text.offsets)
+    if wanted and least_bytes <= num_bytes < _FSST_MOST_BYTES and text.longest >= _FSST_LEAST_LENGTH:
+        values = (text.offsets, text.data, text.num_values, text.offset_bits)
+        table = kernels.train_symbols(*values, _FSST_SAMPLE_BYTES)
+        coded_bytes, sample_bytes = kernels.try_symbols(table, *values, _FSST_SAMPLE_BYTES)
+        if coded_bytes < _FSST_WORTH * sample_bytes:
+            offsets, data = kernels.compress_symbols(table, *values)
+            coded = replace(text, offsets=as_buffer(offsets), data=as_buffer(data))
+            return coded, messages.fsst(bytes(memoryview(table)), text.offset_bits)
     return text, messages.variable(text.offset_bits)
