@@ -120,7 +120,7 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
     if pa.types.is_boolean(arrow_type):  # a byte each
         flags = values.fill_null(False) if values.null_count else values
         data = pa.py_buffer(flags.to_numpy(zero_copy_only=False).astype(np.uint8))
-        return zip_fixed_page(structure, data, 1, messages.flat(1))
+        return zip_fixed_page(structure, data, 1, messages.flat(8))
     width = fixed_bits(arrow_type) // 8
     data = values.buffers()[1].slice(values.offset * width, len(values) * width)
     return zip_fixed_page(structure, data, width, messages.flat(8 * width))
