@@ -285,10 +285,10 @@ void bind_levels(nb::module_& m) {
       },
       nb::arg("levels"), nb::arg("coding"));
   m.def(
-      "count_runs",
+      "count_changes",
       [](nb::handle levels) {
         Source source(levels);
-        return without_gil([&] { return count_runs<uint16_t>(source.bytes().data, source.bytes().size / 2); });
+        return without_gil([&] { return count_changes(source.bytes()); });
       },
       nb::arg("levels"));
 }

@@ -21,6 +21,30 @@ struct Chunk {
 
 uint16_t level_at(Bytes levels, size_t i) { return load<uint16_t>(levels.data + 2 * i); }
 
+LANCE_MULTIVERSION size_t count_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
+  size_t total = 0;
+  for (size_t i = 0; i < n;) {
+    uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+    for (size_t end = i + std::min<size_t>(n - i, 4096); i < end; ++i) {
+      found = static_cast<uint16_t>(found + (load<uint16_t>(levels + 2 * i) <= limit));
+    }
+    total += found;
+  }
+  return total;
+}
+
+LANCE_MULTIVERSION size_t count_equal(const uint8_t* levels, size_t n, uint16_t level) {
+  size_t total = 0;
+  for (size_t i = 0; i < n;) {
+    uint16_t found = 0;
+    for (size_t end = i + std::min<size_t>(n - i, 4096); i < end; ++i) {
+      found = static_cast<uint16_t>(found + (load<uint16_t>(levels + 2 * i) == level));
+    }
+    total += found;
+  }
+  return total;
+}
+
 // The entries of each chunk: the shortest run that contains its values, and in the last chunk all that are left.
 std::vector<Chunk> divide_levels(const Counts& counts, Bytes rep, Bytes def, uint16_t max_visible) {
   size_t n = counts.values.size();
@@ -28,29 +52,24 @@ std::vector<Chunk> divide_levels(const Counts& counts, Bytes rep, Bytes def, uin
   bool has_levels = rep.data != nullptr || def.data != nullptr;
   std::vector<Chunk> chunks(n);
   size_t at = 0;
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; has_levels && i < n; ++i) {
     auto values = static_cast<size_t>(counts.values[i]);
     size_t end = at;
     if (i + 1 == n) {
-      end = has_levels ? num_levels : 0;
-      size_t visible = 0;
-      for (size_t k = at; k < end; ++k) {
-        visible += def.data == nullptr || level_at(def, k) <= max_visible;
-      }
-      if (has_levels && visible != values) {
+      end = num_levels;
+      size_t visible = def.data == nullptr ? end - at : count_at_most(def.data + 2 * at, end - at, max_visible);
+      if (visible != values) {
         corrupt("the last chunk has %zu values and %zu visible levels", values, visible);
       }
-    } else if (has_levels && rep.data == nullptr) {
-      end = at + values;  // without lists every entry is visible
-      if (end > num_levels) {
-        corrupt("%zu levels for more values", num_levels);
-      }
-    } else if (has_levels) {
-      for (size_t visible = 0; visible < values; ++end) {
-        if (end == num_levels) {
+    } else {
+      // As many entries as values are missing are always needed.
+      for (size_t missing = values; missing != 0;) {
+        if (missing > num_levels - end) {
           corrupt("%zu levels for more values", num_levels);
         }
-        visible += def.data == nullptr || level_at(def, end) <= max_visible;
+        size_t visible = def.data == nullptr ? missing : count_at_most(def.data + 2 * end, missing, max_visible);
+        end += missing;
+        missing -= visible;
       }
     }
     chunks[i].first_level = at;
@@ -64,14 +83,17 @@ Block repetition_index(const std::vector<Chunk>& chunks, Bytes rep, uint16_t max
   Block index(chunks.size() * 16);
   size_t num_levels = rep.size / 2;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    size_t end = chunks[i].first_level + chunks[i].num_levels;
-    uint64_t ends = 0;
-    size_t last_end = chunks[i].first_level;
-    for (size_t k = chunks[i].first_level; k < end; ++k) {
-      if (k + 1 == num_levels || level_at(rep, k + 1) == max_rep) {
-        ++ends;
-        last_end = k + 1;
-      }
+    // A row ends where the next entry begins one, or none follows.
+    size_t begin = chunks[i].first_level, end = begin + chunks[i].num_levels;
+    bool at_end = end == num_levels;
+    size_t next = std::min(end + 1, num_levels);
+    uint64_t ends = at_end;
+    if (begin + 1 < next) {
+      ends += count_equal(rep.data + 2 * (begin + 1), next - begin - 1, max_rep);
+    }
+    size_t last_end = end;
+    while (last_end > begin && !(last_end == num_levels || level_at(rep, last_end) == max_rep)) {
+      --last_end;
     }
     store<uint64_t>(index.data() + 16 * i, ends);
     store<uint64_t>(index.data() + 16 * i + 8, end - last_end);

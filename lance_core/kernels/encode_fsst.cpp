@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <unordered_map>
 
 #include "fsst.hpp"
 
@@ -13,9 +12,9 @@ namespace {
 
 constexpr size_t kTableBytes = 2312;
 constexpr size_t kMaxSymbols = 255;
-constexpr unsigned kEscape = 255;
+constexpr uint8_t kEscape = 255;
 constexpr int kGenerations = 5;
-constexpr size_t kSlots = 4096;  // of symbols of three bytes and more, by a hash of their first three
+constexpr size_t kSlots = 1024;  // of symbols of three bytes and more, by a hash of their first three
 
 struct Symbol {
   uint64_t bytes;  // first byte lowest, the rest zero
@@ -24,84 +23,75 @@ struct Symbol {
   bool operator==(const Symbol& other) const { return bytes == other.bytes && length == other.length; }
 };
 
-struct SymbolHash {
-  size_t operator()(const Symbol& symbol) const {
-    return static_cast<size_t>((symbol.bytes ^ symbol.length) * 0x9e3779b97f4a7c15u >> 17);
-  }
-};
-
 inline uint64_t low_bytes(uint64_t word, size_t n) { return n >= 8 ? word : word & ((uint64_t{1} << (8 * n)) - 1); }
-inline size_t slot_of(uint64_t word) { return static_cast<size_t>((word & 0xffffff) * 0x9e3779b1u >> 15) % kSlots; }
+inline size_t slot_of(uint64_t word) {
+  return static_cast<size_t>(((word & 0xffffff) * 0x9e3779b97f4a7c15u) >> 40) % kSlots;
+}
+
+// A code, and how many bytes it stands for.
+struct Match {
+  uint8_t code;
+  uint8_t length;
+};
+constexpr Match kNoMatch = {kEscape, 1};
 
 // Finds the longest symbol at a position. Of symbols of three bytes and more that share a slot only the first one added
 // is found, so they are added by what they gain.
 class Matcher {
  public:
   Matcher() {
-    slots_.fill({0, 0, 0});
-    for (size_t i = 0; i < 65536; ++i) {
-      pairs_[i] = kEscape | 1u << 8;
-    }
+    slots_.fill({0, kNoMatch, 0});  // what is not found there needs no symbol, either
+    pairs_.fill(kNoMatch);
+    singles_.fill(kNoMatch);
   }
 
   // Whether the symbol will be found.
-  bool add(const Symbol& symbol, unsigned code) {
+  bool add(const Symbol& symbol, uint8_t code) {
+    Match match{code, static_cast<uint8_t>(symbol.length)};
     if (symbol.length >= 3) {
       Slot& slot = slots_[slot_of(symbol.bytes)];
-      if (slot.length != 0) {
+      if (slot.match.code != kEscape) {
         return false;
       }
-      slot = {symbol.bytes, static_cast<uint16_t>(code), static_cast<uint16_t>(symbol.length)};
+      slot = {symbol.bytes, match, static_cast<uint16_t>(64 - 8 * symbol.length)};
     } else if (symbol.length == 2) {
-      pairs_[symbol.bytes] = static_cast<uint16_t>(code | 2u << 8);
+      pairs_[symbol.bytes] = match;
     } else {
+      singles_[symbol.bytes] = match;
       for (size_t second = 0; second < 256; ++second) {
-        uint16_t& entry = pairs_[symbol.bytes | second << 8];
-        if (entry >> 8 != 2) {
-          entry = static_cast<uint16_t>(code | 1u << 8);
+        Match& entry = pairs_[symbol.bytes | second << 8];
+        if (entry.length != 2) {
+          entry = match;
         }
       }
     }
     return true;
   }
 
-  struct Match {
-    unsigned code;  // kEscape: none
-    size_t length;
-  };
-
-  // `word` holds the next `left` bytes, and zeros behind them.
+  // `word` begins with the next `left` bytes, of which there is one at least.
   Match find(uint64_t word, size_t left) const {
     const Slot& slot = slots_[slot_of(word)];
-    if (slot.length != 0 && slot.length <= left && low_bytes(word, slot.length) == slot.bytes) {
-      return {slot.code, slot.length};
+    Match match = pairs_[word & 0xffff];
+    if ((word ^ slot.bytes) << slot.ignored_bits == 0) {
+      match = slot.match;
     }
-    uint16_t entry = pairs_[word & 0xffff];
-    if (left == 1 && entry >> 8 == 2) {
-      return {single_code(static_cast<uint8_t>(word)), 1};
+    if (match.length > left) {
+      // The end of a value, which these bytes run past.
+      word = low_bytes(word, left);
+      match = left == 1 ? singles_[word] : pairs_[word & 0xffff];
     }
-    return {entry & 0xffu, entry >> 8 & 0xffu};
+    return match;
   }
 
  private:
-  // The last byte of a value, where a pair begins that is not there.
-  unsigned single_code(uint8_t byte) const {
-    for (size_t second = 0; second < 256; ++second) {
-      uint16_t entry = pairs_[byte | second << 8];
-      if (entry >> 8 == 1) {
-        return entry & 0xff;
-      }
-    }
-    return kEscape;
-  }
-
   struct Slot {
     uint64_t bytes;
-    uint16_t code;
-    uint16_t length;
+    Match match;
+    uint16_t ignored_bits;  // of a word, above the symbol
   };
   std::array<Slot, kSlots> slots_;
-  std::array<uint16_t, 65536> pairs_;  // code, and length << 8
+  std::array<Match, 65536> pairs_;
+  std::array<Match, 256> singles_;
 };
 
 inline uint64_t load_word(const uint8_t* from, size_t left) {
@@ -141,16 +131,62 @@ std::vector<Value> take_sample(Bytes offsets, Bytes data, size_t n, unsigned off
   return sample;
 }
 
-// One round: codes the sample with the symbols so far and proposes those symbols, and pairs of them, that gained most.
-// Bytes without a symbol count as symbols of their own.
+// Candidates for symbols with what each would gain, found by their bytes.
+class Candidates {
+ public:
+  struct Candidate {
+    Symbol symbol;
+    uint64_t gain;
+  };
+
+  Candidates() : places_(kPlaces, 0) {}
+
+  void add(const Symbol& symbol, uint64_t gain) {
+    size_t place = static_cast<size_t>((symbol.bytes + symbol.length) * 0x9e3779b97f4a7c15u >> 48) % kPlaces;
+    while (places_[place] != 0) {
+      Candidate& known = all_[places_[place] - 1];
+      if (known.symbol == symbol) {
+        known.gain += gain;
+        return;
+      }
+      place = (place + 1) % kPlaces;
+    }
+    if (all_.size() < kPlaces / 2) {
+      all_.push_back({symbol, gain});
+      places_[place] = static_cast<uint32_t>(all_.size());
+    }
+  }
+
+  // By gain; equal ones in a fixed order, so that the same values give the same table.
+  std::vector<Candidate> best() {
+    auto better = [](const Candidate& a, const Candidate& b) {
+      return a.gain != b.gain                     ? a.gain > b.gain
+             : a.symbol.length != b.symbol.length ? a.symbol.length > b.symbol.length
+                                                  : a.symbol.bytes < b.symbol.bytes;
+    };
+    size_t kept = std::min<size_t>(all_.size(), 4 * kMaxSymbols);
+    std::partial_sort(all_.begin(), all_.begin() + static_cast<ptrdiff_t>(kept), all_.end(), better);
+    all_.resize(kept);
+    return std::move(all_);
+  }
+
+ private:
+  static constexpr size_t kPlaces = 1 << 15;
+  std::vector<uint32_t> places_;  // position in `all_` plus one
+  std::vector<Candidate> all_;
+};
+
+// Finds symbols in a few rounds. Each codes the sample with the symbols so far, and keeps of these, and of pairs of
+// them, what gains most. Bytes without a symbol count as symbols of their own.
 class Trainer {
  public:
-  explicit Trainer(const std::vector<Value>& sample) : sample_(sample) {}
+  explicit Trainer(const std::vector<Value>& sample) : sample_(sample), pair_(kCodes * kCodes) {}
 
   std::vector<Symbol> run() {
     std::vector<Symbol> symbols;
     for (int generation = 0; generation < kGenerations; ++generation) {
-      symbols = next(symbols);
+      count(symbols);
+      symbols = choose(symbols, generation + 1 < kGenerations);
     }
     return symbols;
   }
@@ -158,86 +194,82 @@ class Trainer {
  private:
   static constexpr size_t kCodes = 512;  // symbols, then the single bytes
 
-  std::vector<Symbol> next(const std::vector<Symbol>& symbols) {
+  void count(const std::vector<Symbol>& symbols) {
     auto matcher = std::make_unique<Matcher>();
     for (size_t i = 0; i < symbols.size(); ++i) {
-      matcher->add(symbols[i], static_cast<unsigned>(i));
+      matcher->add(symbols[i], static_cast<uint8_t>(i));
     }
-    std::fill(single_.begin(), single_.end(), 0u);
-    pair_.clear();
+    single_.fill(0);
+    std::fill(pair_.begin(), pair_.end(), uint16_t{0});
     for (const Value& value : sample_) {
       size_t previous = kCodes;
       for (size_t at = 0; at < value.size;) {
         size_t left = value.size - at;
         uint64_t word = load_word(value.data + at, left);
-        Matcher::Match match = matcher->find(word, left);
-        size_t code = match.code == kEscape ? 256 + (word & 0xff) : match.code;
-        ++single_[code];
-        if (match.length > 1) {  // a symbol that is too long should be able to shrink again
-          ++single_[256 + (word & 0xff)];
-        }
-        if (previous != kCodes) {
-          ++pair_[previous << 16 | code];
+        Match match = matcher->find(word, left);
+        size_t byte = 256 + (word & 0xff);
+        size_t code = match.code == kEscape ? byte : match.code;
+        note(previous, code);
+        if (match.length > 1) {  // a symbol may have grown too long, or the one before by one byte too few
+          note(previous, byte);
         }
         previous = code;
         at += match.length;
       }
     }
-    return best(symbols);
+  }
+
+  void note(size_t previous, size_t code) {
+    ++single_[code];
+    if (previous != kCodes) {
+      uint16_t& count = pair_[previous * kCodes + code];
+      count = static_cast<uint16_t>(count + (count != UINT16_MAX));
+    }
   }
 
   static Symbol symbol_of(const std::vector<Symbol>& symbols, size_t code) {
     return code < 256 ? symbols[code] : Symbol{code - 256, 1};
   }
 
-  std::vector<Symbol> best(const std::vector<Symbol>& symbols) const {
-    std::unordered_map<Symbol, uint64_t, SymbolHash> gains;
+  std::vector<Symbol> choose(const std::vector<Symbol>& symbols, bool grow) const {
+    Candidates candidates;
     for (size_t code = 0; code < kCodes; ++code) {
-      if (single_[code] != 0) {
-        Symbol symbol = symbol_of(symbols, code);
-        // A byte without a symbol takes two: that one is worth more than its length.
-        gains[symbol] += uint64_t{single_[code]} * (symbol.length == 1 ? 8 : symbol.length);
-      }
-    }
-    for (auto [codes, count] : pair_) {
-      if (count < 2) {
+      if (single_[code] == 0) {
         continue;
       }
-      Symbol first = symbol_of(symbols, codes >> 16), second = symbol_of(symbols, codes & 0xffff);
-      if (first.length == 8) {
+      Symbol symbol = symbol_of(symbols, code);
+      // A byte without a symbol takes two: that one is worth more than its length.
+      candidates.add(symbol, uint64_t{single_[code]} * (symbol.length == 1 ? 8 : symbol.length));
+      if (!grow || symbol.length == 8) {
         continue;
       }
-      unsigned length = std::min(8u, first.length + second.length);
-      Symbol joined{low_bytes(first.bytes | second.bytes << (8 * first.length), length), length};
-      gains[joined] += uint64_t{count} * length;
+      for (size_t next = 0; next < kCodes; ++next) {
+        uint16_t count = pair_[code * kCodes + next];
+        if (count >= kRare) {
+          Symbol second = symbol_of(symbols, next);
+          unsigned length = std::min(8u, symbol.length + second.length);
+          uint64_t bytes = low_bytes(symbol.bytes | second.bytes << (8 * symbol.length), length);
+          candidates.add({bytes, length}, uint64_t{count} * length);
+        }
+      }
     }
-    std::vector<std::pair<uint64_t, Symbol>> ordered;
-    ordered.reserve(gains.size());
-    for (const auto& [symbol, gain] : gains) {
-      ordered.emplace_back(gain, symbol);
-    }
-    // Equal gains in a fixed order, so that the same values give the same bytes.
-    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first                   ? a.first > b.first
-             : a.second.length != b.second.length ? a.second.length > b.second.length
-                                                  : a.second.bytes < b.second.bytes;
-    });
     auto matcher = std::make_unique<Matcher>();
     std::vector<Symbol> chosen;
-    for (const auto& [gain, symbol] : ordered) {
+    for (const Candidates::Candidate& candidate : candidates.best()) {
       if (chosen.size() == kMaxSymbols) {
         break;
       }
-      if (matcher->add(symbol, static_cast<unsigned>(chosen.size()))) {
-        chosen.push_back(symbol);
+      if (matcher->add(candidate.symbol, static_cast<uint8_t>(chosen.size()))) {
+        chosen.push_back(candidate.symbol);
       }
     }
     return chosen;
   }
 
+  static constexpr uint16_t kRare = 3;  // pairs seen less often gain nothing
   const std::vector<Value>& sample_;
   std::array<uint32_t, kCodes> single_{};
-  std::unordered_map<uint64_t, uint32_t> pair_;
+  std::vector<uint16_t> pair_;
 };
 
 std::unique_ptr<Matcher> matcher_of(Bytes table) {
@@ -247,18 +279,18 @@ std::unique_ptr<Matcher> matcher_of(Bytes table) {
   }
   auto matcher = std::make_unique<Matcher>();
   for (unsigned i = 0; i < parsed.num_symbols; ++i) {
-    matcher->add({low_bytes(parsed.symbol[i], parsed.length[i]), parsed.length[i]}, i);
+    matcher->add({low_bytes(parsed.symbol[i], parsed.length[i]), parsed.length[i]}, static_cast<uint8_t>(i));
   }
   return matcher;
 }
 
 // Codes of one value; `out` has room for two bytes per byte.
-inline uint8_t* encode(const Matcher& matcher, const uint8_t* from, size_t size, uint8_t* out) {
+uint8_t* encode(const Matcher& matcher, const uint8_t* from, size_t size, uint8_t* out) {
   const uint8_t* end = from + size;
   while (from < end) {
     auto left = static_cast<size_t>(end - from);
     uint64_t word = load_word(from, left);
-    Matcher::Match match = matcher.find(word, left);
+    Match match = matcher.find(word, left);
     *out++ = static_cast<uint8_t>(match.code);
     if (match.code == kEscape) {
       *out++ = static_cast<uint8_t>(word);
@@ -268,27 +300,136 @@ inline uint8_t* encode(const Matcher& matcher, const uint8_t* from, size_t size,
   return out;
 }
 
+// A run of values that are coded one after the other.
 template <class T>
-VariableValues compress(const Matcher& matcher, Bytes offsets, Bytes data, size_t n) {
-  auto offset = [&](size_t i) { return static_cast<size_t>(load<T>(offsets.data + i * sizeof(T))); };
-  size_t bytes = offset(n) - offset(0);
-  if (bytes > static_cast<size_t>(std::numeric_limits<std::make_signed_t<T>>::max()) / 2) {
-    throw OffsetOverflow("more bytes than their codes could be addressed for");
+struct Lane {
+  const uint8_t* from;
+  const uint8_t* end;  // of the value
+  uint8_t* out;
+  uint8_t* begin;
+  size_t value;
+  size_t last;
+};
+
+// Codes are found one after the other, each search waiting for the one before. Several lanes at once keep the processor
+// busy.
+constexpr size_t kLanes = 3;
+
+template <class T>
+class Compressor {
+ public:
+  Compressor(const Matcher& matcher, Bytes offsets, Bytes data, size_t n)
+      : matcher_(matcher), offsets_(offsets), data_(data), num_values_(n) {
+    // From here on a word can be loaded without leaving the data.
+    safe_end_ = data.size >= 8 ? data.data + data.size - 8 : nullptr;
   }
-  VariableValues out;
-  out.num_values = n;
-  out.offsets = Block((n + 1) * sizeof(T));
-  out.data = Block(2 * bytes);
-  uint8_t* to = out.data.data();
-  store<T>(out.offsets.data(), 0);
-  for (size_t i = 0; i < n; ++i) {
-    size_t begin = offset(i);
-    to = encode(matcher, data.data + begin, offset(i + 1) - begin, to);
-    store(out.offsets.data() + (i + 1) * sizeof(T), static_cast<T>(to - out.data.data()));
+
+  VariableValues run() {
+    size_t bytes = offset(num_values_) - offset(0);
+    if (bytes > static_cast<size_t>(std::numeric_limits<std::make_signed_t<T>>::max()) / 2) {
+      throw OffsetOverflow("more bytes than their codes could be addressed for");
+    }
+    VariableValues out;
+    out.num_values = num_values_;
+    out.offsets = Block((num_values_ + 1) * sizeof(T));
+    ends_ = out.offsets.data();
+    store<T>(ends_, 0);
+    out.data = Block(2 * bytes + 2 * kLanes);
+    std::array<Lane<T>, kLanes> lanes;
+    size_t at = 0;
+    for (size_t k = 0; k < kLanes; ++k) {
+      size_t first = num_values_ * k / kLanes, last = num_values_ * (k + 1) / kLanes;
+      uint8_t* begin = out.data.data() + at;
+      lanes[k] = {nullptr, nullptr, begin, begin, first, last};
+      at += 2 * (offset(last) - offset(first)) + 2;
+    }
+    // Locals, which the bytes that are written cannot be mistaken for: they stay in registers.
+    Lane<T> a = lanes[0], b = lanes[1], c = lanes[2];
+    if (enter(a) && enter(b) && enter(c)) {
+      for (;;) {
+        step(a);
+        step(b);
+        step(c);
+        if ((a.from == a.end && !next(a)) || (b.from == b.end && !next(b)) || (c.from == c.end && !next(c))) {
+          break;
+        }
+      }
+    }
+    lanes = {a, b, c};
+    for (Lane<T>& lane : lanes) {
+      while (lane.value != lane.last) {
+        if (lane.from == lane.end) {
+          next(lane);
+        } else {
+          step(lane);
+        }
+      }
+    }
+    join(lanes, out);
+    return out;
   }
-  out.data.resize(static_cast<size_t>(to - out.data.data()));
-  return out;
-}
+
+ private:
+  size_t offset(size_t i) const { return static_cast<size_t>(load<T>(offsets_.data + i * sizeof(T))); }
+
+  // To the value of the lane, or the first after it that is not empty; whether there is one.
+  inline __attribute__((always_inline)) bool enter(Lane<T>& lane) const {
+    for (; lane.value != lane.last; ++lane.value) {
+      size_t begin = offset(lane.value), end = offset(lane.value + 1);
+      if (begin != end) {
+        lane.from = data_.data + begin;
+        lane.end = data_.data + end;
+        return true;
+      }
+      note_end(lane);
+    }
+    return false;
+  }
+
+  inline __attribute__((always_inline)) bool next(Lane<T>& lane) const {
+    if (lane.end != nullptr) {
+      note_end(lane);
+      ++lane.value;
+    }
+    return enter(lane);
+  }
+
+  void note_end(const Lane<T>& lane) const {
+    store(ends_ + (lane.value + 1) * sizeof(T), static_cast<T>(lane.out - lane.begin));
+  }
+
+  inline __attribute__((always_inline)) void step(Lane<T>& lane) const {
+    auto left = static_cast<size_t>(lane.end - lane.from);
+    uint64_t word = lane.from <= safe_end_ ? load<uint64_t>(lane.from) : load_word(lane.from, left);
+    Match match = matcher_.find(word, left);
+    lane.out[0] = static_cast<uint8_t>(match.code);
+    lane.out[1] = static_cast<uint8_t>(word);  // stays where the code is an escape
+    lane.out += 1 + (match.code == kEscape);
+    lane.from += match.length;
+  }
+
+  // Moves the lanes together and lets their offsets count from the first.
+  void join(const std::array<Lane<T>, kLanes>& lanes, VariableValues& out) const {
+    size_t total = 0;
+    for (size_t k = 0; k < kLanes; ++k) {
+      auto bytes = static_cast<size_t>(lanes[k].out - lanes[k].begin);
+      std::memmove(out.data.data() + total, lanes[k].begin, bytes);
+      for (size_t i = num_values_ * k / kLanes; total != 0 && i < lanes[k].last; ++i) {
+        uint8_t* end = ends_ + (i + 1) * sizeof(T);
+        store(end, static_cast<T>(load<T>(end) + total));
+      }
+      total += bytes;
+    }
+    out.data.resize(total);
+  }
+
+  const Matcher& matcher_;
+  Bytes offsets_;
+  Bytes data_;
+  size_t num_values_;
+  const uint8_t* safe_end_;
+  uint8_t* ends_ = nullptr;
+};
 
 }  // namespace
 
@@ -311,8 +452,8 @@ Block train_symbols(Bytes offsets, Bytes data, size_t num_values, unsigned offse
 VariableValues compress_symbols(Bytes table, Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits) {
   check_offsets(offsets, num_values, data.size, offset_bits);
   std::unique_ptr<Matcher> matcher = matcher_of(table);
-  return offset_bits == 64 ? compress<uint64_t>(*matcher, offsets, data, num_values)
-                           : compress<uint32_t>(*matcher, offsets, data, num_values);
+  return offset_bits == 64 ? Compressor<uint64_t>(*matcher, offsets, data, num_values).run()
+                           : Compressor<uint32_t>(*matcher, offsets, data, num_values).run();
 }
 
 SampleSize try_symbols(Bytes table, Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits,

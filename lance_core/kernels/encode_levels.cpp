@@ -120,11 +120,12 @@ Shredded shred_lists(Bytes rep, Bytes def, size_t num_entries, Bytes offsets, un
       *to_rep++ = first;
       *to_def++ = level != 0 ? level : validity[slot] ? numbers.empty : numbers.null;
     } else {
-      *to_rep = first;
-      std::fill(to_rep + 1, to_rep + n, uint16_t{0});
-      std::fill(to_def, to_def + n, uint16_t{0});
-      to_rep += n;
-      to_def += n;
+      *to_rep++ = first;
+      *to_def++ = 0;
+      for (size_t k = 1; k < n; ++k) {
+        *to_rep++ = 0;
+        *to_def++ = 0;
+      }
     }
     ++slot;
   }
@@ -156,6 +157,19 @@ std::vector<int64_t> count_levels(Bytes levels, size_t highest) {
     ++counts[level];
   }
   return counts;
+}
+
+LANCE_MULTIVERSION size_t count_changes(Bytes levels) {
+  size_t n = levels.size / 2, total = 0;
+  for (size_t i = 1; i < n;) {
+    uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+    for (size_t end = i + std::min<size_t>(n - i, 4096); i < end; ++i) {
+      found = static_cast<uint16_t>(found +
+                                    (load<uint16_t>(levels.data + 2 * i) != load<uint16_t>(levels.data + 2 * (i - 1))));
+    }
+    total += found;
+  }
+  return total;
 }
 
 Block map_levels(Bytes levels, const std::vector<int64_t>& map) {

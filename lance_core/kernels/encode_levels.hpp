@@ -45,6 +45,9 @@ Block repeat_levels(Bytes levels, size_t times);
 // How often each of the levels 0 .. highest occurs; others are refused.
 std::vector<int64_t> count_levels(Bytes levels, size_t highest);
 
+// How many levels differ from the one before them.
+size_t count_changes(Bytes levels);
+
 // Every level replaced by map[level].
 Block map_levels(Bytes levels, const std::vector<int64_t>& map);
 

@@ -86,7 +86,7 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
     step = max(1, len(values) // _SAMPLE)
     sample = values.take(pa.array(np.arange(0, len(values), step)[:_SAMPLE]))
     distinct = pc.count_distinct(sample, mode="only_valid").as_py()
-    if distinct > _MOST_UNIQUE * len(sample):
+    if distinct > _MOST_UNIQUE * (len(sample) - sample.null_count):
         return False
     if fixed_bits(values.type) != 64:
         return True

@@ -51,8 +51,9 @@ class Levels:
         group_words = 1024 // LEVEL_BITS * self.bits
         packed = num_levels * self.bits // 8
         if is_2_2:
-            # Runs end with their block.
-            in_runs = (kernels.count_runs(self.data) + num_blocks) * _RUN_BYTES + num_blocks * _BLOCK_BYTES
+            # Long runs count as several, and all end with their block.
+            num_runs = kernels.count_changes(self.data) + num_levels // kernels.LONGEST_RUN + num_blocks
+            in_runs = num_runs * _RUN_BYTES + num_blocks * _BLOCK_BYTES
             if in_runs < min(packed, num_levels * 2):
                 return ("runs", 0), messages.runs(LEVEL_BITS)
         if num_levels <= group_words * num_blocks:
