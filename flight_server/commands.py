@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 
 from flight_server.json_fields import (
     Checker,
+    base64_bytes,
     boolean,
     check_fields,
     integer,
@@ -43,14 +44,20 @@ FLIGHT_SQL_TYPE_URL = "type.googleapis.com/arrow.flight.protocol.sql."
 
 M = TypeVar("M", bound=Message)
 
+Columns = tuple[str, ...] | Mapping[str, str] | None
+"""Names, or SQL expressions by name; None: every column; empty: rows without columns."""
+
 
 @dataclass(frozen=True)
 class ScanCommand:
     """Rows of one version of a dataset, in dataset order; the fields of `Scan` in command.proto."""
 
     dataset: DatasetReference
-    columns: tuple[str, ...] | None = None
-    """None: every column; empty: rows without columns."""
+    columns: Columns = None
+    filter: str | None = None
+    """SQL."""
+    substrait_filter: bytes | None = None
+    """A Substrait ExtendedExpression."""
     limit: int | None = None
     offset: int | None = None
     fragments: tuple[int, ...] | None = None
@@ -79,8 +86,16 @@ class TakeCommand:
 
     dataset: DatasetReference
     keys: RowKeys
-    columns: tuple[str, ...] | None = None
-    """None: every column; empty: rows without columns."""
+    columns: Columns = None
+
+
+@dataclass(frozen=True)
+class CountCommand:
+    """How many rows of one version pass a filter; the body of the action `count_rows`."""
+
+    dataset: DatasetReference
+    filter: str | None = None
+    substrait_filter: bytes | None = None
 
 
 def parse_command(data: bytes) -> ScanCommand | TakeCommand:
@@ -152,12 +167,10 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
     return value
 
 
-def _columns(field: str, value: AnyValue) -> tuple[str, ...]:
-    if isinstance(value, dict):
-        raise UnsupportedFeatureError(
-            f"{field}: computed columns are not supported yet; give a list of names"
-        )
-    return list_of(string)(field, value)
+def _columns(field: str, value: AnyValue) -> Columns:
+    if not isinstance(value, dict):
+        return list_of(string)(field, value)
+    return {name: string(f"{field}.{shown(name)}", text) for name, text in value.items()} or ()
 
 
 VERSION = integer(0, MAXIMUM_VERSION)
@@ -165,6 +178,8 @@ VERSION = integer(0, MAXIMUM_VERSION)
 # What a scan asks for besides which rows of which version; tickets carry the same fields.
 OUTPUT_FIELDS: Mapping[str, Checker] = {
     "columns": _columns,
+    "filter": string,
+    "substrait_filter": base64_bytes,
     "with_row_id": boolean,
     "with_row_address": boolean,
     "batch_rows": integer(1),
@@ -185,8 +200,6 @@ KEYS = list_of(integer(0, (1 << 64) - 1))
 
 _SCAN_FIELDS: Mapping[str, Checker] = {
     **REFERENCE_FIELDS,
-    "filter": unsupported,
-    "substrait_filter": unsupported,
     "limit": integer(),
     "offset": integer(),
     "fragments": list_of(integer()),
@@ -217,6 +230,26 @@ def _take_command(fields: AnyValue) -> TakeCommand:
     if len(given) != 1:
         raise InvalidInputError(f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them")
     return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
+
+
+def parse_count(data: bytes) -> CountCommand:
+    """The body of the `count_rows` action."""
+    table = {**REFERENCE_FIELDS, "filter": string, "substrait_filter": base64_bytes}
+    reference, values = _checked("count_rows", parse_object(data), table)
+    return CountCommand(reference, **values)
+
+
+def parse_explain(data: bytes) -> tuple[ScanCommand, bool]:
+    """The body of the `explain_scan` action: the scan, and whether to run it."""
+    fields = check_fields(
+        "explain_scan", parse_object(data), {"scan": _object, "analyze": boolean}, ("scan",)
+    )
+    return _scan_command(fields["scan"]), fields.get("analyze", False)
+
+
+def _object(field: str, value: AnyValue) -> AnyValue:
+    """Looked at where it is used."""
+    return value
 
 
 def parse_describe(data: bytes) -> DatasetReference:

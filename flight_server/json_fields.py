@@ -4,6 +4,8 @@ A table maps each field to its checker; a checker takes the field's name and val
 use, or raises InvalidInputError naming the field, what was expected and what was found.
 """
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -69,6 +71,13 @@ def string(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(field, "a string", value)
     return value
+
+
+def base64_bytes(field: str, value: Any) -> bytes:
+    try:
+        return base64.b64decode(string(field, value), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInputError(f"{field}: expected base64, found {shown(value)}") from None
 
 
 def time(field: str, value: Any) -> datetime:

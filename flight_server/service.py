@@ -11,19 +11,22 @@ import pyarrow as pa
 import lance_core
 from flight_server.admission import Admission
 from flight_server.catalog import Catalog
-from flight_server.commands import RowKeys, ScanCommand, TakeCommand, parse_command
+from flight_server.commands import Columns, CountCommand, RowKeys, ScanCommand, TakeCommand, parse_command
 from flight_server.endpoints import split_tasks
 from flight_server.errors import report_error
 from flight_server.names import DatasetReference
+from flight_server.scans import plan_of, scan_options
 from flight_server.settings import Settings
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
+from lance_core.errors import DatasetNotFoundError, LanceError
 from lance_core.kernels import set_pool_retention
 from lance_core.scan.batches import BatchCutter
+from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import scan_batches
+from lance_core.scan.execute import count_passing, scan_batches
+from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.files import FileCache
-from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import project
 from lance_core.scan.take import Keys, RowTaker, as_keys
@@ -74,11 +77,16 @@ class PlannedScan:
     expires: int
     """Seconds since the epoch at which the tickets expire."""
     num_rows: int
+    """-1 where nobody knows before a filter was asked of the rows."""
     ordered: bool
     dataset: str
     version: int
     num_fragments: int
     num_fragments_pruned: int
+    num_pages: int | None = None
+    """Of the columns that the filter names; None where no statistics are known."""
+    num_pages_pruned: int = 0
+    statistics: str = "none"
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,17 @@ class Service:
         snapshot = self._catalog.open(pinned)
         if isinstance(command, TakeCommand):
             return self._plan_take(command, pinned, snapshot)
-        plan = plan_scan(snapshot, _scan_options(command))
+        pruned = prune_plan(snapshot, plan_scan(snapshot, scan_options(command, snapshot)), self._files)
+        plan = pruned.plan
+        is_filtered = plan.options.filter is not None
+        # What a filter leaves to skip, or where to stop, is known only from the rows before.
+        is_one_stream = is_filtered and (command.limit is not None or bool(command.offset))
         whole = replace(
             self._ticket(pinned, snapshot, command.columns),
+            filter=command.filter,
+            substrait_filter=command.substrait_filter,
+            limit=command.limit if is_one_stream else None,
+            offset=command.offset if is_one_stream else None,
             with_row_id=command.with_row_id,
             with_row_address=command.with_row_address,
             batch_rows=command.batch_rows,
@@ -126,30 +142,31 @@ class Service:
             compression=command.compression,
         )
         endpoints = split_tasks(
-            plan.tasks, rows_per_endpoint=command.rows_per_endpoint, max_endpoints=command.max_endpoints
+            plan.tasks,
+            rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
+            max_endpoints=1 if is_one_stream else command.max_endpoints,
         )
         return self._planned(
             snapshot,
             plan.schema,
             [replace(whole, tasks=tasks) for tasks in endpoints],
-            num_rows=plan.num_rows,
-            ordered=command.ordered,
+            num_rows=-1 if is_filtered and plan.tasks else plan.num_rows,
+            ordered=is_one_stream or command.ordered,
             num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.tasks),
+            pruned=pruned,
         )
 
     def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
         """One endpoint, whose ticket holds the keys."""
         return self._planned(
             snapshot,
-            RowTaker(snapshot, command.columns, self._files).schema,
+            self._taker(snapshot, command.columns).schema,
             [replace(self._ticket(pinned, snapshot, command.columns), keys=command.keys)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
         )
 
-    def _ticket(
-        self, pinned: DatasetReference, snapshot: Snapshot, columns: tuple[str, ...] | None
-    ) -> Ticket:
+    def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
         """A ticket for columns of a snapshot, still without rows."""
         return Ticket(
             dataset=pinned.name,
@@ -170,6 +187,7 @@ class Service:
         num_rows: int,
         ordered: bool = True,
         num_fragments_pruned: int = 0,
+        pruned: PrunedPlan | None = None,
     ) -> PlannedScan:
         return PlannedScan(
             schema=schema,
@@ -181,14 +199,30 @@ class Service:
             version=snapshot.manifest.version,
             num_fragments=len(snapshot.manifest.fragments),
             num_fragments_pruned=num_fragments_pruned,
+            num_pages=pruned.pages_total if pruned else None,
+            num_pages_pruned=pruned.pages_pruned if pruned else 0,
+            statistics=pruned.statistics if pruned else "none",
         )
+
+    def count_rows(self, command: CountCommand) -> int:
+        """How many rows pass a filter."""
+        snapshot = self._catalog.open(command.dataset)
+        condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
+        plan = plan_scan(snapshot, ScanOptions(columns=(), filter=condition))
+        return count_passing(snapshot, plan, self._budget, self._files)
+
+    def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
+        """What a scan reads of each fragment and column; with `analyze` it is run."""
+        snapshot = self._catalog.open(command.dataset)
+        plan = plan_scan(snapshot, scan_options(command, snapshot))
+        return explain(snapshot, plan, self._files, self._budget, analyze=analyze)
 
     def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
         """Schema of the batches that `command` gives."""
         snapshot = self._catalog.open(command.dataset)
         if isinstance(command, TakeCommand):
-            return RowTaker(snapshot, command.columns, self._files).schema
-        return project(snapshot.manifest.schema, _scan_options(command)).schema
+            return self._taker(snapshot, command.columns).schema
+        return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
 
     def stream(self, ticket: bytes) -> ScanStream:
         """The batches that a ticket, or a command used as one, stands for."""
@@ -197,12 +231,13 @@ class Service:
             snapshot = self._catalog.open(command.dataset)
             if isinstance(command, TakeCommand):
                 return self._take(snapshot, command.keys, command.columns)
-            return self._stream(snapshot, plan_scan(snapshot, _scan_options(command)), command.compression)
+            plan = plan_scan(snapshot, scan_options(command, snapshot))
+            return self._stream(snapshot, plan, command.compression)
         redeemed = decode_ticket(ticket, self.settings.ticket_key, time.time())
         snapshot = self._pinned(redeemed)
         if redeemed.keys is not None:
             return self._take(snapshot, redeemed.keys, redeemed.columns)
-        return self._stream(snapshot, _plan_of(redeemed, snapshot), redeemed.compression)
+        return self._stream(snapshot, plan_of(redeemed, snapshot), redeemed.compression)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
         """What the manifest of one version says."""
@@ -245,8 +280,13 @@ class Service:
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
         return ScanStream(plan.schema, scan_batches(snapshot, plan, self._budget, self._files), compression)
 
-    def _take(self, snapshot: Snapshot, keys: RowKeys, columns: tuple[str, ...] | None) -> ScanStream:
-        taker = RowTaker(snapshot, columns, self._files)
+    def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
+        if isinstance(columns, Mapping):
+            return RowTaker(snapshot, None, self._files, bind_columns(snapshot.manifest.schema, columns))
+        return RowTaker(snapshot, columns, self._files)
+
+    def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
+        taker = self._taker(snapshot, columns)
         return ScanStream(taker.schema, self._taken(taker, keys), "none")
 
     def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[pa.RecordBatch, None, None]:
@@ -268,44 +308,6 @@ class Service:
                 yield from cutter.cut([[column] for column in batch.columns], np.array([0, batch.num_rows]))
             finally:
                 self._budget.give_back(size)
-
-
-def _scan_options(asked: ScanCommand) -> ScanOptions:
-    return ScanOptions(
-        columns=asked.columns,
-        limit=asked.limit,
-        offset=asked.offset,
-        fragments=asked.fragments,
-        with_row_id=asked.with_row_id,
-        with_row_address=asked.with_row_address,
-        batch_rows=asked.batch_rows,
-        batch_bytes=_aimed_bytes(asked.batch_bytes),
-    )
-
-
-def _plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
-    """The plan a ticket stands for, its ranges checked against the manifest."""
-    options = ScanOptions(
-        columns=ticket.columns,
-        fragments=tuple(task.fragment_id for task in ticket.tasks),
-        with_row_id=ticket.with_row_id,
-        with_row_address=ticket.with_row_address,
-        batch_rows=ticket.batch_rows,
-        batch_bytes=_aimed_bytes(ticket.batch_bytes),
-    )
-    plan = plan_scan(snapshot, options)
-    num_rows = {task.fragment_id: task.end for task in plan.tasks}
-    for task in ticket.tasks:
-        if task.end > num_rows.get(task.fragment_id, 0):
-            raise InvalidInputError(
-                f"the ticket asks for row {task.end - 1} of fragment {task.fragment_id}, which has fewer rows"
-            )
-    return plan.with_tasks(ticket.tasks)
-
-
-def _aimed_bytes(most_bytes: int | None) -> int:
-    """A scan keeps batches within twice the size it aims at; a command's `batch_bytes` is the most."""
-    return DEFAULT_BATCH_BYTES if most_bytes is None else max(1, most_bytes // 2)
 
 
 def _summarize(name: str, snapshot: Snapshot) -> DatasetSummary:

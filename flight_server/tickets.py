@@ -5,11 +5,12 @@ redeem it.
     bytes 4..35   HMAC-SHA256 over the magic and the payload
     bytes 36..    payload: one JSON object, see `_PAYLOAD_FIELDS`
 
-A ticket names rows of one manifest, never a path or a filter to widen. With the well-known key of
+A ticket names rows of one manifest, never a path. With the well-known key of
 `settings` anybody can make a valid one, so its payload is checked as a command is and its ranges are
 checked against the manifest.
 """
 
+import base64
 import hashlib
 import hmac
 import json
@@ -17,7 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.commands import KEY_KINDS, KEYS, MAXIMUM_COMMAND_BYTES, OUTPUT_FIELDS, VERSION, RowKeys
+from flight_server.commands import (
+    KEY_KINDS,
+    KEYS,
+    MAXIMUM_COMMAND_BYTES,
+    OUTPUT_FIELDS,
+    VERSION,
+    Columns,
+    RowKeys,
+)
 from flight_server.json_fields import Checker, check_fields, integer, list_of, parse_object, string
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan import FragmentScan
@@ -44,7 +53,12 @@ class Ticket:
     """None: the main branch."""
     keys: RowKeys | None = None
     """The rows of a take, which has no tasks."""
-    columns: tuple[str, ...] | None = None
+    columns: Columns = None
+    filter: str | None = None
+    substrait_filter: bytes | None = None
+    limit: int | None = None
+    """Only with a filter, as `offset`; otherwise the row ranges have what they say."""
+    offset: int | None = None
     with_row_id: bool = False
     with_row_address: bool = False
     batch_rows: int | None = None
@@ -65,6 +79,8 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
     payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
     if ticket.keys is not None:
         payload["keys"] = {ticket.keys.kind: ticket.keys.values}
+    if ticket.substrait_filter is not None:
+        payload["substrait_filter"] = base64.b64encode(ticket.substrait_filter).decode()
     text = json.dumps(payload, separators=(",", ":")).encode()
     if _PAYLOAD_START + len(text) > MAXIMUM_TICKET_BYTES:
         raise InvalidInputError(
@@ -123,6 +139,8 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "tasks": list_of(_task),
     "branch": string,
     "keys": _keys,
+    "limit": integer(),
+    "offset": integer(),
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", "tasks")

@@ -15,14 +15,11 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     RefNotFoundError,
-    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lance_core.fragment import LanceFragment
 from lance_core.refs import Branches, Tags
 from lance_core.scan.blobs import BlobFile
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.plan import plan_scan
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.storage import Storage, storage_for
@@ -232,11 +229,14 @@ class LanceDataset:
                 return LanceFragment(self, fragment)
         return None
 
-    def count_rows(self, filter: Any = None) -> int:
-        """Rows that are not deleted; reads no data."""
-        if filter is not None:
-            raise UnsupportedFeatureError("argument 'filter' is not supported yet")
-        return plan_scan(self._snapshot, ScanOptions(columns=())).num_rows
+    def count_rows(self, filter: Any = None, **arguments: Any) -> int:
+        """Rows that are not deleted and pass the filter, if one is given; without one no data is read.
+
+        Args:
+            filter: As for `scanner`.
+            arguments: Others of `scanner`.
+        """
+        return self.scanner([], filter, **arguments).count_rows()
 
     def scanner(
         self,
@@ -251,21 +251,25 @@ class LanceDataset:
         """A scan of this version.
 
         Args:
-            columns: Names or dotted paths in output order; `None` means all columns, an empty list rows
-                without columns. `_rowid`, `_rowaddr` and `_rowoffset` are computed.
-            filter: Not supported yet.
+            columns: Names or dotted paths in output order, or SQL expressions by name; `None` means all
+                columns, an empty list rows without columns. `_rowid`, `_rowaddr` and `_rowoffset` are
+                computed.
+            filter: SQL text or a `pyarrow.compute.Expression`: only rows for which it is true are returned.
             limit: Most rows to return.
-            offset: Rows to skip.
+            offset: Rows to skip; with a filter, of those that pass.
             fragments: Fragments to read, in this order.
             arguments: `batch_size`, `batch_size_bytes`, `with_row_id`, `with_row_address`, and others of the
                 reference as far as `lance_core.scan.scanner.scan_options` says.
 
         Raises:
-            InvalidInputError: a column does not exist or is named twice, a number is out of range.
+            InvalidInputError: a column does not exist or is named twice, a number is out of range, an
+                expression cannot be used.
             UnsupportedFeatureError: an argument or a column that is not supported yet.
         """
         ids = None if fragments is None else tuple(fragment.fragment_id for fragment in fragments)
-        options = scan_options(columns, filter, limit, offset, fragments=ids, **arguments)
+        options = scan_options(
+            self._snapshot.manifest.schema, columns, filter, limit, offset, fragments=ids, **arguments
+        )
         return LanceScanner(self._snapshot, options)
 
     def to_table(self, *args: Any, **arguments: Any) -> pa.Table:

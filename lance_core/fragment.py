@@ -54,21 +54,26 @@ class LanceFragment:
         """The files that hold the columns of this fragment."""
         return list(self._metadata.files)
 
-    def count_rows(self) -> int:
-        """Rows that are not deleted."""
-        return self._metadata.num_rows
+    def count_rows(self, filter: Any = None) -> int:
+        """Rows that are not deleted and pass the filter, if one is given."""
+        return self.scanner([], filter=filter).count_rows()
 
-    def scanner(self, columns: list[str] | None = None, **arguments: Any) -> LanceScanner:
+    def scanner(self, columns: list[str] | dict[str, str] | None = None, **arguments: Any) -> LanceScanner:
         """A scan of this fragment; arguments are those of `LanceDataset.scanner`."""
-        options = scan_options(columns, fragments=(self.fragment_id,), **arguments)
-        return LanceScanner(self._dataset.snapshot, options)
+        snapshot = self._dataset.snapshot
+        options = scan_options(snapshot.manifest.schema, columns, fragments=(self.fragment_id,), **arguments)
+        return LanceScanner(snapshot, options)
 
-    def to_table(self, columns: list[str] | None = None, **arguments: Any) -> pa.Table:
-        """The rows of this fragment at once."""
-        return self.scanner(columns, **arguments).to_table()
+    def to_table(
+        self, columns: list[str] | dict[str, str] | None = None, filter: Any = None, **arguments: Any
+    ) -> pa.Table:
+        """The rows of this fragment at once; arguments are those of `scanner`."""
+        return self.scanner(columns, filter=filter, **arguments).to_table()
 
-    def to_batches(self, columns: list[str] | None = None, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of this fragment as batches."""
+    def to_batches(
+        self, columns: list[str] | dict[str, str] | None = None, **arguments: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of this fragment as batches; arguments are those of `scanner`."""
         return self.scanner(columns, **arguments).to_batches()
 
     def head(self, num_rows: int) -> pa.Table:

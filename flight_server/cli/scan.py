@@ -1,5 +1,6 @@
 """`lance-flight scan`: rows into a Parquet or Arrow file, or as JSON lines to stdout."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -9,10 +10,13 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 from pyarrow import ipc, parquet
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 from flight_server.cli.errors import stderr
-from flight_server.cli.targets import Rows, Selection, open_target
+from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
 from flight_server.cli.values import json_lines
 
 
@@ -23,26 +27,57 @@ def scan(
         typer.Option("--output", "-o", help="File to write, .parquet or .arrow; else JSON lines to stdout."),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Names, comma separated; nested ones with dots.")
+        str | None, typer.Option(help='Names, comma separated, or a JSON object {"name": "SQL"}.')
+    ] = None,
+    filter_: Annotated[
+        str | None, typer.Option("--filter", help="SQL: only rows for which it is true.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Most rows.")] = None,
     offset: Annotated[int | None, typer.Option(min=0, help="Rows to skip.")] = None,
     at: Annotated[
         int | None, typer.Option(help="Version of the dataset; the latest one if left out.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Do not read; tell which pages would be read.")
+    ] = False,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="With --explain: read, and tell which pages were read.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --explain: one JSON object.")] = False,
 ) -> None:
     """Read a dataset into a file, or to stdout."""
     if output is not None and output.suffix not in _WRITERS:
         raise typer.BadParameter(
             f"{output}: give a file that ends in {' or '.join(_WRITERS)}", param_hint="--output"
         )
-    selection = Selection(columns=columns.split(",") if columns else None, limit=limit, offset=offset)
+    selection = Selection(parse_columns(columns), filter_, limit, offset)
+    if explain:
+        print_explanation(open_target(target, at).explain(selection, analyze=analyze), as_json=as_json)
+        return
+    if analyze or as_json:
+        raise typer.BadParameter("give --explain too", param_hint="--analyze" if analyze else "--json")
     with open_target(target, at).read(selection) as rows:
         if output is None:
             for batch in rows.batches:
                 print(json_lines(batch), end="")
         else:
             _write(rows, output)
+
+
+def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
+    """A table of fragments and columns, or all of it as JSON."""
+    if as_json:
+        print(json.dumps(explained))
+        return
+    table = Table("fragment", "column", "use", "pages", "planned", "pruned", "read", "statistics")
+    for fragment in explained["fragments"]:
+        for column in fragment["columns"]:
+            pages = (column[name] for name in ("total", "planned", "pruned", "read"))
+            cells = ("" if number is None else str(number) for number in pages)
+            name = Text(column["name"])
+            table.add_row(str(fragment["fragment"]), name, column["use"], *cells, fragment["statistics"])
+    Console().print(table)
+    print(f"{explained['pages_pruned']} of {explained['pages_total']} pages pruned")
 
 
 def _write(rows: Rows, output: Path) -> None:
@@ -58,7 +93,8 @@ def _write(rows: Rows, output: Path) -> None:
 
 
 def _with_progress(rows: Rows) -> Iterator[pa.RecordBatch]:
-    columns = (TextColumn("{task.completed:,} of {task.total:,} rows"), BarColumn(), TimeElapsedColumn())
+    text = "{task.completed:,} rows" if rows.num_rows is None else "{task.completed:,} of {task.total:,} rows"
+    columns = (TextColumn(text), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=stderr) as progress:
         task = progress.add_task("rows", total=rows.num_rows)
         for batch in rows.batches:

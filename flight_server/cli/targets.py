@@ -31,16 +31,21 @@ class Facts:
 class Selection:
     """Which rows and columns a verb reads."""
 
-    columns: list[str] | None = None
+    columns: list[str] | dict[str, str] | None = None
+    filter: str | None = None
     limit: int | None = None
     offset: int | None = None
+
+    def as_fields(self) -> dict[str, Any]:
+        """The fields of a scan, without those that are not given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on their way: their number, and the batches."""
+    """Rows on their way: their number if it is known, and the batches."""
 
-    num_rows: int
+    num_rows: int | None
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
@@ -53,6 +58,25 @@ class Target(ABC):
 
     @abstractmethod
     def read(self, selection: Selection) -> AbstractContextManager[Rows]: ...
+
+    @abstractmethod
+    def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
+        """What reading takes, as `lance_core.scan.explain.Explanation.as_data` says it."""
+
+
+def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
+    """Names with commas between them, or a JSON object of SQL expressions by name."""
+    if text is None or text == "":
+        return None
+    if not text.lstrip().startswith("{"):
+        return text.split(",")
+    try:
+        columns = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"not a JSON object: {error}", param_hint="--columns") from None
+    if not all(isinstance(value, str) for value in columns.values()):
+        raise typer.BadParameter("every value must be SQL in quotes", param_hint="--columns")
+    return dict(columns)
 
 
 def is_remote(target: str) -> bool:
@@ -92,11 +116,13 @@ class LocalTarget(Target):
 
     @contextmanager
     def read(self, selection: Selection) -> Iterator[Rows]:
-        scanner = self._dataset.scanner(
-            columns=selection.columns, limit=selection.limit, offset=selection.offset
-        )
+        scanner = self._dataset.scanner(**selection.as_fields())
         with scanner.to_reader() as reader:
-            yield Rows(scanner.count_rows(), reader.schema, reader)
+            num_rows = scanner.count_rows() if selection.filter is None else None
+            yield Rows(num_rows, reader.schema, reader)
+
+    def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
+        return self._dataset.scanner(**selection.as_fields()).explain(analyze=analyze).as_data()
 
 
 class RemoteTarget(Target):
@@ -118,11 +144,16 @@ class RemoteTarget(Target):
 
     @contextmanager
     def read(self, selection: Selection) -> Iterator[Rows]:
-        asked = {"columns": selection.columns, "limit": selection.limit, "offset": selection.offset}
-        scan = self._dataset | {name: value for name, value in asked.items() if value is not None}
-        descriptor = flight.FlightDescriptor.for_command(json.dumps({"scan": scan}))
-        info = self._client.get_flight_info(descriptor)
-        yield Rows(info.total_records, info.schema, self._batches(info.endpoints))
+        scan = {"scan": self._dataset | selection.as_fields()}
+        info = self._client.get_flight_info(flight.FlightDescriptor.for_command(json.dumps(scan)))
+        num_rows = info.total_records if info.total_records >= 0 else None
+        yield Rows(num_rows, info.schema, self._batches(info.endpoints))
+
+    def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
+        asked = {"scan": self._dataset | selection.as_fields(), "analyze": analyze}
+        (result,) = self._client.do_action(flight.Action("explain_scan", json.dumps(asked).encode()))
+        explained: dict[str, Any] = json.loads(result.body.to_pybytes())
+        return explained
 
     def _batches(self, endpoints: list[flight.FlightEndpoint]) -> Iterator[pa.RecordBatch]:
         for endpoint in endpoints:

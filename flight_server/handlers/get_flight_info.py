@@ -33,9 +33,9 @@ def get_flight_info(
         "version": planned.version,
         "fragments_total": planned.num_fragments,
         "fragments_pruned": planned.num_fragments_pruned,
-        "pages_total": None,
-        "pages_pruned": 0,
-        "statistics": "none",
+        "pages_total": planned.num_pages,
+        "pages_pruned": planned.num_pages_pruned,
+        "statistics": planned.statistics,
     }
     return flight.FlightInfo(
         planned.schema,

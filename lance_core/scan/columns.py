@@ -7,7 +7,7 @@ same in every run), `read(start, end)`, which gives the physical rows `[start, e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -22,8 +22,9 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
+from lance_core.scan.expressions.evaluate import evaluate
 from lance_core.scan.files import FragmentFiles
-from lance_core.scan.projection import DataColumn
+from lance_core.scan.projection import ComputedColumn, DataColumn
 from lance_core.scan.sizes import value_bits
 from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
@@ -156,6 +157,39 @@ class SplitColumn:
             return []
         joined = [(field, pa.concat_arrays(arrays)) for field, arrays in parts]
         return [_present(_merge(self._column.field, joined), self._column)]
+
+
+class ExpressionColumn:
+    """A column computed from others, which are decoded for it alone."""
+
+    def __init__(self, column: ComputedColumn, num_rows: int, inputs: Mapping[str, Column]) -> None:
+        self._column = column
+        self._inputs = inputs
+        widest = max(inputs.values(), key=lambda column: column.bytes_per_row, default=None)
+        self.page_rows = (0, num_rows) if widest is None else widest.page_rows
+        bits = value_bits(column.output.type)
+        self.bytes_per_row = (
+            sum(column.bytes_per_row for column in inputs.values()) if bits is None else bits / 8
+        )
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self._values({name: c.read(start, end) for name, c in self._inputs.items()}, end - start)
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._values({name: c.take(rows) for name, c in self._inputs.items()}, len(rows))
+
+    def _values(self, arrays: Mapping[str, list[pa.Array]], num_rows: int) -> list[pa.Array]:
+        if not num_rows:
+            return []
+        return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
+
+
+def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.RecordBatch:
+    """One batch of columns that are given as arrays in order; it has `num_rows` even without columns."""
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
+    joined = [arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) for arrays in columns.values()]
+    return pa.RecordBatch.from_arrays(joined, names=list(columns))
 
 
 def open_column(column: DataColumn, files: FragmentFiles) -> Column:

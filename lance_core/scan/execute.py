@@ -1,79 +1,184 @@
 """Running a planned scan: rows decoded by the shared pool, ahead of the reader within a budget.
 
 A stream decodes windows of whole batches. A table is put together from larger pieces that follow the pages of
-each column on its own.
+each column on its own. With a filter, one run of jobs finds the rows that pass, and the windows of another
+are made from these.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_core.scan.batches import BatchCutter
 from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.columns import batch_of
 from lance_core.scan.files import FileCache
+from lance_core.scan.filtering import FilterWindow, FilterWindows, RowFilter, Strategy
 from lance_core.scan.fragment import FragmentOpener
+from lance_core.scan.passing import PassingRows, PassingWindow
 from lance_core.scan.plan import ScanPlan
 from lance_core.scan.pool import num_workers
-from lance_core.scan.projection import project
-from lance_core.scan.readahead import run_ahead
-from lance_core.scan.windows import TablePieces, Windows
+from lance_core.scan.projection import project, project_filtered
+from lance_core.scan.pruning import Pruner
+from lance_core.scan.readahead import Job, run_ahead
+from lance_core.scan.windows import Pieces, TablePieces, Window, Windows
 from lance_core.table.snapshot import Snapshot
+
+_DEFAULT = Strategy()
 
 
 def scan_batches(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: FileCache,
+    strategy: Strategy = _DEFAULT,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan as record batches sized by `plan.options`, in order.
 
-    A plan gives the same batches whenever it runs, whatever the budget. Nothing is read before the first
-    batch is asked for. Closing the iterator cancels what was started for it and gives back what it held.
+    A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
+    are known. Nothing is read before the first batch is asked for. Closing the iterator cancels what was
+    started for it and gives back what it held.
 
     Raises:
         LanceError: in the place of the first batch that cannot be read.
     """
-    projection = project(snapshot.manifest.schema, plan.options)
-    if not projection.columns:
-        for task in plan.tasks:
-            yield from _rowless_batches(task.end - task.start, plan)
+    if not plan.schema.names:
+        yield from _rowless_stream(snapshot, plan, budget, files, strategy)
         return
     cutter = BatchCutter(plan.schema, plan.options)
-    windows = Windows(plan, FragmentOpener(snapshot, projection, files))
-    with closing(run_ahead(windows, budget, most_jobs=2 + num_workers())) as jobs:
+    with _jobs(snapshot, plan, budget, files, strategy) as jobs:
         for job in jobs:
-            columns = job.result()
+            columns = _by_column(job, plan)
             job.hold(cutter.num_bytes(columns))
             yield from cutter.cut(columns, job.work.cuts)
             # The memory must be free when the budget is, which is when the next job is asked for.
             del columns
 
 
-def scan_table(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> pa.Table:
+def scan_table(
+    snapshot: Snapshot, plan: ScanPlan, files: FileCache, strategy: Strategy = _DEFAULT
+) -> pa.Table:
     """The rows of a plan as one table, whose columns are chunked each in its own way.
 
     Raises:
         LanceError: something cannot be read.
     """
-    projection = project(snapshot.manifest.schema, plan.options)
-    if not projection.columns:
-        return pa.Table.from_batches(_rowless_batches(plan.num_rows, plan), plan.schema)
-    chunks: list[list[pa.Array]] = [[] for _ in projection.columns]
-    pieces = TablePieces(plan, FragmentOpener(snapshot, projection, files))
     # The whole table will be in memory anyway: nothing is gained by a limit.
-    with closing(run_ahead(pieces, MemoryBudget(sys.maxsize), most_jobs=4 * num_workers())) as jobs:
+    budget = MemoryBudget(sys.maxsize)
+    if not plan.schema.names:
+        batches = _rowless_stream(snapshot, plan, budget, files, strategy)
+        return pa.Table.from_batches(batches, plan.schema)
+    chunks: list[list[pa.Array]] = [[] for _ in plan.schema]
+    with _table_jobs(snapshot, plan, budget, files, strategy) as jobs:
         for job in jobs:
-            for read, arrays in zip(job.work.reads, job.result(), strict=True):
-                chunks[read.column] += arrays
+            for chunk, arrays in zip(chunks, _by_column(job, plan), strict=True):
+                chunk += arrays
     columns = [pa.chunked_array(c, field.type) for c, field in zip(chunks, plan.schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=plan.schema)
+
+
+def count_passing(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: FileCache,
+    strategy: Strategy = _DEFAULT,
+) -> int:
+    """How many rows a plan gives. Decodes the columns of its filter, where statistics do not tell.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    options = plan.options
+    if options.filter is None:
+        return plan.num_rows
+    nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    count = 0
+    with _filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
+        for job in jobs:
+            count += sum(passing.num_rows for read in job.result() for passing in read)
+    count = max(0, count - (options.offset or 0))
+    return count if options.limit is None else min(count, options.limit)
+
+
+@contextmanager
+def _jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+) -> Iterator[Iterator[Job[Window] | Job[PassingWindow]]]:
+    """The jobs of a stream."""
+    most_jobs = 2 + num_workers()
+    if plan.options.filter is None:
+        projection = project(snapshot.manifest.schema, plan.options)
+        windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+        with closing(run_ahead(windows, budget, most_jobs)) as jobs:
+            yield jobs
+        return
+    with _filter_jobs(snapshot, plan, budget, files, strategy) as found:
+        rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
+        with closing(run_ahead(rows, budget, most_jobs)) as passing_jobs:
+            yield passing_jobs
+
+
+@contextmanager
+def _table_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+) -> Iterator[Iterator[Job[Pieces] | Job[Window] | Job[PassingWindow]]]:
+    """The jobs of a table."""
+    if plan.options.filter is not None:
+        with _jobs(snapshot, plan, budget, files, strategy) as jobs:
+            yield jobs
+        return
+    projection = project(snapshot.manifest.schema, plan.options)
+    pieces = TablePieces(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    with closing(run_ahead(pieces, budget, most_jobs=4 * num_workers())) as piece_jobs:
+        yield piece_jobs
+
+
+@contextmanager
+def _filter_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+) -> Iterator[Generator[Job[FilterWindow], None, None]]:
+    """The jobs that find the rows that pass."""
+    condition = plan.options.filter
+    assert condition is not None
+    projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
+    windows = FilterWindows(
+        plan,
+        FragmentOpener(snapshot, projection, files, strategy.trace),
+        Pruner(snapshot, condition, files, enabled=strategy.prune),
+        RowFilter(condition, projection, strategy),
+    )
+    with closing(run_ahead(windows, budget, most_jobs=2 + num_workers())) as jobs:
+        yield jobs
+
+
+def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPlan) -> list[list[pa.Array]]:
+    """The arrays of each column that a job gives."""
+    columns: list[list[pa.Array]] = [[] for _ in plan.schema]
+    for read, arrays in zip(job.work.reads, job.result(), strict=True):
+        columns[read.column] += arrays
+    return columns
+
+
+def _rowless_stream(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a plan without columns."""
+    if plan.options.filter is not None:
+        yield from _rowless_batches(count_passing(snapshot, plan, budget, files, strategy), plan)
+        return
+    for task in plan.tasks:
+        yield from _rowless_batches(task.end - task.start, plan)
 
 
 def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     """Batches without columns that still have a number of rows."""
     most = plan.options.batch_rows or max(num_rows, 1)
     for start in range(0, num_rows, most):
-        rows = pa.StructArray.from_buffers(pa.struct([]), min(most, num_rows - start), [None])
-        yield pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(plan.schema.metadata)
+        yield batch_of({}, min(most, num_rows - start)).replace_schema_metadata(plan.schema.metadata)

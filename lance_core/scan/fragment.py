@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from lance_core.scan.columns import Column, open_column
+from lance_core.scan.columns import Column, ExpressionColumn, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.plan import FragmentScan
-from lance_core.scan.projection import Projection, RowColumn
+from lance_core.scan.projection import ComputedColumn, DataColumn, Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
+from lance_core.scan.trace import Trace
+from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
 
@@ -17,12 +20,14 @@ class FragmentReader:
     """The projected columns of one fragment.
 
     Attributes:
+        task: The live rows that are read.
         columns: In output order.
         start, end: The physical rows that hold the live rows of the task.
         live_share: The share of live rows among them, above 0.
     """
 
     def __init__(self, task: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
+        self.task = task
         self.columns = columns
         self.start, self.end = live.physical_range(task.start, task.end)
         self.live_share = (task.end - task.start) / (self.end - self.start)
@@ -32,22 +37,42 @@ class FragmentReader:
         """For each of some physical row numbers how many live rows come before it."""
         return self._live.live_rows_before(rows)
 
+    def num_live_rows(self, start: int, end: int) -> int:
+        """How many rows of the physical range `[start, end)` are live."""
+        return end - start - len(self._live.deleted_between(start, end))
+
+    def live_rows(self, start: int, end: int) -> Offsets:
+        """The numbers of the live rows of the physical range `[start, end)`."""
+        rows = np.arange(start, end)
+        deleted = self._live.deleted_between(start, end)
+        return np.delete(rows, deleted) if len(deleted) else rows
+
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """The live rows of the physical range `[start, end)` of one column."""
-        arrays = self.columns[column].read(start, end)
+        return self.live(self.columns[column].read(start, end), start, end)
+
+    def live(self, arrays: list[pa.Array], start: int, end: int) -> list[pa.Array]:
+        """The live rows out of arrays that hold all of the physical range `[start, end)`."""
         deleted = self._live.deleted_between(start, end)
         return drop_rows(arrays, deleted) if len(deleted) else arrays
 
 
 class FragmentOpener:
-    """Opens the fragments of one scan."""
+    """Opens the fragments of one scan; `trace` is told what is read of them."""
 
-    def __init__(self, snapshot: Snapshot, projection: Projection, files: FileCache) -> None:
+    def __init__(
+        self, snapshot: Snapshot, projection: Projection, files: FileCache, trace: Trace | None = None
+    ) -> None:
         self._snapshot = snapshot
+        self._trace = trace
         self._projection = projection
         self._files = files
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+
+    def fragment(self, task: FragmentScan) -> Fragment:
+        """The fragment of a task, as the manifest describes it."""
+        return self._fragments[task.fragment_id]
 
     def open(self, task: FragmentScan) -> FragmentReader:
         """Open the files that a task needs, and read its deletions.
@@ -55,7 +80,7 @@ class FragmentOpener:
         Raises:
             LanceError: a file is missing, corrupt or of a kind that is not supported.
         """
-        fragment = self._fragments[task.fragment_id]
+        fragment = self.fragment(task)
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
         return FragmentReader(task, live, self.open_columns(fragment.id, live))
 
@@ -63,9 +88,19 @@ class FragmentOpener:
         """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
         files = FragmentFiles(self._snapshot, fragment, self._files)
+
+        def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
+            if isinstance(column, RowColumn):
+                return self._row_columns.open(column.output.name, fragment, live)
+            if isinstance(column, ComputedColumn):
+                inputs = {read.output.name: opened(read) for read in column.inputs}
+                return ExpressionColumn(column, fragment.physical_rows, inputs)
+            return open_column(column, files)
+
+        columns = tuple(opened(column) for column in self._projection.columns)
+        if self._trace is None:
+            return columns
         return tuple(
-            self._row_columns.open(column.output.name, fragment, live)
-            if isinstance(column, RowColumn)
-            else open_column(column, files)
-            for column in self._projection.columns
+            self._trace.follow(fragment_id, projected.output.name, column)
+            for projected, column in zip(self._projection.columns, columns, strict=True)
         )

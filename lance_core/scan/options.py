@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.tree import Expression
 
 DEFAULT_BATCH_BYTES = 1 << 20
+
+Computed = tuple[tuple[str, Expression], ...]
+"""Names and values of computed columns, in output order."""
 _BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
 
 
@@ -16,8 +20,10 @@ class ScanOptions:
 
     Args:
         columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
+        computed: Names and values of computed columns in output order, in the place of `columns`.
+        filter: Only rows for which this is true.
         limit: At most this many rows; `None` means all, 0 means none.
-        offset: Live rows to skip, in the order of the scan.
+        offset: Rows to skip, in the order of the scan; with a filter only those count that pass.
         fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
@@ -31,6 +37,8 @@ class ScanOptions:
     """
 
     columns: tuple[str, ...] | None = None
+    computed: Computed | None = None
+    filter: Expression | None = None
     limit: int | None = None
     offset: int | None = None
     fragments: tuple[int, ...] | None = None

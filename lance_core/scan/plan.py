@@ -30,7 +30,8 @@ class ScanPlan:
     Attributes:
         options: What was asked; together with the tasks it determines the batches.
         schema: Schema of the batches.
-        tasks: In the order of the rows of the scan; none is empty.
+        tasks: In the order of the rows of the scan; none is empty. With a filter they hold the rows that
+            it is asked of, and limit and offset are left to the executor.
         num_rows: Rows of all tasks.
     """
 
@@ -53,8 +54,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         UnsupportedFeatureError: a column cannot be read; names it.
     """
     schema = project(snapshot.manifest.schema, options).schema
-    skip = options.offset or 0
-    left = options.limit
+    skip, left = (options.offset or 0, options.limit) if options.filter is None else (0, None)
     tasks = []
     for fragment in _chosen(snapshot, options):
         if left == 0:

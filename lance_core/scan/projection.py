@@ -7,13 +7,15 @@ part in backticks may hold any character, a backtick doubled. Paths do not reach
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lance_core.encodings.json_binary import holds_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.expressions.nullability import is_nullable
+from lance_core.scan.expressions.tree import Column, Expression, Path, columns
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
 from lance_core.schema.blobs import binary_blobs, describe_blobs
@@ -53,9 +55,35 @@ class RowColumn:
 
 
 @dataclass(frozen=True)
+class ComputedColumn:
+    """An output column that is computed from others.
+
+    Attributes:
+        inputs: Top-level columns that hold what the expression names.
+    """
+
+    output: pa.Field
+    expression: Expression
+    inputs: tuple[DataColumn | RowColumn, ...]
+
+
+@dataclass(frozen=True)
 class Projection:
-    columns: tuple[DataColumn | RowColumn, ...]
+    columns: tuple[DataColumn | RowColumn | ComputedColumn, ...]
     schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class FilteredProjection(Projection):
+    """What is returned, followed by what only the filter needs; `schema` is of the former.
+
+    Attributes:
+        num_outputs: How many columns are returned.
+        inputs: For each top-level column that the filter names the number of the column that has it.
+    """
+
+    num_outputs: int
+    inputs: Mapping[str, int]
 
 
 def project(schema: Schema, options: ScanOptions) -> Projection:
@@ -67,15 +95,39 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     """
     appended = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
     values = options.blob_handling == "all_binary"
-    columns: list[DataColumn | RowColumn]
-    if options.columns is None:
+    columns: list[DataColumn | RowColumn | ComputedColumn]
+    if options.computed is not None:
+        _refuse_duplicates([name for name, _ in options.computed])
+        columns = [_computed(schema, name, value, values) for name, value in options.computed]
+    elif options.columns is None:
         columns = [_data_column(field.name, field, (), values) for field in schema.fields]
     else:
         _refuse_duplicates(options.columns)
         columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
     columns += [_row_column(name) for name in appended]
-    metadata = dict(schema.metadata) or None
-    return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+    return _projection(columns, schema)
+
+
+def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:
+    """What a scan returns and what its filter reads; errors are those of `project`."""
+    returned = project(schema, options)
+    columns_read = list(returned.columns)
+    inputs = {}
+    for column in _inputs(schema, columns(condition)):
+        if column not in columns_read:
+            columns_read.append(column)
+        inputs[column.output.name] = columns_read.index(column)
+    return FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
+
+
+def expression_schema(schema: Schema) -> pa.Schema:
+    """The columns that expressions may name: those of the table, and those that tell of the rows."""
+    fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
+    names = {field.name for field in fields}
+    return pa.schema(
+        [*fields, *(_row_column(name).output for name in ROW_COLUMNS if name not in names)],
+        metadata=dict(schema.metadata) or None,
+    )
 
 
 def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
@@ -95,12 +147,55 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
         if parts[0] not in tops and name not in ROW_COLUMNS:
             raise _no_such_column(name, schema.fields)
         paths.setdefault(parts[0], []).append(parts[1:])
-    columns: list[DataColumn | RowColumn] = [
-        _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
-        for top, below in paths.items()
-    ]
+    return _projection(
+        [
+            _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
+            for top, below in paths.items()
+        ],
+        schema,
+    )
+
+
+def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], schema: Schema) -> Projection:
     metadata = dict(schema.metadata) or None
     return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def _computed(
+    schema: Schema, name: str, value: Expression, blob_values: bool
+) -> DataColumn | RowColumn | ComputedColumn:
+    """A column that a caller computes; one that is only renamed is read as it is."""
+    if isinstance(value, Column):
+        for field in schema.fields:
+            if field.name == value.path[0]:
+                return _data_column(name, field, value.path[1:], blob_values)
+        if value.path == (name,):
+            return _row_column(name)
+    output = pa.field(name, value.type, nullable=is_nullable(value, expression_schema(schema)))
+    return ComputedColumn(output, value, _inputs(schema, columns(value)))
+
+
+def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColumn, ...]:
+    """The top-level columns that hold what `paths` lead to, without the children that none leads to."""
+    below: dict[str, list[Path]] = {}
+    for top, *rest in paths:
+        below.setdefault(top, []).append(tuple(rest))
+    fields = {field.name: field for field in schema.fields}
+    return tuple(
+        _data_column(top, _keep_read(fields[top], rest), (), False) if top in fields else _row_column(top)
+        for top, rest in below.items()
+    )
+
+
+def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
+    """The field with what `paths`, which count from it, lead to; a packed struct is read whole."""
+    if not all(paths) or field.is_packed:
+        return field
+    below: dict[str, list[Path]] = {}
+    for name, *rest in paths:
+        below.setdefault(name, []).append(tuple(rest))
+    kept = (_keep_read(child, below[child.name]) for child in field.children if child.name in below)
+    return replace(field, children=tuple(kept))
 
 
 def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
@@ -128,7 +223,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
     return replace(field, children=kept)
 
 
-def _refuse_duplicates(names: tuple[str, ...]) -> None:
+def _refuse_duplicates(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

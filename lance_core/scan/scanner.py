@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import scan_batches, scan_table
+from lance_core.scan.execute import count_passing, scan_batches, scan_table
+from lance_core.scan.explain import Explanation, explain, explain_text
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
 from lance_core.scan.take import RowTaker, as_keys
 from lance_core.scan.take_blobs import take_blobs
+from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -51,7 +55,6 @@ _UNSUPPORTED = frozenset(
         "row_addr_blocklist",
         "scan_stats_callback",
         "strict_batch_size",
-        "substrait_filter",
     }
 )
 
@@ -64,6 +67,7 @@ class LanceScanner:
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
         self._snapshot = snapshot
+        self._options = options
         self._plan = plan_scan(snapshot, options)
 
     @property
@@ -77,8 +81,24 @@ class LanceScanner:
         return self._snapshot.manifest.schema.to_arrow()
 
     def count_rows(self) -> int:
-        """Rows that the scan returns; reads no data."""
-        return self._plan.num_rows
+        """Rows that the scan returns; reads data only for a filter, and of that only the columns it names."""
+        return count_passing(self._snapshot, self._plan, _budget, _files)
+
+    def explain(self, *, analyze: bool = False) -> Explanation:
+        """What the scan reads of each fragment and column, and what statistics rule out.
+
+        Args:
+            analyze: Run the scan, and tell what was read.
+        """
+        return explain(self._snapshot, self._plan, _files, _budget, analyze=analyze)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """What `explain` says in a few lines; with `verbose` each fragment and column."""
+        return explain_text(self.explain(), verbose=verbose)
+
+    def analyze_plan(self) -> str:
+        """Run the scan, and say what was read of each fragment and column."""
+        return explain_text(self.explain(analyze=True), verbose=True)
 
     def to_table(self) -> pa.Table:
         """All rows at once."""
@@ -98,10 +118,13 @@ class LanceScanner:
 
     def head(self, num_rows: int) -> pa.Table:
         """The first `num_rows` rows of the scan."""
-        return self.to_table().slice(0, num_rows)
+        limit = self._options.limit
+        fewer = num_rows if limit is None else min(num_rows, limit)
+        return LanceScanner(self._snapshot, replace(self._options, limit=fewer)).to_table()
 
 
 def scan_options(
+    schema: Schema,
     columns: list[str] | dict[str, str] | None = None,
     filter: Any = None,
     limit: int | None = None,
@@ -113,26 +136,29 @@ def scan_options(
     with_row_address: bool | None = None,
     fragments: tuple[int, ...] | None = None,
     blob_handling: str | None = None,
+    substrait_filter: bytes | None = None,
     **others: Any,
 ) -> ScanOptions:
     """The reference's scan arguments as options of ours.
 
     Args:
-        columns: Names or dotted paths; `None` means all columns, an empty list rows without columns.
+        schema: The columns of the table.
+        columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
+            rows without columns.
+        filter: SQL text or a `pyarrow.compute.Expression`; only rows for which it is true are returned.
         batch_size: Most rows of a batch.
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,
             "all_binary" reads them.
+        substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:
         UnsupportedFeatureError: an argument of the reference that this release does not have; names it.
         TypeError: an argument that the reference does not have either, or one of the wrong type.
-        InvalidInputError: a value out of range.
+        InvalidInputError: a value out of range, or an expression that cannot be used.
     """
-    if filter is not None:
-        raise UnsupportedFeatureError("argument 'filter' is not supported yet")
     for name, value in others.items():
         if name in _UNSUPPORTED:
             if value is not None and value is not False:
@@ -143,6 +169,8 @@ def scan_options(
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
     return ScanOptions(
         columns=_column_names(columns),
+        computed=bind_columns(schema, columns) if isinstance(columns, dict) else None,
+        filter=bind_filter(schema, filter, substrait_filter),
         limit=limit,
         offset=offset,
         fragments=fragments,
@@ -156,7 +184,8 @@ def scan_options(
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
     """What takes single rows of a snapshot; `columns` and errors are those of `scan_options`."""
-    return RowTaker(snapshot, _column_names(columns), _files)
+    computed = bind_columns(snapshot.manifest.schema, columns) if isinstance(columns, dict) else None
+    return RowTaker(snapshot, _column_names(columns), _files, computed)
 
 
 def blob_files(
@@ -176,10 +205,9 @@ def blob_files(
 
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:
+    """The names of a list; a dict has none."""
     if isinstance(columns, dict):
-        raise UnsupportedFeatureError(
-            "argument 'columns': expressions are not supported yet, give a list of names"
-        )
+        return None
     if columns is not None and not isinstance(columns, list):
         raise TypeError(f"columns must be a list of names, got {type(columns).__name__}")
     for name in columns or ():

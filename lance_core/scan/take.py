@@ -20,7 +20,7 @@ from lance_core.scan.columns import Column
 from lance_core.scan.deletions import LiveRows, Offsets
 from lance_core.scan.files import FileCache
 from lance_core.scan.fragment import FragmentOpener
-from lance_core.scan.options import ScanOptions
+from lance_core.scan.options import Computed, ScanOptions
 from lance_core.scan.pool import decode_pool
 from lance_core.scan.projection import project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
@@ -62,12 +62,20 @@ def as_keys(values: Any, name: str) -> Keys:
 class RowTaker:
     """Takes rows of one version of a table, projected to some columns."""
 
-    def __init__(self, snapshot: Snapshot, columns: tuple[str, ...] | None, files: FileCache) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | None,
+        files: FileCache,
+        computed: Computed | None = None,
+    ) -> None:
         """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
         self._snapshot = snapshot
         schema = snapshot.manifest.schema
         self._projection = (
-            project(schema, ScanOptions()) if columns is None else project_narrowed(schema, columns)
+            project(schema, ScanOptions(computed=computed))
+            if columns is None
+            else project_narrowed(schema, columns)
         )
         self._opener = FragmentOpener(snapshot, self._projection, files)
         self._row_columns = RowColumns(snapshot, files)

@@ -171,18 +171,43 @@ def test_malformed_takes_are_refused(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("json_form", "protobuf_form", "expected"),
+    [
+        (scan(filter="a > 1"), Scan(dataset="trips", filter="a > 1"), {"filter": "a > 1"}),
+        (
+            scan(substrait_filter="AAEC"),
+            Scan(dataset="trips", substrait_filter=b"\x00\x01\x02"),
+            {"substrait_filter": b"\x00\x01\x02"},
+        ),
+        (
+            scan(columns={"b": "a + 1", "a": "c"}),
+            Scan(
+                dataset="trips",
+                columns=Columns(
+                    expressions=[Expression(name="b", sql="a + 1"), Expression(name="a", sql="c")]
+                ),
+            ),
+            {"columns": {"b": "a + 1", "a": "c"}},
+        ),
+    ],
+    ids=["filter", "substrait", "columns"],
+)
+def test_expressions_are_passed_on_in_both_forms(
+    json_form: bytes, protobuf_form: Scan, expected: dict[str, Any]
+) -> None:
+    for data in (json_form, packed(Command(scan=protobuf_form))):
+        command = parse_command(data)
+        assert isinstance(command, ScanCommand)
+        assert {name: getattr(command, name) for name in expected} == expected
+        if isinstance(command.columns, dict):
+            assert list(command.columns) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
     "data",
     [
-        scan(filter="a > 1"),
-        scan(substrait_filter="AAAA"),
-        scan(columns={"b": "a + 1"}),
         b'{"write": {"dataset": "trips"}}',
         packed(Command(write=Write(dataset="trips"))),
-        packed(Command(scan=Scan(dataset="trips", filter="a > 1"))),
-        packed(Command(scan=Scan(dataset="trips", substrait_filter=b"x"))),
-        packed(
-            Command(scan=Scan(dataset="trips", columns=Columns(expressions=[Expression(name="b", sql="a")])))
-        ),
     ],
 )
 def test_what_is_not_served_yet_is_refused_by_name(data: bytes) -> None:

@@ -102,9 +102,11 @@ def test_expired_tickets_are_refused() -> None:
         {"tasks": {}},
         {"dataset": 1},
         {"version": "x"},
-        {"filter": "a"},
+        {"filter": 1},
+        {"substrait_filter": "no base64"},
+        {"limit": -1},
         {"identity": None},
-        {"columns": {"a": "b"}},
+        {"columns": {"a": 1}},
         {"compression": "rot13"},
     ],
 )

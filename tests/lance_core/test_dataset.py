@@ -138,8 +138,6 @@ def test_scanners(reference, ours):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"filter": "id > 3"},
-        {"columns": {"twice": "id * 2"}},
         {"nearest": {"column": "v", "q": [1.0]}},
         {"full_text_query": "row"},
         {"order_by": ["id"]},
@@ -158,8 +156,6 @@ def test_hints_change_nothing_and_unknown_arguments_are_refused(ours):
     assert ours.to_table(**hints).equals(ours.to_table())
     with pytest.raises(TypeError, match="wrong"):
         ours.scanner(wrong=1)
-    with pytest.raises(lance_core.UnsupportedFeatureError, match="filter"):
-        ours.count_rows("id > 3")
 
 
 @pytest.mark.parametrize("columns", ["id", ("id",), [1]], ids=repr)

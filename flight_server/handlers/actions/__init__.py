@@ -24,4 +24,15 @@ ACTIONS: Mapping[str, Action] = {
         "dataset; schema is a base64 IPC message",
         table.describe,
     ),
+    "count_rows": Action(
+        "{dataset, version | tag | asof, branch, filter | substrait_filter} -> {count}: rows of one version "
+        "that pass the filter, all of them without one",
+        table.count_rows,
+    ),
+    "explain_scan": Action(
+        "{scan, analyze} -> {columns, filter, limit, offset, rows_returned, statistics, pages_total, "
+        "pages_pruned, fragments}: for each fragment and column how many pages a scan reads and how many "
+        "statistics rule out; analyze runs it",
+        table.explain_scan,
+    ),
 }

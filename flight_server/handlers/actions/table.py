@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from flight_server.commands import parse_describe
+from flight_server.commands import parse_count, parse_describe, parse_explain
 from flight_server.service import Service
 from lance_core.table.indices import IndexDescription
 
@@ -44,3 +44,12 @@ def _index(index: IndexDescription, fragment_ids: frozenset[int]) -> dict[str, A
             for segment in index.segments
         ],
     }
+
+
+def count_rows(service: Service, body: bytes) -> dict[str, Any]:
+    return {"count": service.count_rows(parse_count(body))}
+
+
+def explain_scan(service: Service, body: bytes) -> dict[str, Any]:
+    command, analyze = parse_explain(body)
+    return service.explain(command, analyze=analyze).as_data()

@@ -1,0 +1,247 @@
+"""What a scan will do, or did: for each fragment and column how many pages there are, and how many statistics
+rule out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.columns import Column
+from lance_core.scan.execute import scan_batches
+from lance_core.scan.files import FileCache
+from lance_core.scan.filtering import Strategy
+from lance_core.scan.fragment import FragmentOpener
+from lance_core.scan.plan import FragmentScan, ScanPlan
+from lance_core.scan.projection import Projection, project, project_filtered
+from lance_core.scan.pruning import Kept, Pruner, Segment
+from lance_core.scan.trace import Trace
+from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class ColumnPages:
+    """The pages of one column of one fragment that hold rows of the plan.
+
+    Attributes:
+        use: "filter", "output", or "filter, output".
+        planned: Pages that may hold a row that passes; those of columns that only the output needs are read
+            where rows passed.
+        pruned: The others.
+        read: Pages that were read, `None` unless the scan was run.
+    """
+
+    name: str
+    use: str
+    total: int
+    planned: int
+    pruned: int
+    read: int | None
+
+
+@dataclass(frozen=True)
+class FragmentPages:
+    """One fragment of a plan.
+
+    Attributes:
+        rows: Live rows of the plan.
+        rows_planned: Physical rows that may pass.
+        statistics: Where they came from: "file", "cache" or "none".
+    """
+
+    fragment: int
+    rows: int
+    rows_planned: int
+    statistics: str
+    columns: tuple[ColumnPages, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A plan and what is known before it runs.
+
+    Attributes:
+        filter: Whether rows are filtered.
+        rows_returned: Rows of the result, `None` where nobody knows before the scan is run.
+    """
+
+    columns: tuple[str, ...]
+    filter: bool
+    limit: int | None
+    offset: int | None
+    rows_returned: int | None
+    fragments: tuple[FragmentPages, ...]
+
+    @property
+    def statistics(self) -> str:
+        """Where statistics came from: "file" or "cache" if they did for any fragment, else "none"."""
+        return _source({fragment.statistics for fragment in self.fragments})
+
+    @property
+    def pages_total(self) -> int:
+        return sum(column.total for fragment in self.fragments for column in fragment.columns)
+
+    @property
+    def pages_pruned(self) -> int:
+        return sum(column.pruned for fragment in self.fragments for column in fragment.columns)
+
+    def as_data(self) -> dict[str, Any]:
+        """The same as plain values, totals included."""
+        totals = {
+            "statistics": self.statistics,
+            "pages_total": self.pages_total,
+            "pages_pruned": self.pages_pruned,
+        }
+        return asdict(self) | totals
+
+
+def explain(
+    snapshot: Snapshot, plan: ScanPlan, files: FileCache, budget: MemoryBudget, *, analyze: bool = False
+) -> Explanation:
+    """Say what a plan reads; with `analyze` run it too, and say what was read.
+
+    Raises:
+        LanceError: a file cannot be opened, or with `analyze` not be read.
+    """
+    schema, condition = snapshot.manifest.schema, plan.options.filter
+    projection: Projection = project(schema, plan.options)
+    num_outputs = len(projection.columns)
+    filter_columns: frozenset[int] = frozenset()
+    pruner = None
+    if condition is not None:
+        filtered = project_filtered(schema, plan.options, condition)
+        projection, filter_columns = filtered, frozenset(filtered.inputs.values())
+        pruner = Pruner(snapshot, condition, files)
+    uses = [
+        ", ".join(["filter"] * (number in filter_columns) + ["output"] * (number < num_outputs))
+        for number in range(len(projection.columns))
+    ]
+    trace, returned = None, plan.num_rows if condition is None else None
+    if analyze:
+        trace, returned = Trace(), 0
+        with closing(scan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
+            returned = sum(batch.num_rows for batch in batches)
+    opener = FragmentOpener(snapshot, projection, files)
+    fragments = []
+    for task in plan.tasks:
+        everything = Segment(0, opener.fragment(task).physical_rows, ())
+        kept = Kept((everything,)) if pruner is None else pruner.keep(opener.fragment(task))
+        fragments.append(_fragment(task, opener, projection, kept, uses, trace))
+    names = tuple(plan.schema.names)
+    options = plan.options
+    return Explanation(
+        names, condition is not None, options.limit, options.offset, returned, tuple(fragments)
+    )
+
+
+def explain_text(explanation: Explanation, *, verbose: bool) -> str:
+    """A few lines for people; with `verbose` one for each fragment and column."""
+    fragments = explanation.fragments
+    lines = [f"Scan: columns=[{', '.join(explanation.columns)}], fragments={len(fragments)}"]
+    if explanation.limit is not None or explanation.offset is not None:
+        lines[0] += f", limit={explanation.limit}, offset={explanation.offset}"
+    if explanation.filter:
+        pruned = sum(not fragment.rows_planned for fragment in fragments)
+        lines.append(
+            f"  Filter: statistics={explanation.statistics}, fragments pruned={pruned}, "
+            f"pages pruned={explanation.pages_pruned} of {explanation.pages_total}"
+        )
+    for fragment in fragments if verbose else ():
+        lines.append(
+            f"  Fragment {fragment.fragment}: rows={fragment.rows}, planned={fragment.rows_planned}, "
+            f"statistics={fragment.statistics}"
+        )
+        for column in fragment.columns:
+            read = "" if column.read is None else f", read={column.read}"
+            lines.append(
+                f"    {column.name} ({column.use}): pages={column.total}, planned={column.planned}, "
+                f"pruned={column.pruned}{read}"
+            )
+    if explanation.rows_returned is not None:
+        lines.append(f"  Rows: {explanation.rows_returned}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class PrunedPlan:
+    """A plan without the fragments in which no row passes.
+
+    Attributes:
+        statistics: Where they came from: "file", "cache" or "none".
+        pages_total: Pages of the columns that the filter names, `None` where there are no statistics.
+        pages_pruned: How many of them are not read.
+    """
+
+    plan: ScanPlan
+    statistics: str = "none"
+    pages_total: int | None = None
+    pages_pruned: int = 0
+
+
+def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> PrunedPlan:
+    """Leave out the fragments in which no row passes the filter of a plan; reads no data pages.
+
+    Raises:
+        LanceError: a file cannot be opened, or its statistics contradict the format.
+    """
+    condition = plan.options.filter
+    if condition is None:
+        return PrunedPlan(plan)
+    pruner = Pruner(snapshot, condition, files)
+    options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    projection = project_filtered(snapshot.manifest.schema, options, condition)
+    opener = FragmentOpener(snapshot, projection, files)
+    found = [(task, pruner.keep(opener.fragment(task))) for task in plan.tasks]
+    sources = {kept.source for _, kept in found}
+    left = plan.with_tasks(task for task, kept in found if kept.segments)
+    if not sources - {"none"}:
+        return PrunedPlan(left)
+    uses = ["filter"] * len(projection.columns)
+    pages = [
+        column
+        for task, kept in found
+        for column in _fragment(task, opener, projection, kept, uses, None).columns
+    ]
+    return PrunedPlan(
+        left, _source(sources), sum(column.total for column in pages), sum(column.pruned for column in pages)
+    )
+
+
+def _source(sources: Collection[str]) -> str:
+    """Where statistics of several fragments came from, in a word."""
+    return next((source for source in ("file", "cache") if source in sources), "none")
+
+
+def _fragment(
+    task: FragmentScan,
+    opener: FragmentOpener,
+    projection: Projection,
+    kept: Kept,
+    uses: Sequence[str],
+    trace: Trace | None,
+) -> FragmentPages:
+    reader = opener.open(task)
+    segments = kept.between(reader.start, reader.end)
+    columns = []
+    for column, read, use in zip(projection.columns, reader.columns, uses, strict=True):
+        total, planned = _count_pages(read, reader.start, reader.end, segments)
+        name = column.output.name
+        pages_read = None if trace is None else trace.pages_read(task.fragment_id, name)
+        columns.append(ColumnPages(name, use, total, planned, total - planned, pages_read))
+    planned_rows = sum(segment.end - segment.start for segment in segments)
+    return FragmentPages(task.fragment_id, task.end - task.start, planned_rows, kept.source, tuple(columns))
+
+
+def _count_pages(column: Column, start: int, end: int, segments: Sequence[Segment]) -> tuple[int, int]:
+    """The pages with rows of `[start, end)`, and how many of them have rows of the segments."""
+    edges = np.asarray(column.page_rows)
+    begins, ends = edges[:-1], edges[1:]
+    total = int(np.count_nonzero((begins < end) & (ends > start) & (begins < ends)))
+    planned = np.zeros(len(begins), dtype=bool)
+    for segment in segments:
+        planned |= (begins < segment.end) & (ends > segment.start)
+    return total, int(np.count_nonzero(planned & (begins < ends)))

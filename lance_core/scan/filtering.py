@@ -1,0 +1,251 @@
+"""The first half of a filtered scan: which rows pass.
+
+Windows of the rows that pruning left are handed to the pool. Of each one only the columns that the filter
+names are decoded, one condition after the other, so that a later condition is asked only of rows that passed
+the earlier ones.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.scan.columns import batch_of
+from lance_core.scan.deletions import Offsets
+from lance_core.scan.expressions.evaluate import passing
+from lance_core.scan.expressions.tree import Expression, columns, conjuncts
+from lance_core.scan.fragment import FragmentOpener, FragmentReader
+from lance_core.scan.plan import ScanPlan
+from lance_core.scan.projection import FilteredProjection
+from lance_core.scan.pruning import Pruner, Segment
+from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
+from lance_core.scan.trace import Trace
+from lance_core.statistics.source import Gatherer
+
+# Windows begin between two mini-blocks of a flat column (Lance file format 2.1, section 5).
+_WINDOW_MULTIPLE = 4096
+# What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
+_MOST_ROWS = 1 << 20
+_ROW_BYTES = 9.0
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a filtered scan finds and decodes its rows. Every strategy gives the same rows in the same batches.
+
+    Attributes:
+        prune: Whether statistics are asked.
+        dense_share: The share of wanted rows from which a column is decoded whole: 0 always, above 1 never.
+        trace: What is told of the pages that are read.
+    """
+
+    prune: bool = True
+    dense_share: float = DENSE_SHARE
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One of the conditions that all have to hold, and the columns it needs, by number."""
+
+    expression: Expression
+    columns: tuple[int, ...]
+
+
+class RowFilter:
+    """A filter bound to the columns that a scan reads."""
+
+    def __init__(self, condition: Expression, projection: FilteredProjection, strategy: Strategy) -> None:
+        self.condition = condition
+        self.conjuncts = tuple(
+            Conjunct(part, tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))))
+            for part in conjuncts(condition)
+        )
+        self.columns = tuple(projection.inputs.values())
+        self.dense_share = strategy.dense_share
+        self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
+        """Columns of the filter that the scan returns too."""
+        self._names = {index: name for name, index in projection.inputs.items()}
+
+    def passing(self, fragment: FragmentReader, segment: Segment, gatherer: Gatherer) -> Passing:
+        """The live rows of a segment that pass; LanceError when they cannot be decoded or judged."""
+        start, end = segment.start, segment.end
+        rows: Offsets | None = None  # all live ones
+        num_rows = fragment.num_live_rows(start, end)
+        decoded: dict[int, list[pa.Array]] = {}
+        waiting = sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
+        while waiting and num_rows:
+            conjunct = self.conjuncts[waiting.pop(0)]
+            for index in conjunct.columns:
+                if index in decoded:
+                    continue
+                if rows is None:
+                    arrays = fragment.columns[index].read(start, end)
+                    gatherer.add(self._names[index], start, arrays)
+                    decoded[index] = fragment.live(arrays, start, end)
+                else:
+                    decoded[index] = read_rows(fragment.columns[index], rows, self.dense_share)
+            named = {self._names[index]: decoded[index] for index in conjunct.columns}
+            mask = passing(conjunct.expression, batch_of(named, num_rows))
+            num_passing = mask.true_count
+            if num_passing == num_rows:
+                continue
+            chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+            rows = (fragment.live_rows(start, end) if rows is None else rows)[chosen]
+            num_rows = num_passing
+            needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
+            decoded = {
+                index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
+            }
+        held = {index: decoded[index] for index in self.held if index in decoded}
+        return Passing(fragment, start, end, num_rows, rows, held)
+
+    def _cost(self, fragment: FragmentReader, number: int) -> float:
+        return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
+
+
+@dataclass
+class Passing:
+    """The live rows of the physical range `[start, end)` that passed.
+
+    Attributes:
+        held: The values of these rows in columns that were decoded for the filter and are returned too.
+    """
+
+    fragment: FragmentReader
+    start: int
+    end: int
+    num_rows: int
+    _rows: Offsets | None = field(repr=False)
+    held: dict[int, list[pa.Array]] = field(repr=False)
+
+    @property
+    def rows(self) -> Offsets:
+        """Their physical numbers, ascending."""
+        if self._rows is None:
+            self._rows = self.fragment.live_rows(self.start, self.end)
+        return self._rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About what is held for them."""
+        arrays = (array for values in self.held.values() for array in values)
+        return 8 * self.num_rows + sum(int(array.get_total_buffer_size()) for array in arrays)
+
+
+@dataclass(frozen=True)
+class FilterRead:
+    """Finds what passes of some segments of one fragment; `num_bytes` is what is decoded for that."""
+
+    fragment: FragmentReader
+    gatherer: Gatherer
+    row_filter: RowFilter
+    segments: tuple[Segment, ...]
+    num_bytes: int
+
+    def run(self) -> list[Passing]:
+        return [self.row_filter.passing(self.fragment, segment, self.gatherer) for segment in self.segments]
+
+
+@dataclass(frozen=True)
+class FilterWindow:
+    """Some rows that are filtered together.
+
+    Attributes:
+        place: Live rows of the plan's earlier tasks, less those of the fragment before its task: what a live
+            row number of the fragment lacks to be one of the plan.
+    """
+
+    reads: tuple[FilterRead]
+    place: int
+
+
+class FilterWindows:
+    """The windows of a plan, without the rows that statistics rule out."""
+
+    def __init__(self, plan: ScanPlan, opener: FragmentOpener, pruner: Pruner, row_filter: RowFilter) -> None:
+        self._plan = plan
+        self._opener = opener
+        self._pruner = pruner
+        self._filter = row_filter
+        self._fragments = self._open_fragments()
+        self._current: _Segments | None = next(self._fragments, None)
+
+    def is_ready(self) -> bool:
+        return True
+
+    def take(self, num_bytes: int) -> FilterWindow | None:
+        """The next window of about `num_bytes` in the filter's columns; `None` at the end."""
+        while self._current is not None:
+            window = self._current.take(num_bytes)
+            if window is not None:
+                return window
+            self._current = next(self._fragments, None)
+        return None
+
+    def _open_fragments(self) -> Iterator[_Segments]:
+        done = 0
+        for task in self._plan.tasks:
+            kept = self._pruner.keep(self._opener.fragment(task))
+            if kept.segments:
+                fragment = self._opener.open(task)
+                segments = kept.between(fragment.start, fragment.end)
+                gatherer = self._pruner.gatherer(self._opener.fragment(task))
+                yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
+            done += task.end - task.start
+
+
+class _Segments:
+    """What is left of one fragment."""
+
+    def __init__(
+        self,
+        fragment: FragmentReader,
+        gatherer: Gatherer,
+        row_filter: RowFilter,
+        segments: Sequence[Segment],
+        place: int,
+    ) -> None:
+        self._fragment = fragment
+        self._gatherer = gatherer
+        self._filter = row_filter
+        self._segments = list(reversed(segments))
+        self._place = place
+        widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
+        self._width = sum(widths.values()) + _ROW_BYTES
+        widest = max(widths, key=lambda index: widths[index], default=None)
+        self._boundaries = () if widest is None else fragment.columns[widest].page_rows
+
+    def take(self, num_bytes: int) -> FilterWindow | None:
+        """The next window, `None` when nothing is left."""
+        room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
+        chosen: list[Segment] = []
+        num_rows = 0
+        while self._segments and num_rows < room:
+            segment = self._segments.pop()
+            end = self._end(segment, room - num_rows)
+            if end < segment.end:
+                self._segments.append(Segment(end, segment.end, segment.conjuncts))
+            chosen.append(Segment(segment.start, end, segment.conjuncts))
+            num_rows += end - segment.start
+        if not chosen:
+            return None
+        num_bytes = int(num_rows * self._width) + 1
+        read = FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes)
+        return FilterWindow((read,), self._place)
+
+    def _end(self, segment: Segment, room: int) -> int:
+        """Where to cut a segment: at the end of a page of the widest column, if there is one nearby."""
+        if segment.end - segment.start <= room + room // 2:
+            return segment.end
+        end = segment.start + room
+        after = bisect_left(self._boundaries, end - room // 2)
+        if after < len(self._boundaries) and self._boundaries[after] <= end + room // 2:
+            return self._boundaries[after]
+        even = end // _WINDOW_MULTIPLE * _WINDOW_MULTIPLE
+        return even if even > segment.start else end

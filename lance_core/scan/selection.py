@@ -1,0 +1,90 @@
+"""Values of chosen rows: out of arrays that are decoded, and out of columns that are not yet.
+
+Where many of the rows in a stretch are wanted it is cheaper to decode all of it and to drop the others;
+where few are, a column gives single rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.scan.columns import Column
+from lance_core.scan.deletions import Offsets
+
+# Rows are judged in blocks of so many, about what a few mini-blocks hold.
+_BLOCK_ROWS = 4096
+# The share of wanted rows in a block from which all of it is decoded: taking a row costs about as much as
+# decoding so many.
+DENSE_SHARE = 1 / 32
+# Up to this many runs of rows, joining slices beats `filter` and `take` (see `deletions`).
+_MOST_SLICES = 32
+
+
+def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
+    """The values at ascending `rows`, which count from the first value of the first array."""
+    selected = []
+    start = 0
+    for array in arrays:
+        first, last = np.searchsorted(rows, (start, start + len(array)))
+        if last - first == len(array):
+            selected.append(array)
+        elif last > first:
+            selected.append(_select(array, rows[first:last] - start))
+        start += len(array)
+    return selected
+
+
+def read_rows(column: Column, rows: Offsets, dense_share: float = DENSE_SHARE) -> list[pa.Array]:
+    """The values of a column at strictly ascending physical `rows`, as arrays in order.
+
+    Args:
+        dense_share: The share of wanted rows from which a block is decoded whole.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    arrays: list[pa.Array] = []
+    for chosen, is_dense in _stretches(rows, dense_share):
+        if is_dense:
+            first = int(chosen[0])
+            decoded = column.read(first, int(chosen[-1]) + 1)
+            arrays += select_rows(decoded, chosen - first)
+        else:
+            arrays += column.take(chosen)
+    return arrays
+
+
+def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
+    """The rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
+    if not len(rows):
+        return
+    blocks = rows // _BLOCK_ROWS
+    firsts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    is_dense = np.diff(firsts, append=len(rows)) >= dense_share * _BLOCK_ROWS
+    leaves_out = np.diff(blocks[firsts], prepend=blocks[0]) > 1
+    changes = np.diff(is_dense, prepend=is_dense[0]) | (is_dense & leaves_out)
+    starts = np.flatnonzero(changes)
+    edges = np.concatenate(([0], starts, [len(firsts)]))
+    ends = np.append(firsts, len(rows))
+    for first, last in pairwise(edges.tolist()):
+        if last > first:
+            yield rows[ends[first] : ends[last]], bool(is_dense[first])
+
+
+def _select(array: pa.Array, rows: Offsets) -> pa.Array:
+    """Some of the values of one array."""
+    breaks = np.flatnonzero(np.diff(rows) > 1) + 1 if len(rows) < len(array) else rows[:0]
+    if len(breaks) < _MOST_SLICES:
+        edges = [0, *breaks.tolist(), len(rows)]
+        slices = [array.slice(int(rows[first]), last - first) for first, last in pairwise(edges)]
+        return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
+    if pa.types.is_nested(array.type) or len(rows) < len(array) * DENSE_SHARE:
+        return array.take(pa.array(rows))
+    mask = np.zeros(len(array), dtype=bool)
+    mask[rows] = True
+    return pc.filter(array, pa.array(mask))
