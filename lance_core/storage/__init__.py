@@ -7,23 +7,44 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
 from lance_core.storage.local import LocalStorage
 
-__all__ = ["Bytes", "Entry", "LocalStorage", "ReadableFile", "Storage", "WritableFile", "storage_for"]
+__all__ = [
+    "Bytes",
+    "Entry",
+    "LocalStorage",
+    "ObjectStorage",
+    "ReadableFile",
+    "Storage",
+    "WritableFile",
+    "storage_for",
+]
 
+_OBJECT_STORES = ("s3", "gs", "az", "abfss")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage of a dataset, by the scheme of its URI: a local path or a `file://` URL.
+    """The storage of a dataset, by the scheme of its URI.
 
-    `options` configure remote stores; local files have none.
+    A local path or `file://`; `s3://`, `gs://`, `az://` and `abfss://` for object stores; every other scheme
+    is one of fsspec. `options` configure remote storages, see `object_options`; local files have none.
 
     Raises:
-        InvalidInputError: the URI is empty or holds a NUL.
-        UnsupportedFeatureError: another scheme, named in the message.
+        InvalidInputError: the URI is empty or malformed, or an option has an impossible value.
+        UnsupportedFeatureError: a scheme that is not known or needs a package, named in the message.
     """
     if not uri or "\0" in uri:
         raise InvalidInputError("not a dataset URI", found=repr(uri))
-    scheme = _SCHEME.match(uri)
-    if scheme and scheme[1].lower() != "file":
-        raise UnsupportedFeatureError("storage scheme", expected="a local path or file://", found=scheme[1])
-    return LocalStorage(uri)
+    match = _SCHEME.match(uri)
+    scheme = match[1].lower() if match else "file"
+    if scheme == "file":
+        return LocalStorage(uri)
+    if scheme in _OBJECT_STORES:
+        # Imported when they are used: the client costs as much time as opening a local dataset.
+        from lance_core.storage.object_store import ObjectStorage
+
+        return ObjectStorage(uri, options)
+    if "+" in scheme:  # s3+ddb: not S3 alone, so that no commit goes past the other store
+        raise UnsupportedFeatureError("storage scheme", found=scheme)
+    from lance_core.storage.fsspec_storage import FsspecStorage
+
+    return FsspecStorage(uri, options)

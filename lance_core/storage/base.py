@@ -7,7 +7,8 @@ from typing import NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 
-from lance_core.storage.coalesce import ByteRange, coalesce
+from lance_core.errors import CorruptFileError
+from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 """What can be written."""
@@ -44,20 +45,34 @@ class ReadableFile(ABC):
             StorageError: the storage failed.
         """
 
+    def check_range(self, offset: int, length: int) -> None:
+        """Refuse with a `CorruptFileError` what is not inside the file."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise CorruptFileError(
+                "read outside the file",
+                file=self.name,
+                expected=f"a range within {self.size} bytes",
+                found=f"[{offset}, {offset + length})",
+            )
+
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
         """Return the bytes of each (offset, length), in the order asked for; errors are those of `read`.
 
         Ranges close to each other are fetched together; their buffers are then slices of one allocation.
         """
         buffers = [_EMPTY] * len(ranges)
-        for merged in coalesce(ranges, max_gap=self.max_gap, max_length=self.max_merged_read):
-            data = self.read(merged.offset, merged.length)
+        reads = coalesce(ranges, max_gap=self.max_gap, max_length=self.max_merged_read)
+        for merged, data in zip(reads, self.read_merged(reads), strict=True):
             for index in merged.members:
                 offset, length = ranges[index]
                 buffers[index] = (
                     data if length == merged.length else data.slice(offset - merged.offset, length)
                 )
         return buffers
+
+    def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
+        """Read what `read_ranges` has merged; storages that are far away do it at the same time."""
+        return [self.read(merged.offset, merged.length) for merged in ranges]
 
     @abstractmethod
     def close(self) -> None:

@@ -162,13 +162,7 @@ class LocalFile(ReadableFile):
         self._descriptor: Descriptor | None = descriptor
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise CorruptFileError(
-                "read outside the file",
-                file=self.name,
-                expected=f"a range within {self.size} bytes",
-                found=f"[{offset}, {offset + length})",
-            )
+        self.check_range(offset, length)
         descriptor = self._descriptor
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)

@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError
 from lance_core.storage.base import ReadableFile
 
 
@@ -19,13 +18,7 @@ class MemoryFile(ReadableFile):
         self._data = data
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise CorruptFileError(
-                "read outside the file",
-                file=self.name,
-                expected=f"a range within {self.size} bytes",
-                found=f"[{offset}, {offset + length})",
-            )
+        self.check_range(offset, length)
         return pa.py_buffer(self._data).slice(offset, length)
 
     def close(self) -> None:

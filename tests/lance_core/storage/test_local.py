@@ -211,12 +211,11 @@ def test_a_file_url_is_decoded(tmp_path: Path) -> None:
     assert storage_for(f"file://{tmp_path}/a%20b").list_names("") == []
 
 
-@pytest.mark.parametrize(
-    "uri", ["s3://bucket/x", "gs://x", "az://x", "memory://x", "S3+ddb://bucket/x", "http://host/x"]
-)
-def test_other_schemes_are_refused_by_name(uri: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=uri.split(":")[0].replace("+", r"\+")):
-        storage_for(uri)
+@pytest.mark.parametrize("scheme", ["s3+ddb", "S3+DDB", "bogus", "hf", "gcs"])
+def test_other_schemes_are_refused_by_name(scheme: str) -> None:
+    """Known to nobody, needing a package that is not installed, or needing a second store."""
+    with pytest.raises(UnsupportedFeatureError, match=scheme.lower().replace("+", r"\+")):
+        storage_for(f"{scheme}://bucket/x")
 
 
 @pytest.mark.parametrize("uri", ["", "a\0b"])

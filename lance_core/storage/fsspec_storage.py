@@ -1,0 +1,208 @@
+"""Files in any other file system that fsspec knows."""
+
+import contextlib
+import io
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from typing import IO, Any
+
+import fsspec
+import pyarrow as pa
+
+from lance_core.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    FileMissingError,
+    InvalidInputError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.paths import contained_path
+from lance_core.storage.remote import RemoteFile, aligned
+
+_SPOOLED = 16 << 20
+"""A file that is written stays in memory up to this size, then goes to a temporary file."""
+_COPIED_AT_ONCE = 1 << 20
+
+_IDENTITY_KEYS = ("ETag", "etag", "mtime", "created", "LastModified", "last_modified")
+
+_memory_lock = threading.Lock()
+
+
+class FsspecStorage(Storage):
+    """A directory of an fsspec file system."""
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        """`options` go to the file system as its arguments.
+
+        Raises:
+            UnsupportedFeatureError: the scheme is not known, or its package is not installed.
+            InvalidInputError: the file system does not take the options.
+        """
+        scheme = uri.partition("://")[0]
+        try:
+            self._files, root = fsspec.core.url_to_fs(uri, **(options or {}))
+        except ImportError as error:
+            raise UnsupportedFeatureError(f"storage scheme {scheme}: {error}") from None
+        except (TypeError, ValueError) as error:
+            if scheme in fsspec.available_protocols():
+                raise InvalidInputError(f"file system {scheme} does not take these options") from error
+            raise UnsupportedFeatureError("storage scheme", found=scheme) from None
+        self._root = root.rstrip("/")
+        self._scheme = scheme
+        self.uri = uri.rstrip("/")
+
+    def open_file(self, path: str, size: int | None = None) -> ReadableFile:
+        info = self._call(self._files.info, path)
+        if info["type"] != "file":
+            raise StorageError("not a regular file", file=path)
+        if size and info["size"] != size:
+            raise CorruptFileError("file has the wrong size", file=path, expected=size, found=info["size"])
+        return FsspecFile(path, self._absolute(path), self._files, info)
+
+    def list_directory(self, path: str) -> list[Entry]:
+        infos = self._call(lambda where: self._files.ls(where, detail=True), path)
+        if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == self._absolute(path):
+            raise FileMissingError("no such file or directory", file=path)
+        return [
+            Entry(info["name"].rstrip("/").rpartition("/")[2], info["type"] == "directory") for info in infos
+        ]
+
+    def exists(self, path: str) -> bool:
+        return bool(self._call(self._files.isfile, path))
+
+    def below(self, path: str) -> "FsspecStorage":
+        storage = FsspecStorage.__new__(FsspecStorage)
+        storage._files, storage._scheme = self._files, self._scheme
+        storage._root = self._absolute(path)
+        storage.uri = f"{self.uri}/{path}"
+        return storage
+
+    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+        if self.exists(path):
+            raise AlreadyExistsError("file exists", file=path)
+        return NewFsspecFile(path, self)
+
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        if self._scheme != "memory":
+            raise UnsupportedFeatureError(f"storage scheme {self._scheme} cannot create files exclusively")
+        with _memory_lock:
+            if self.exists(path):
+                raise AlreadyExistsError("file exists", file=path)
+            self.send(path, io.BytesIO(data))
+
+    def delete_file(self, path: str) -> None:
+        with contextlib.suppress(FileMissingError):
+            self._call(self._files.rm_file, path)
+
+    def sync_directory(self, path: str) -> None:
+        """Nothing to do: fsspec has no such step."""
+
+    def send(self, path: str, source: IO[bytes]) -> None:
+        """Store a whole file."""
+        parent = self._absolute(path).rpartition("/")[0]
+        self._call(lambda _: self._files.makedirs(parent, exist_ok=True), path)
+
+        def copy(where: str) -> None:
+            with self._files.open(where, "wb") as target:
+                shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+
+        source.seek(0)
+        self._call(copy, path)
+
+    def _absolute(self, path: str) -> str:
+        return f"{self._root}/{contained_path(path)}" if path else self._root
+
+    def _call(self, act: Any, path: str) -> Any:
+        try:
+            return act(self._absolute(path))
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileMissingError("no such file or directory", file=path) from None
+        except Exception as error:
+            if isinstance(error, (StorageError, InvalidInputError)):
+                raise
+            raise _failed(error, path) from None
+
+
+class FsspecFile(RemoteFile):
+    """A file that is read by ranges."""
+
+    def __init__(self, name: str, absolute: str, files: Any, info: Mapping[str, Any]) -> None:
+        self.name = name
+        self.size = info["size"]
+        self.identity = "-".join(str(info[key]) for key in ("size", *_IDENTITY_KEYS) if key in info)
+        self._absolute = absolute
+        self._files = files
+        self._is_open = True
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        self.check_range(offset, length)
+        if not self._is_open:
+            raise StorageError("file is closed", file=self.name)
+        if length == 0:
+            return pa.py_buffer(b"")
+        try:
+            data = self._files.cat_file(self._absolute, start=offset, end=offset + length)
+        except FileNotFoundError:
+            raise FileMissingError("no such file or directory", file=self.name) from None
+        except Exception as error:
+            raise _failed(error, self.name) from None
+        if len(data) != length:
+            raise CorruptFileError(
+                "file was truncated while open", file=self.name, expected=length, found=len(data)
+            )
+        return aligned(data)
+
+    def close(self) -> None:
+        self._is_open = False
+
+
+class NewFsspecFile(WritableFile):
+    """A file that is gathered here and put into the file system when it is complete.
+
+    Many file systems show a file while it is written; so it is only sent when all of it is there.
+    """
+
+    def __init__(self, path: str, storage: FsspecStorage) -> None:
+        self.name = path
+        self.position = 0
+        self._storage = storage
+        self._is_closed = False
+        self._gathered: Any = tempfile.SpooledTemporaryFile(_SPOOLED)  # noqa: SIM115, closed by abort
+
+    def write(self, data: Bytes) -> None:
+        self._check_open()
+        try:
+            self._gathered.write(memoryview(data))
+        except OSError as error:
+            self.abort()
+            raise _failed(error, self.name) from None
+        self.position += memoryview(data).nbytes
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._check_open()
+        try:
+            self._storage.send(self.name, self._gathered)
+        finally:
+            self.abort()
+        self._is_closed = True
+
+    def abort(self) -> None:
+        if self._gathered is not None:
+            self._gathered.close()
+            self._gathered = None
+
+    def _check_open(self) -> None:
+        if self._gathered is None:
+            raise StorageError("file is closed", file=self.name)
+
+
+def _failed(error: Exception, name: str) -> StorageError:
+    """Without the text of the error, which may name hosts and credentials."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return StorageError(f"file system: {reason}", file=name)

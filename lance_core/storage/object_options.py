@@ -1,0 +1,204 @@
+"""From a store URL and its `storage_options` to a client of that store.
+
+The keys are those of the reference library: the names that the object_store library knows, with or without
+the prefix of the provider, in any case, and a few of Lance's own. Other keys are ignored, as the reference
+does. What `storage_options` do not say is taken from the environment: there, names with a provider's prefix
+and the general ones (`ALLOW_HTTP`, `TIMEOUT`, ...) count. Source: Lance documentation, "Object Store
+Configuration".
+"""
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from obstore.exceptions import BaseError
+from obstore.store import from_url
+
+from lance_core.errors import InvalidInputError
+
+_CLIENT_KEYS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "http1_only",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_url",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "read_timeout",
+        "timeout",
+        "user_agent",
+    }
+)
+"""Of the HTTP client, for every provider."""
+
+_MAX_RETRIES = "client_max_retries"
+_RETRY_TIMEOUT = "client_retry_timeout"
+_DOWNLOAD_RETRIES = "download_retry_count"
+
+_SYNONYMS = {"request_timeout": "timeout"}
+"""What the documentation calls differently from the library."""
+
+
+def _keys(prefix: str, names: str) -> dict[str, str]:
+    """Each name, with and without the prefix, to the name with it."""
+    return {spelling: prefix + name for name in names.split() for spelling in (name, prefix + name)}
+
+
+_AWS = _keys(
+    "aws_",
+    "access_key_id secret_access_key session_token region endpoint endpoint_url_s3 "
+    "virtual_hosted_style_request skip_signature unsigned_payload request_payer conditional_put "
+    "checksum_algorithm server_side_encryption sse_kms_key_id sse_bucket_key_enabled "
+    "sse_customer_key_base64 s3_express disable_tagging disable_bulk_delete metadata_endpoint "
+    "imdsv1_fallback container_credentials_relative_uri container_credentials_full_uri "
+    "container_authorization_token_file web_identity_token_file role_arn role_session_name sts_endpoint",
+) | {
+    "aws_default_region": "aws_region",
+    "default_region": "aws_region",
+    "aws_endpoint_url": "aws_endpoint",
+    "endpoint_url": "aws_endpoint",
+    "aws_token": "aws_session_token",
+    "token": "aws_session_token",
+}
+_GOOGLE = _keys(
+    "google_", "service_account service_account_key application_credentials base_url skip_signature"
+) | {
+    "google_service_account_path": "google_service_account",
+    "service_account_path": "google_service_account",
+    "application_credentials": "google_application_credentials",
+    "google_bearer_token": "bearer_token",
+    "google_storage_token": "bearer_token",
+    "bearer_token": "bearer_token",
+}
+_AZURE = (
+    _keys("azure_storage_", "account_name account_key client_id client_secret tenant_id sas_key token")
+    | _keys("azure_", "endpoint msi_endpoint federated_token_file use_azure_cli object_id msi_resource_id")
+    | _keys("azure_", "skip_signature authority_host credential_type encryption_key disable_tagging")
+    | _keys("azure_", "use_fabric_endpoint")
+    | {
+        "azure_storage_use_emulator": "azure_storage_use_emulator",
+        "use_emulator": "azure_storage_use_emulator",
+        "azure_storage_access_key": "azure_storage_account_key",
+        "azure_storage_master_key": "azure_storage_account_key",
+        "access_key": "azure_storage_account_key",
+        "master_key": "azure_storage_account_key",
+        "azure_storage_sas_token": "azure_storage_sas_key",
+        "sas_token": "azure_storage_sas_key",
+        "azure_storage_endpoint": "azure_endpoint",
+        "azure_client_id": "azure_storage_client_id",
+        "azure_client_secret": "azure_storage_client_secret",
+        "azure_tenant_id": "azure_storage_tenant_id",
+        "azure_storage_authority_id": "azure_storage_tenant_id",
+        "azure_authority_id": "azure_storage_tenant_id",
+        "bearer_token": "azure_storage_token",
+    }
+)
+
+_PROVIDERS = {"s3": _AWS, "gs": _GOOGLE, "az": _AZURE, "abfss": _AZURE}
+_PREFIXES = ("aws_", "google_", "azure_")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Clients:
+    """How to talk to one bucket."""
+
+    patient: Any
+    """Repeats what fails: for requests that may be repeated."""
+    once: Any
+    """Sends every request one time: for those whose repetition must be decided upon."""
+    download_retries: int
+    """How often an answer that breaks off is asked for again."""
+
+
+def connect(scheme: str, bucket: str, options: Mapping[str, str]) -> Clients:
+    """Clients for one bucket; equal ones are made once, so that they share connections.
+
+    Raises:
+        InvalidInputError: an option has an impossible value; the message names options, never their values.
+    """
+    return _connect(scheme, bucket, tuple(sorted(_resolve(scheme, options).items())))
+
+
+@lru_cache(maxsize=64)
+def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]) -> Clients:
+    config = dict(settings)
+    retries = _number(config, _MAX_RETRIES, 10)
+    timeout = timedelta(seconds=_number(config, _RETRY_TIMEOUT, 180))
+    download_retries = _number(config, _DOWNLOAD_RETRIES, 3)
+    # Apart from the others: the client takes them there, too, but fails when it shows them again.
+    client_options = {key: config.pop(key) for key in _CLIENT_KEYS & config.keys()}
+    make: Any = from_url  # whose overloads are by provider
+
+    def client(max_retries: int) -> Any:
+        return make(
+            f"{scheme}://{bucket}",
+            config=config,
+            client_options=client_options,
+            retry_config={"max_retries": max_retries, "retry_timeout": timeout},
+        )
+
+    try:
+        return Clients(client(retries), client(0), download_retries)
+    except (BaseError, ValueError) as error:
+        given = ", ".join(key for key, _ in settings) or "none"
+        reason = _without_values(str(error).partition("\n")[0], settings)
+        raise InvalidInputError(
+            f"no client for {scheme}://{bucket}: {reason} (options given: {given})"
+        ) from None
+
+
+def _resolve(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Settings by the names that the client knows: from the options, else from the environment."""
+    names = _PROVIDERS[scheme]
+    resolved: dict[str, str] = {}
+    exact: set[str] = set()
+    for key, value in sorted(options.items()):
+        name = _name(key.lower(), names)
+        if name is None:
+            _log.debug("storage option %r is not known for %s", key, scheme)
+        elif name not in exact:
+            resolved[name] = str(value)
+            if key == name:
+                exact.add(name)
+    for key, value in os.environ.items():
+        key = key.lower()
+        if key.startswith(_PREFIXES) or key in _CLIENT_KEYS:
+            name = _name(key, names)
+            if name is not None:
+                resolved.setdefault(name, value)
+    return resolved
+
+
+def _name(key: str, names: Mapping[str, str]) -> str | None:
+    key = _SYNONYMS.get(key, key)
+    if key in _CLIENT_KEYS or key in (_MAX_RETRIES, _RETRY_TIMEOUT, _DOWNLOAD_RETRIES):
+        return key
+    if key.startswith(_PREFIXES) and key.partition("_")[2] in _CLIENT_KEYS:  # aws_allow_http
+        return key.partition("_")[2]
+    return names.get(key)
+
+
+def _number(config: dict[str, str], key: str, default: int) -> int:
+    text = config.pop(key, str(default))
+    if not re.fullmatch(r"\d{1,6}", text):
+        raise InvalidInputError(f"storage option {key} is not a number")
+    return int(text)
+
+
+def _without_values(text: str, settings: tuple[tuple[str, str], ...]) -> str:
+    """T46: a client repeats what it could not use, which may be a secret."""
+    for _, value in settings:
+        if len(value) >= 4:
+            text = text.replace(value, "...")
+    return text

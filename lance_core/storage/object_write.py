@@ -1,0 +1,221 @@
+"""Writing to object stores."""
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import obstore
+from obstore.exceptions import AlreadyExistsError as ObjectExistsError
+from obstore.exceptions import NotSupportedError, PermissionDeniedError, UnauthenticatedError
+
+from lance_core.errors import AlreadyExistsError, PutUnknownError, StorageError, UnsupportedFeatureError
+from lance_core.storage.base import Bytes, WritableFile
+from lance_core.storage.object_errors import FAILURES, store_error
+from lance_core.storage.object_options import Clients
+
+_PART = 10 << 20
+"""Bytes of one part of a large upload. Stores take at most 10,000 parts, which makes 100 GB."""
+_PARTS_AT_ONCE = 4
+_PARTS_WAITING = 2
+
+_ATTEMPTS = 6
+_FIRST_BACKOFF = 0.1
+"""Seconds before a conditional put is repeated; doubled each time."""
+
+
+def put_if_absent(clients: Clients, key: str, data: Bytes, name: str) -> None:
+    """Create an object unless there is one; see `Storage.put_if_absent`.
+
+    A request whose answer was lost may have succeeded, or may do so later. It is repeated, and where the
+    store then says that there is an object, the bytes of that one tell whose it is.
+    """
+    content = memoryview(data).tobytes()
+    lost = False
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_FIRST_BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+        try:
+            obstore.put(clients.once, key, content, mode="create", use_multipart=False)
+            return
+        except ObjectExistsError:
+            owner = _is_ours(clients, key, content, name)
+            if owner is None:  # two writers at once, and the store asks to try again
+                continue
+            if owner:
+                return
+            raise AlreadyExistsError("file exists", file=name) from None
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            if lost:
+                break
+            raise store_error(error, name) from None
+        except (NotSupportedError, NotImplementedError):
+            raise UnsupportedFeatureError("object store cannot create files exclusively", file=name) from None
+        except FAILURES:
+            lost = True
+    raise PutUnknownError("the object store did not say whether the file was created", file=name)
+
+
+def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | None:
+    """Whether the object has our content; None when there is no object."""
+    try:
+        return bytes(obstore.get(clients.patient, key).bytes()) == content
+    except FileNotFoundError:
+        return None
+    except FAILURES as error:
+        raise PutUnknownError("the file that exists could not be compared", file=name) from error
+
+
+class NewObject(WritableFile):
+    """An object that is uploaded while it is written: in parts when it is large, else by one request.
+
+    A large one is only checked not to exist when it is begun: stores have no exclusive form of an upload in
+    parts that all of them know. Data files have names that are used once.
+    """
+
+    def __init__(self, path: str, key: str, clients: Clients) -> None:
+        self.name = path
+        self.position = 0
+        self._key = key
+        self._clients = clients
+        self._gathered = bytearray()
+        self._upload: _Upload | None = None
+        self._state = "open"
+
+    def write(self, data: Bytes) -> None:
+        view = memoryview(data)
+        if view.nbytes == 0:
+            return
+        view = view.cast("B")
+        self._check_open()
+        self.position += len(view)
+        while len(view):
+            room = _PART - len(self._gathered)
+            self._gathered += view[:room]
+            view = view[room:]
+            if len(self._gathered) == _PART:
+                self._send()
+
+    def close(self) -> None:
+        if self._state == "closed":
+            return
+        self._check_open()
+        try:
+            if self._upload is None:
+                put_if_absent(self._clients, self._key, self._gathered, self.name)
+            else:
+                self._send()
+                self._upload.finish()
+        except BaseException:
+            self.abort()
+            raise
+        self._state = "closed"
+
+    def abort(self) -> None:
+        if self._state == "open":
+            self._state = "aborted"
+            self._gathered = bytearray()
+            if self._upload is not None:
+                self._upload.abort()
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StorageError("file is closed", file=self.name)
+
+    def _send(self) -> None:
+        part, self._gathered = self._gathered, bytearray()
+        try:
+            if self._upload is None:
+                self._check_absent()
+                self._upload = _Upload(self._clients, self._key, self.name)
+            self._upload.send(part)
+        except BaseException:
+            self.abort()
+            raise
+
+    def _check_absent(self) -> None:
+        try:
+            obstore.head(self._clients.patient, self._key)
+        except FileNotFoundError:
+            return
+        except FAILURES as error:
+            raise store_error(error, self.name) from None
+        raise AlreadyExistsError("file exists", file=self.name)
+
+
+class _AbortedError(Exception):
+    """Raised into the client, which then drops the parts that it has sent."""
+
+
+class _Upload:
+    """An upload in parts, run by a thread that takes them from a short queue."""
+
+    def __init__(self, clients: Clients, key: str, name: str) -> None:
+        self._name = name
+        self._parts: queue.Queue[bytearray | None] = queue.Queue(_PARTS_WAITING)
+        self._is_aborted = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, args=(clients.patient, key), name="lance-upload", daemon=True
+        )
+        self._thread.start()
+
+    def send(self, part: bytearray) -> None:
+        """Wait until there is room for the part; raises what made the upload fail."""
+        while True:
+            if not self._thread.is_alive():
+                self._raise()
+            try:
+                self._parts.put(part, timeout=0.1)
+                return
+            except queue.Full:
+                pass
+
+    def finish(self) -> None:
+        """Complete the upload."""
+        self.send_end()
+        self._thread.join()
+        if self._error is not None:
+            self._raise()
+
+    def abort(self) -> None:
+        """Drop what was uploaded."""
+        self._is_aborted = True
+        self.send_end()
+        self._thread.join()
+
+    def send_end(self) -> None:
+        while self._thread.is_alive():
+            try:
+                self._parts.put(None, timeout=0.1)
+                return
+            except queue.Full:
+                pass
+
+    def _run(self, store: Any, key: str) -> None:
+        try:
+            obstore.put(
+                store,
+                key,
+                self._take_parts(),
+                use_multipart=True,
+                chunk_size=_PART,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except _AbortedError:
+            pass
+        except BaseException as error:
+            self._error = error
+
+    def _take_parts(self) -> Iterator[bytearray]:
+        while (part := self._parts.get()) is not None:
+            yield part
+        if self._is_aborted:
+            raise _AbortedError
+
+    def _raise(self) -> None:
+        if isinstance(self._error, FAILURES):
+            raise store_error(self._error, self._name) from None
+        raise StorageError("the upload ended early", file=self._name) from self._error
