@@ -128,7 +128,7 @@ class Catalog:
         root = LocalStorage(self.locate(name), is_resolved=True)
         return tag_names(root), branch_names(root)
 
-    def _open_base(self, base: DatasetBasePath) -> Storage:
+    def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
         storage = storage_for(base.path)
         if isinstance(storage, LocalStorage):
             path = os.path.realpath(storage.uri)

@@ -114,7 +114,7 @@ class BlobSource:
                 file = self._snapshot.storage_of(base_id).open_file(uri)
             else:
                 base = DatasetBasePath(0, "external blob", directory, is_dataset_root=False)
-                file = self._snapshot.open_base(base).open_file(name)
+                file = self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
             self._other_files[directory, name] = file
         return self._other_files[directory, name]
 

@@ -8,6 +8,7 @@ from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, Writabl
 from lance_core.storage.local import LocalStorage
 
 __all__ = [
+    "OBJECT_STORES",
     "Bytes",
     "Entry",
     "LocalStorage",
@@ -15,10 +16,12 @@ __all__ = [
     "ReadableFile",
     "Storage",
     "WritableFile",
+    "scheme_of",
     "storage_for",
 ]
 
-_OBJECT_STORES = ("s3", "gs", "az", "abfss")
+OBJECT_STORES = ("s3", "gs", "az", "abfss")
+"""URL schemes of object stores."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -34,11 +37,10 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """
     if not uri or "\0" in uri:
         raise InvalidInputError("not a dataset URI", found=repr(uri))
-    match = _SCHEME.match(uri)
-    scheme = match[1].lower() if match else "file"
+    scheme = scheme_of(uri)
     if scheme == "file":
         return LocalStorage(uri)
-    if scheme in _OBJECT_STORES:
+    if scheme in OBJECT_STORES:
         # Imported when they are used: the client costs as much time as opening a local dataset.
         from lance_core.storage.object_store import ObjectStorage
 
@@ -48,3 +50,9 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     from lance_core.storage.fsspec_storage import FsspecStorage
 
     return FsspecStorage(uri, options)
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme of a dataset's URI in lower case; that of a local path is "file"."""
+    match = _SCHEME.match(uri)
+    return match[1].lower() if match else "file"

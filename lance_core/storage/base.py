@@ -1,8 +1,8 @@
 """The interface to bytes that everything above reads through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
@@ -140,6 +140,8 @@ class Storage(ABC):
     """
 
     uri: str
+    options: Mapping[str, str] = MappingProxyType({})
+    """What the storage was opened with."""
 
     @abstractmethod
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
@@ -156,6 +158,13 @@ class Storage(ABC):
     def list_names(self, path: str) -> list[str]:
         """The names of `list_directory` alone, which some storages give faster."""
         return [entry.name for entry in self.list_directory(path)]
+
+    def first_names(self, path: str) -> list[str]:
+        """The first names of a directory in the order of their code points: what one request brings.
+
+        Empty where the storage lists in another order, or brings all names at once, or there is no directory.
+        """
+        return []
 
     @abstractmethod
     def exists(self, path: str) -> bool:

@@ -54,6 +54,7 @@ class FsspecStorage(Storage):
         self._root = root.rstrip("/")
         self._scheme = scheme
         self.uri = uri.rstrip("/")
+        self.options = dict(options or {})
 
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
         info = self._call(self._files.info, path)
@@ -79,6 +80,7 @@ class FsspecStorage(Storage):
         storage._files, storage._scheme = self._files, self._scheme
         storage._root = self._absolute(path)
         storage.uri = f"{self.uri}/{path}"
+        storage.options = self.options
         return storage
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
@@ -136,14 +138,8 @@ class FsspecFile(RemoteFile):
         self.identity = "-".join(str(info[key]) for key in ("size", *_IDENTITY_KEYS) if key in info)
         self._absolute = absolute
         self._files = files
-        self._is_open = True
 
-    def read(self, offset: int, length: int) -> pa.Buffer:
-        self.check_range(offset, length)
-        if not self._is_open:
-            raise StorageError("file is closed", file=self.name)
-        if length == 0:
-            return pa.py_buffer(b"")
+    def fetch(self, offset: int, length: int) -> pa.Buffer:
         try:
             data = self._files.cat_file(self._absolute, start=offset, end=offset + length)
         except FileNotFoundError:
@@ -155,9 +151,6 @@ class FsspecFile(RemoteFile):
                 "file was truncated while open", file=self.name, expected=length, found=len(data)
             )
         return aligned(data)
-
-    def close(self) -> None:
-        self._is_open = False
 
 
 class NewFsspecFile(WritableFile):

@@ -1,8 +1,10 @@
 """Files in object stores: S3, GCS, Azure."""
 
+import itertools
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import obstore
@@ -10,12 +12,18 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, StorageError
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
-from lance_core.storage.object_errors import FAILURES, store_error
+from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
 from lance_core.storage.object_write import NewObject, put_if_absent
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
+T = TypeVar("T")
+
+_PAGE = 1000
+"""Names that stores list by one request."""
+_UNORDERED = "--x-s3"
+"""How the buckets of S3 Express end, which lists in no order."""
 _FIRST_BACKOFF = 0.1
 """Seconds before an answer that broke off is asked for again; doubled each time."""
 
@@ -38,6 +46,7 @@ class ObjectStorage(Storage):
             prefix and contained_path(prefix),
             f"{parts.scheme}://{parts.netloc}",
         )
+        self.options = dict(options or {})
 
     @classmethod
     def over(cls, clients: Clients, prefix: str, bucket_uri: str) -> "ObjectStorage":
@@ -64,19 +73,33 @@ class ObjectStorage(Storage):
         return ObjectFile(path, key, self._clients, meta["size"], meta["e_tag"] or str(meta["last_modified"]))
 
     def read_file(self, path: str) -> bytes:
-        return bytes(fetch(self._clients, self._key(contained_path(path)), path)[0])
+        return bytes(_fetch(self._clients, self._key(contained_path(path)), path)[0])
 
     def list_directory(self, path: str) -> list[Entry]:
         prefix = self._key(path and contained_path(path))
-        try:
-            found = obstore.list_with_delimiter(self._clients.patient, prefix or None)
-        except FAILURES as error:
-            raise store_error(error, path or ".") from None
+        found = _repeated(
+            lambda: obstore.list_with_delimiter(self._clients.patient, prefix or None),
+            self._clients,
+            path or ".",
+        )
         entries = [Entry(name.rpartition("/")[2], True) for name in found["common_prefixes"]]
         entries += [Entry(meta["path"].rpartition("/")[2], False) for meta in found["objects"]]
         if not entries and path:
             raise FileMissingError("no such file or directory", file=path)
         return entries
+
+    def first_names(self, path: str) -> list[str]:
+        prefix = self._key(contained_path(path))
+        if self._bucket_uri.endswith(_UNORDERED):
+            return []
+        page = _repeated(
+            lambda: next(iter(obstore.list(self._clients.patient, prefix, chunk_size=_PAGE)), []),
+            self._clients,
+            path,
+        )
+        return [
+            meta["path"][len(prefix) + 1 :] for meta in page if "/" not in meta["path"][len(prefix) + 1 :]
+        ]
 
     def exists(self, path: str) -> bool:
         try:
@@ -88,7 +111,9 @@ class ObjectStorage(Storage):
         return True
 
     def below(self, path: str) -> "ObjectStorage":
-        return ObjectStorage.over(self._clients, self._key(contained_path(path)), self._bucket_uri)
+        below = ObjectStorage.over(self._clients, self._key(contained_path(path)), self._bucket_uri)
+        below.options = self.options
+        return below
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
         return NewObject(path, self._key(contained_path(path)), self._clients)
@@ -121,24 +146,15 @@ class ObjectFile(RemoteFile):
         self.identity = tag or str(size)
         self._key = key
         self._tag = tag
-        self._clients: Clients | None = clients
+        self._clients = clients
 
-    def read(self, offset: int, length: int) -> pa.Buffer:
-        self.check_range(offset, length)
-        clients = self._clients
-        if clients is None:
-            raise StorageError("file is closed", file=self.name)
-        if length == 0:
-            return pa.py_buffer(b"")
+    def fetch(self, offset: int, length: int) -> pa.Buffer:
         try:
-            data, size, tag = fetch(clients, self._key, self.name, (offset, offset + length))
+            data, size, tag = _fetch(self._clients, self._key, self.name, (offset, offset + length))
         except StorageError as error:
-            raise self._shorter_object(clients) or error from None
+            raise self._shorter_object() or error from None
         self._check(size, tag)
         return aligned(data)
-
-    def close(self) -> None:
-        self._clients = None
 
     def _check(self, size: int, tag: str | None) -> None:
         if size != self.size:
@@ -148,10 +164,10 @@ class ObjectFile(RemoteFile):
         elif tag != self._tag:
             raise CorruptFileError("file was replaced while open", file=self.name)
 
-    def _shorter_object(self, clients: Clients) -> CorruptFileError | None:
+    def _shorter_object(self) -> CorruptFileError | None:
         """What is wrong when a range cannot be had because the object is shorter than it should be."""
         try:
-            self._check(obstore.head(clients.once, self._key)["size"], self._tag)
+            self._check(obstore.head(self._clients.once, self._key)["size"], self._tag)
         except CorruptFileError as error:
             return error
         except FAILURES:
@@ -159,33 +175,57 @@ class ObjectFile(RemoteFile):
         return None
 
 
-def fetch(
+def _fetch(
     clients: Clients, key: str, name: str, span: tuple[int, int] | None = None
 ) -> tuple[obstore.Bytes, int, str | None]:
     """The bytes [start, end) of an object or all of it, the size of the object, and its tag.
 
-    An answer that breaks off or is too short is asked for again. Errors are StorageErrors.
+    All of it is a range, too, since only the answer to a range says how many bytes there are apart from how
+    many it brings. An answer that breaks off or brings too few is asked for again. Errors are StorageErrors.
     """
-    for attempt in range(clients.download_retries + 1):
-        if attempt:
-            time.sleep(_FIRST_BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+
+    def ask() -> tuple[obstore.Bytes, int, str | None]:
         try:
-            result = obstore.get(clients.patient, key, options={"range": span} if span else None)
+            result = obstore.get(clients.patient, key, options={"range": span or {"offset": 0}})
         except FAILURES as error:
-            raise store_error(error, name) from None
-        meta, (start, end) = result.meta, result.range
-        if span and (start, min(end, span[1])) != (span[0], min(span[1], meta["size"])):
-            raise StorageError(
-                "object store answered another range", file=name, expected=span, found=(start, end)
+            if span or not is_impossible_range(error):
+                raise
+            result = obstore.get(clients.patient, key)  # of no bytes, no range can be asked for
+        meta, found = result.meta, result.range
+        start, end = span or (0, meta["size"])
+        if found != (start, min(end, max(meta["size"], start))):
+            raise StorageError("object store answered another range", file=name, expected=span, found=found)
+        data = result.bytes()
+        if len(data) != found[1] - found[0]:
+            raise _BrokenOffError(
+                "object store sent too few bytes", file=name, expected=found[1] - found[0], found=len(data)
             )
+        return data, meta["size"], meta["e_tag"]
+
+    return _repeated(ask, clients, name)
+
+
+class _BrokenOffError(StorageError):
+    """An answer that ended too early."""
+
+
+def _repeated(ask: Callable[[], T], clients: Clients, name: str) -> T:
+    """The result of `ask`, which is tried again when its answer breaks off.
+
+    The client repeats requests that fail, but not those whose answer has begun.
+    """
+    for attempt in itertools.count():
         try:
-            data = result.bytes()
+            return ask()
+        except _BrokenOffError as error:
+            problem: StorageError = error
+        except StorageError:
+            raise
         except FAILURES as error:
             problem = store_error(error, name)
-            continue
-        if len(data) == end - start:
-            return data, meta["size"], meta["e_tag"]
-        problem = StorageError(
-            "object store sent too few bytes", file=name, expected=end - start, found=len(data)
-        )
-    raise problem
+            if not is_broken_off(error):
+                raise problem from None
+        if attempt == clients.download_retries:
+            raise problem
+        time.sleep(_FIRST_BACKOFF * 2**attempt * random.uniform(0.5, 1.5))
+    raise AssertionError  # the loop has no end

@@ -1,5 +1,6 @@
 """What files that are far away have in common: every request costs a round trip, so many run at once."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -7,12 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.errors import StorageError
 from lance_core.kernels import Block
 from lance_core.storage.base import ReadableFile
 from lance_core.storage.coalesce import MergedRange
 
 MAX_REQUESTS = 64
 """Requests for parts of files that this process has under way. The reference allows so many for a store."""
+
+
+_KEPT_TAIL = 64 << 10
 
 
 class RemoteFile(ReadableFile):
@@ -24,6 +29,32 @@ class RemoteFile(ReadableFile):
 
     max_gap = 64 << 10
     max_merged_read = 8 << 20
+
+    is_closed = False
+    _tail: pa.Buffer | None = None
+    """The last bytes of the file, once they were read together: the metadata, or all of a small file."""
+
+    @abstractmethod
+    def fetch(self, offset: int, length: int) -> pa.Buffer:
+        """`read` of one or more bytes inside the file."""
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        self.check_range(offset, length)
+        if self.is_closed:
+            raise StorageError("file is closed", file=self.name)
+        if length == 0:
+            return pa.py_buffer(b"")
+        tail = self._tail
+        if tail is not None and offset >= self.size - tail.size:
+            return aligned(tail.slice(offset - (self.size - tail.size), length))
+        data = self.fetch(offset, length)
+        if offset + length == self.size and length <= _KEPT_TAIL:
+            self._tail = data
+        return data
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._tail = None
 
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
         if len(ranges) == 1:

@@ -10,7 +10,8 @@ Source: Lance table format, "Base paths"; docs/format.md.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lance_core.storage import Storage, storage_for
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.storage import OBJECT_STORES, Storage, scheme_of, storage_for
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,17 @@ class DatasetBasePath:
         return f"base path {self.id}" + (f" ({self.name})" if self.name else "")
 
 
-BaseOpener = Callable[[DatasetBasePath], Storage]
-"""Decides whether a base path may be followed; one that may not is an `UnsupportedFeatureError`."""
+BaseOpener = Callable[[DatasetBasePath, Storage], Storage]
+"""Decides whether a base path of the table in a storage may be followed; one that may not is an
+`UnsupportedFeatureError`.
+"""
 
 
-def open_base(base: DatasetBasePath) -> Storage:
-    """Follow any base path that a manifest names, as the reference does."""
-    return storage_for(base.path)
+def open_base(base: DatasetBasePath, table: Storage) -> Storage:
+    """Follow a base path that a manifest names, as the reference does, with the options of the table.
+
+    A manifest alone cannot make this process speak to other kinds of servers than files and object stores.
+    """
+    if scheme_of(base.path) not in ("file", *OBJECT_STORES, scheme_of(table.uri)):
+        raise UnsupportedFeatureError(f"{base} has a scheme that is not followed")
+    return storage_for(base.path, table.options)

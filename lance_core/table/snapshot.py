@@ -12,7 +12,7 @@ from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.deletions import Offsets, read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest, parse_manifest
-from lance_core.table.versions import latest_version, list_versions, manifest_path
+from lance_core.table.versions import latest_manifest, list_versions, manifest_path
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Snapshot:
             return self.storage
         storage = self._bases.get(base_id)
         if storage is None:
-            storage = self._bases[base_id] = self.open_base(self.manifest.base_paths[base_id])
+            storage = self._bases[base_id] = self.open_base(self.manifest.base_paths[base_id], self.storage)
         return storage
 
     def read_deletions(self, fragment: Fragment) -> Offsets:
@@ -56,8 +56,8 @@ def open_snapshot(
         CorruptFileError: the manifest contradicts the format or its own name.
         UnsupportedFeatureError: the table uses something this package does not implement.
     """
-    number = latest_version(storage) if version is None else version
-    manifest = read_manifest(storage, number)
+    number, path = latest_manifest(storage) if version is None else (version, manifest_path(storage, version))
+    manifest = _read_manifest(storage, number, path)
     snapshot = Snapshot(storage, manifest, open_base)
     for base in manifest.used_base_paths:
         snapshot.storage_of(base.id)
@@ -66,7 +66,10 @@ def open_snapshot(
 
 def read_manifest(storage: Storage, version: int) -> Manifest:
     """The manifest of one version as it is stored; errors are those of `open_snapshot`."""
-    path = manifest_path(storage, version)
+    return _read_manifest(storage, version, manifest_path(storage, version))
+
+
+def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
         manifest = parse_manifest(storage.read_file(path), path)
     except FileMissingError:  # cleaned up since it was found

@@ -34,14 +34,24 @@ def list_versions(storage: Storage) -> tuple[int, ...]:
 
 
 def latest_version(storage: Storage) -> int:
-    """The newest version.
+    """The newest version; errors are those of `latest_manifest`."""
+    return latest_manifest(storage)[0]
+
+
+def latest_manifest(storage: Storage) -> tuple[int, str]:
+    """The newest version and the path of its manifest.
+
+    A storage that lists in the order of names is asked for the first ones only where names are inverted.
 
     Raises:
         DatasetNotFoundError: there is no table.
         CorruptFileError: the manifests are named by both schemes.
     """
-    names, inverted = _manifest_names(storage)
-    return _MAX_VERSION - int(min(names)) if inverted else max(map(int, names))
+    names, inverted = _numbers(storage.first_names(VERSIONS))
+    if not inverted:
+        names, inverted = _manifest_names(storage)
+    name = min(names) if inverted else max(names, key=int)
+    return _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,10 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     try:
         names = storage.list_names(VERSIONS)
-        numbers, is_inverted = _numbers(names, storage)
-    except (FileMissingError, DatasetNotFoundError):
+    except FileMissingError:
+        return None
+    numbers, is_inverted = _numbers(names)
+    if not numbers:
         return None
     latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
     return Listing(latest, is_inverted, HINT.rpartition("/")[2] in names)
@@ -105,14 +117,15 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
         names = []
-    return _numbers(names, storage)
-
-
-def _numbers(names: list[str], storage: Storage) -> tuple[list[str], bool]:
-    # One search over all names: a table has thousands of them, and this is on the way of every open.
-    numbers = _NUMBER.findall("/".join(["", *names, ""]))
+    numbers, inverted = _numbers(names)
     if not numbers:
         raise DatasetNotFoundError(f"no dataset at {storage.uri}")
+    return numbers, inverted
+
+
+def _numbers(names: list[str]) -> tuple[list[str], bool]:
+    # One search over all names: a table has thousands of them, and this is on the way of every open.
+    numbers = _NUMBER.findall("/".join(["", *names, ""]))
     lengths = set(map(len, numbers))
     if _DIGITS in lengths and len(lengths) > 1:
         raise CorruptFileError(

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import boto3
@@ -147,6 +147,11 @@ class Proxy:
     def bytes_read(self) -> int:
         return sum(request.answered for request in self.requests if request.method == "GET")
 
+    def count(self, request: Request, answered: int) -> None:
+        """Called before the client has the answer, so that it sees its own requests counted."""
+        with self._lock:
+            self.requests.append(replace(request, answered=answered))
+
     def on(self, fault: Fault, *, method: str = "GET", part: str = "", times: int = 1) -> None:
         """Break the next `times` requests of a method whose target holds `part`."""
         for _ in range(times):
@@ -225,18 +230,17 @@ def _answer(client: socket.socket, message: tuple[bytes, bytes], port: int, prox
     try:
         if proxy.delay:
             time.sleep(proxy.delay)
-        answered = 0
         fault = proxy.fault_for(request)
         if fault is not None:
+            proxy.count(request, 0)
             fault(Exchange(request, head, forward, send, reset))
         else:
             answer_head, answer_body = forward()
-            answered = len(answer_body)
+            proxy.count(request, len(answer_body))
             send(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", answer_head) + b"\r\n\r\n" + answer_body)
     finally:
         with proxy._lock:
             proxy._running -= 1
-            proxy.requests.append(Request(request.method, request.target, request.range, answered))
     return is_open and fault is None
 
 

@@ -1,0 +1,184 @@
+"""Datasets in an S3 store: the reference writes them there, and both read the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, StorageError, UnsupportedFeatureError
+from support.s3 import S3, Proxy
+
+
+def mixed_table(rows: int, seed: int = 5) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id": pa.array(np.arange(rows)),
+            "text": pa.array([None if i % 11 == 0 else f"text {i % 97}" * (i % 5) for i in range(rows)]),
+            "vector": pa.FixedSizeListArray.from_arrays(generator.random(rows * 4, np.float32), 4),
+            "lists": pa.array([list(range(i % 4)) for i in range(rows)]),
+            "struct": pa.array([{"a": i, "b": [str(i)]} for i in range(rows)]),
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["legacy", "2.0", "2.1", "2.2"])
+def uri(request: pytest.FixtureRequest, s3: S3, bucket: str) -> str:
+    """A dataset with several versions, fragments, deletions, a tag and a branch."""
+    options = s3.options()
+    uri = f"s3://{bucket}/ns/{request.param}.lance"
+    data = mixed_table(3000)
+    lance.write_dataset(
+        data, uri, storage_options=options, data_storage_version=request.param, max_rows_per_file=1000
+    )
+    dataset = lance.dataset(uri, storage_options=options)
+    dataset.delete("id % 7 = 0")
+    dataset.tags.create("gold", 1)
+    lance.write_dataset(mixed_table(500, 6), uri, mode="append", storage_options=options)
+    branch = dataset.create_branch("dev")
+    lance.write_dataset(mixed_table(100, 7), branch, mode="append", storage_options=options)
+    return uri
+
+
+@pytest.mark.parametrize("reference", [None, 1, 2, 3, "gold", ("dev", None), ("dev", 2)])
+def test_every_version_reads_like_the_reference(uri: str, s3: S3, reference) -> None:
+    theirs = lance.dataset(uri, storage_options=s3.options())
+    ours = lance_core.dataset(uri, storage_options=s3.options())
+    if reference is not None:
+        theirs, ours = theirs.checkout_version(reference), ours.checkout_version(reference)
+    assert ours.version == theirs.version
+    assert ours.schema == theirs.schema
+    assert ours.to_table() == theirs.to_table()
+    assert ours.count_rows() == theirs.count_rows()
+    rows = random.Random(3).sample(range(ours.count_rows()), 50)
+    assert ours.take(rows) == theirs.take(rows)
+
+
+def test_versions_and_refs_are_listed(uri: str, s3: S3) -> None:
+    theirs = lance.dataset(uri, storage_options=s3.options())
+    ours = lance_core.dataset(uri, storage_options=s3.options())
+    assert [entry["version"] for entry in ours.versions()] == [
+        entry["version"] for entry in theirs.versions()
+    ]
+    assert set(ours.tags.list()) == {"gold"}
+    assert set(ours.branches.list()) == {"dev"}
+
+
+def test_a_clone_reads_its_source_with_the_same_options(uri: str, s3: S3) -> None:
+    """The base path in the manifest of the clone is a URL of the store."""
+    source = lance.dataset(uri, storage_options=s3.options())
+    clone = f"{uri}-clone"
+    source.shallow_clone(clone, reference=2, storage_options=s3.options())
+    ours = lance_core.dataset(clone, storage_options=s3.options())
+    assert ours.to_table() == source.checkout_version(2).to_table()
+
+
+def test_a_base_of_another_kind_of_server_is_not_followed(tmp_path: Path) -> None:
+    """T11: a manifest alone does not make this process send requests to any server."""
+    from lance_core.storage import storage_for
+    from lance_core.table.bases import DatasetBasePath, open_base
+
+    for path in ("http://169.254.169.254/latest", "ftp://host/x", "memory://x"):
+        with pytest.raises(UnsupportedFeatureError, match="base path 1"):
+            open_base(DatasetBasePath(1, None, path, True), storage_for(str(tmp_path)))
+
+
+def test_blobs(s3: S3, bucket: str) -> None:
+    options = s3.options()
+    uri = f"s3://{bucket}/blobs.lance"
+    values = [bytes([i]) * (i * 40_000) for i in range(8)]
+    schema = pa.schema([pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})])
+    data = pa.table({"b": pa.array(values, pa.large_binary())}, schema=schema)
+    lance.write_dataset(data, uri, storage_options=options, data_storage_version="2.1")
+    blobs = lance_core.dataset(uri, storage_options=options).take_blobs("b", indices=[7, 0, 3])
+    assert [blob.read() for blob in blobs] == [values[7], values[0], values[3]]
+
+
+def test_what_is_not_there(s3: S3, bucket: str) -> None:
+    with pytest.raises(DatasetNotFoundError, match="none"):
+        lance_core.dataset(f"s3://{bucket}/none.lance", storage_options=s3.options())
+    with pytest.raises(StorageError, match="404"):
+        lance_core.dataset("s3://no-such-bucket/x.lance", storage_options=s3.options())
+    with pytest.raises(InvalidInputError, match="not the URI"):
+        lance_core.dataset("s3:///x.lance", storage_options=s3.options())
+
+
+def test_the_environment_gives_what_the_options_do_not(
+    uri: str, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, value in s3.options().items():
+        monkeypatch.setenv(key.upper(), value)
+    assert lance_core.dataset(uri).count_rows() == lance.dataset(uri).count_rows()
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+    spelled = {"endpoint_url": s3.endpoint, "Region": "us-east-1", "no_such_option": "ignored"}
+    assert lance_core.dataset(uri, storage_options=spelled).count_rows() > 0
+
+
+def test_a_wide_dataset_reads_the_bytes_of_its_projection(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """2 columns out of 1000."""
+    rows = 2000
+    generator = np.random.default_rng(2)
+    data = pa.table({f"c{i}": generator.integers(0, 1 << 60, rows) for i in range(1000)})
+    uri = f"s3://{bucket}/wide.lance"
+    lance.write_dataset(data, uri, storage_options=s3.options(), data_storage_version="2.1")
+    manifest_bytes = max(
+        entry["Size"]
+        for entry in s3.client.list_objects_v2(Bucket=bucket, Prefix="wide.lance/_versions/")["Contents"]
+    )
+
+    ours = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    opening = len(proxy.requests)
+    assert proxy.bytes_read < manifest_bytes + 10_000
+    assert opening <= 2, proxy.requests
+    proxy.clear()
+    assert ours.to_table(columns=["c17", "c912"]) == data.select(["c17", "c912"])
+    columns_bytes = 2 * rows * 8
+    print(f"opening: {opening} requests; scan: {len(proxy.requests)} requests, {proxy.bytes_read} bytes")
+    ranges = [request.range for request in proxy.requests if request.range]
+    assert len(ranges) == len(proxy.requests) <= 6, proxy.requests
+    metadata_bytes = proxy.bytes_read - columns_bytes
+    assert metadata_bytes < 400_000, proxy.requests  # of 1000 columns, read once
+    proxy.clear()
+    assert ours.to_table(columns=["c17", "c912"]) == data.select(["c17", "c912"])
+    assert proxy.bytes_read <= columns_bytes
+    assert len(proxy.requests) == 2
+
+
+def test_requests_for_opening_and_scanning_are_bounded(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """Opening: one page of names and the manifest, however many versions; a file: its end, then its pages."""
+    uri = f"s3://{bucket}/many.lance"
+    data = pa.table({"a": np.arange(100), "b": np.random.default_rng(1).random(100)})
+    for mode in ("create", "append", "append"):
+        lance.write_dataset(data, uri, mode=mode, storage_options=s3.options())
+    ours = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    assert [request.method for request in proxy.requests] == ["GET", "GET"], proxy.requests
+
+    proxy.clear()
+    assert ours.to_table().num_rows == 300
+    print(f"scan of three small files: {len(proxy.requests)} requests")
+    assert [request.method for request in proxy.requests] == ["GET"] * 3, proxy.requests
+
+    proxy.clear()
+    assert ours.take([1, 150, 299]).num_rows == 3
+    assert ours.to_table().num_rows == 300
+    assert proxy.requests == []  # a small file was read whole
+
+
+def test_distant_ranges_are_read_at_once(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """One round trip for many ranges, not one each."""
+    from lance_core.storage import storage_for
+
+    storage = storage_for(f"s3://{bucket}/ranges", s3.options(proxy.endpoint))
+    storage.put_if_absent("file", bytes(4 << 20))
+    proxy.clear()
+    proxy.delay = 0.2
+    with storage.open_file("file", 4 << 20) as file:
+        file.read_ranges([(start, 100) for start in range(0, 4 << 20, 256 << 10)])
+    assert len(proxy.requests) == 16
+    assert proxy.most_at_once >= 12
