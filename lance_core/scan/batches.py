@@ -38,6 +38,10 @@ class BatchCutter:
                 no batch is between them; what is too large is divided.
         """
         cuts = self._halve_large(np.unique(cuts), columns)
+        if all(len(arrays) == 1 for arrays in columns):
+            rows = pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
+            yield from (rows.slice(start, end - start) for start, end in pairwise(cuts.tolist()))
+            return
         takers = [_taker(arrays) for arrays in columns]
         for start, end in pairwise(cuts.tolist()):
             parts = [take(start, end) for take in takers]
