@@ -7,7 +7,6 @@ and lists are put together from the layers that decoding a leaf gives (docs/form
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -79,6 +78,8 @@ class ColumnReader:
             raise ValueError(f"rows [{start}, {end}) of {self.num_rows}")
         if start == end:
             return []
+        if all(leaf.in_one_page(start, end) for leaf in self._leaves):
+            return self._read_piece(start, end)
         cuts = {start, end}
         for leaf in self._leaves:
             cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
@@ -167,6 +168,10 @@ class _Leaf:
     def decoded_bytes(self) -> int:
         return sum(self._page(i).decoded_bytes for i in range(len(self._pages)))
 
+    def in_one_page(self, start: int, end: int) -> bool:
+        """Whether one page holds rows `[start, end)`."""
+        return end <= self.starts[bisect_right(self.starts, start)]
+
     def page_number(self, row: int) -> int:
         """The page that holds a row."""
         return bisect_right(self.starts, row) - 1
@@ -195,7 +200,7 @@ class _Leaf:
                 page = self._pages[number] = self._pages[number] or page
         return page
 
-    def _located(self, number: int) -> AbstractContextManager[None]:
+    def _located(self, number: int) -> located:
         """Errors that name file, column and page."""
         return located(self._file.name, self.name, number)
 

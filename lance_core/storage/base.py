@@ -60,6 +60,8 @@ class ReadableFile(ABC):
 
         Ranges close to each other are fetched together; their buffers are then slices of one allocation.
         """
+        if len(ranges) == 1 and ranges[0][1] > 0:
+            return [self.read(*ranges[0])]
         buffers = [_EMPTY] * len(ranges)
         reads = coalesce(ranges, max_gap=self.max_gap, max_length=self.max_merged_read)
         for merged, data in zip(reads, self.read_merged(reads), strict=True):
