@@ -1,4 +1,4 @@
-"""Every 2.0 case of the matrix, written by us, read by the reference and by us: equal in type and value bits."""
+"""Every 2.0 case of the matrix, written by us, read by the reference and by us: equal in type and value."""
 
 from __future__ import annotations
 
