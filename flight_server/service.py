@@ -110,6 +110,7 @@ class Service:
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()
+        self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
         self._started = time.monotonic()
 
     def list_datasets(self, pattern: str) -> Iterator[DatasetSummary]:

@@ -80,6 +80,15 @@ def _parse_directories(text: str) -> tuple[str, ...]:
     return tuple(map(os.path.realpath, directories))
 
 
+def _parse_cache_directory(text: str) -> str:
+    path = os.path.realpath(text)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"not a directory for caches: {text!r} ({error.strerror})") from None
+    return path
+
+
 def _parse_key(text: str) -> bytes:
     key = text.encode()
     if len(key) < MINIMUM_TICKET_KEY_BYTES:
@@ -119,6 +128,12 @@ class Settings:
     """Directories outside the root whose files tables may name as base paths, resolved; separated as in PATH
     in the environment.
     """
+    cache_dir: str | None = _setting(None, _parse_cache_directory)
+    """Directory for statistics of data files that filters found out, made if it is missing; servers may share
+    it, and what is in it may be deleted at any time. None: they are kept in memory only.
+    """
+    cache_dir_limit: int = _setting(256 << 20, parse_bytes)
+    """About how many bytes the cache directory may hold."""
     drain_grace: float = _setting(30.0, _parse_seconds)
     """Seconds that running streams get to end after a stop signal."""
     log_level: str = _setting("INFO", _parse_log_level)

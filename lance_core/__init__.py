@@ -15,7 +15,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.fragment import LanceFragment
-from lance_core.scan.scanner import LanceScanner
+from lance_core.scan.scanner import LanceScanner, set_cache_directory
 from lance_core.table.bases import DatasetBasePath
 from lance_core.version import __version__
 from lance_core.write.fragments import FragmentWriteProgress
@@ -40,5 +40,6 @@ __all__ = [
     "VersionNotFoundError",
     "__version__",
     "dataset",
+    "set_cache_directory",
     "write_dataset",
 ]

@@ -32,6 +32,10 @@ def serve(
         list[str] | None,
         typer.Option(help="Directory outside ROOT that tables may have files in (base paths); repeatable."),
     ] = None,
+    cache_dir: Annotated[
+        Text, typer.Option(help="Directory that keeps statistics of data files for the next server.")
+    ] = None,
+    cache_dir_limit: Annotated[Text, typer.Option(help="Most bytes in it, such as 256MiB.")] = None,
     drain_grace: Annotated[
         Text, typer.Option(help="Seconds for running streams after a stop signal.")
     ] = None,
@@ -51,6 +55,8 @@ def serve(
         "ticket_key_file": ticket_key_file,
         "ticket_lifetime": ticket_lifetime,
         "allow_base": os.pathsep.join(allow_base) if allow_base else None,
+        "cache_dir": cache_dir,
+        "cache_dir_limit": cache_dir_limit,
         "drain_grace": drain_grace,
         "log_level": log_level,
     }

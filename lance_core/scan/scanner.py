@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,18 @@ class LanceScanner:
         limit = self._options.limit
         fewer = num_rows if limit is None else min(num_rows, limit)
         return LanceScanner(self._snapshot, replace(self._options, limit=fewer)).to_table()
+
+
+def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
+    """Keep statistics of data files that filters find out in a directory, for other processes and later ones.
+
+    Args:
+        path: The directory, made when it is first needed. Processes may share it, and what is in it may be
+            deleted at any time. `None`: statistics are kept in the memory of this process only, as they are
+            from the start.
+        max_bytes: About how much it may hold; what was not used for longest is deleted.
+    """
+    _files.statistics.use_directory(path, max_bytes)
 
 
 def scan_options(

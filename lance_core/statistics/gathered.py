@@ -1,6 +1,6 @@
 """Statistics of one column that scans gather while they decode it for a filter.
 
-They are about zones: runs of at most 16,384 rows as they happened to be decoded. Zones are finer than pages,
+They are about zones: runs of at most 8192 rows as they happened to be decoded. Zones are finer than pages,
 which hold a million rows, and need no page to be decoded in one piece. Rows that are known are not looked at
 again, so that only the first filter on a column pays.
 """
@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.table import statistics_schema
 
-ZONE_ROWS = 16_384
+ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
 """A shorter run is worth a zone only where it is the whole column."""
 _ENTRY_BYTES = 512

@@ -1,0 +1,221 @@
+"""Where statistics come from: 0.1 files, files of ours, earlier scans; they hold for what is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import CorruptFileError
+from lance_core.scan.expressions.evaluate import passing
+from lance_core.scan.expressions.sql import parse_filter
+from lance_core.scan.files import FileCache
+from lance_core.scan.fragment import FragmentOpener
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.plan import FragmentScan
+from lance_core.scan.projection import project
+from lance_core.statistics.cache import StatisticsCache
+from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.directory import StatisticsDirectory
+from lance_core.statistics.file_buffer import PageEntry
+from lance_core.statistics.prune import kept_rows
+from lance_core.statistics.source import FragmentStatistics, Gatherer, statistics_of
+from support.page_statistics import add_global_buffer, add_page_statistics
+
+ROWS = 60_000
+VERSIONS = ("0.1", "2.0", "2.1", "2.2")
+
+
+def table(*, null_structs: bool = True) -> pa.Table:
+    rng = np.random.default_rng(4)
+    rising = np.arange(ROWS)
+    return pa.table(
+        {
+            "a": pa.array(rising, mask=rng.random(ROWS) < 0.01),
+            "s": pa.StructArray.from_arrays(
+                [pa.array(rising * 2.5), pa.array([f"key {row:08}" for row in rising])],
+                names=["x", "y"],
+                mask=pa.array(rng.random(ROWS) < 0.01 * null_structs),
+            ),
+            "l": pa.array([[row] for row in rising]),
+            "d": pa.array(["u", "v"] * (ROWS // 2)).dictionary_encode(),
+        }
+    )
+
+
+def of(dataset: lance_core.LanceDataset, files: FileCache, *paths: tuple[str, ...]) -> FragmentStatistics:
+    (fragment,) = dataset.snapshot.manifest.fragments
+    return statistics_of(dataset.snapshot, fragment, paths, files)
+
+
+def gather(
+    dataset: lance_core.LanceDataset, files: FileCache, paths: list[tuple[str, ...]], end: int = ROWS
+) -> None:
+    """What a filtered scan does with the columns of its filter, for rows `[0, end)`."""
+    snapshot = dataset.snapshot
+    (fragment,) = snapshot.manifest.fragments
+    names = list(dict.fromkeys(path[0] for path in paths))
+    projection = project(snapshot.manifest.schema, ScanOptions(columns=tuple(names)))
+    reader = FragmentOpener(snapshot, projection, files).open(FragmentScan(fragment.id, 0, fragment.num_rows))
+    gatherer = Gatherer(snapshot, fragment, paths, files)
+    for name, column in zip(names, reader.columns, strict=True):
+        for start in range(0, end, 25_000):
+            rows = column.read(start, min(start + 25_000, end))
+            gatherer.add(name, start, rows)
+
+
+FILTERS = {
+    "a > 50000": 0.2,
+    "a < 100 OR a > 59900": 0.4,
+    "a IS NULL": 1.0,
+    "s.x BETWEEN 1000 AND 2000": 0.3,
+    "s.y = 'key 00030000'": 0.3,
+    "s.y LIKE 'key 0000%'": 0.5,
+    "a > 10 AND s.x < 100": 0.3,
+    "a < 0": 0.0,
+}
+"""Filters, and how much of the rows may be left."""
+
+
+def check(dataset: lance_core.LanceDataset, statistics: FragmentStatistics, *, prunes: bool = True) -> None:
+    """That no row that passes is dropped, and that most of the others are."""
+    rows = lance_core.LanceDataset(dataset.uri).to_table(columns=["a", "s"]).combine_chunks().to_batches()[0]
+    for text, share in FILTERS.items():
+        tree = parse_filter(text, dataset.schema)
+        kept = np.zeros(len(rows), bool)
+        for start, end in kept_rows(tree, statistics.tables, len(rows)):
+            kept[start:end] = True
+        assert not (np.asarray(passing(tree, rows)) & ~kept).any(), text
+        assert kept.mean() <= share or not prunes, text
+
+
+PATHS = [("a",), ("s", "x"), ("s", "y")]
+
+
+def test_statistics_in_0_1_files(tmp_path: Path) -> None:
+    lance.write_dataset(table(), tmp_path / "d", data_storage_version="0.1", max_rows_per_group=5000)
+    dataset = lance_core.dataset(tmp_path / "d")
+    found = of(dataset, FileCache(), *PATHS, ("l",), ("d",), ("s",), ("s", "z"), ("nothing",))
+    assert found.tables.keys() == set(PATHS)
+    assert found.source == "file"
+    assert all(len(table) == 12 for table in found.tables.values())
+    check(dataset, found, prunes=False)
+    tree = parse_filter("s.x < 5000", dataset.schema)
+    assert kept_rows(tree, found.tables, ROWS) == [(0, 5000)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_second_filter_is_pruned(version: str, tmp_path: Path) -> None:
+    data = table(null_structs=version != "2.0")  # which cannot hold them
+    lance.write_dataset(data, tmp_path / "d", data_storage_version=version)
+    dataset = lance_core.dataset(tmp_path / "d")
+    directory = tmp_path / "cache"
+    files = FileCache(statistics=StatisticsCache(directory=StatisticsDirectory(directory)))
+    before = of(dataset, files, *PATHS)
+    assert before.source == ("file" if version == "0.1" else "none")
+    gather(dataset, files, PATHS)
+    for cache in (files, FileCache(statistics=StatisticsCache(directory=StatisticsDirectory(directory)))):
+        after = of(dataset, cache, *PATHS)
+        assert after.sources == dict.fromkeys(PATHS, "cache")
+        check(dataset, after)
+    assert of(dataset, FileCache(), *PATHS).source == before.source
+
+
+def test_a_part_that_was_gathered_refines_the_file(tmp_path: Path) -> None:
+    lance.write_dataset(table(), tmp_path / "d", data_storage_version="0.1", max_rows_per_group=30_000)
+    dataset = lance_core.dataset(tmp_path / "d")
+    files = FileCache()
+    gather(dataset, files, [("s", "x")], end=25_000)
+    found = of(dataset, files, ("s", "x"))
+    assert found.source == "cache"
+    check(dataset, found, prunes=False)
+    tree = parse_filter("s.x < 100 OR s.x > 149000", dataset.schema)
+    assert kept_rows(tree, found.tables, ROWS) == [(0, 8192), (25_000, ROWS)]
+
+
+def test_statistics_in_files_of_ours(tmp_path: Path) -> None:
+    """Page bounds in a global buffer; the reference reads the file as before."""
+    data = table().select(["a", "s"])
+    lance.write_dataset(data, tmp_path / "d", data_storage_version="2.1")
+    flat = [data["a"].combine_chunks(), *data["s"].combine_chunks().flatten()]
+    pages = {
+        number: [
+            PageEntry(start, 20_000, page_bounds(column.slice(start, 20_000)), 0)
+            for start in range(0, ROWS, 20_000)
+        ]
+        for number, column in enumerate(flat)
+    }
+    add_page_statistics(tmp_path / "d", pages)
+    dataset = lance_core.dataset(tmp_path / "d")
+    found = of(dataset, FileCache(), *PATHS)
+    assert found.sources == dict.fromkeys(PATHS, "file")
+    check(dataset, found, prunes=False)
+    assert kept_rows(parse_filter("a > 45000", dataset.schema), found.tables, ROWS) == [(40_000, ROWS)]
+    assert lance.dataset(tmp_path / "d").to_table() == data
+
+
+def test_statistics_that_are_damaged(tmp_path: Path) -> None:
+    """T26: a filter does not trust them; the file is named."""
+    lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version="2.1")
+    entries = [PageEntry(0, ROWS, page_bounds(table()["a"].combine_chunks()), 0)]
+    add_page_statistics(tmp_path / "d", {0: entries})
+    (path,) = (tmp_path / "d" / "data").iterdir()
+    data = path.read_bytes()
+    position = data.index(b"null_count")
+    path.write_bytes(data[:position] + b"N" + data[position + 1 :])
+    with pytest.raises(CorruptFileError, match=path.name):
+        of(lance_core.dataset(tmp_path / "d"), FileCache(), ("a",))
+    path.write_bytes(data)
+    add_global_buffer(path, pa.py_buffer(b"x"), "7")
+    with pytest.raises(CorruptFileError):
+        of(lance_core.dataset(tmp_path / "d"), FileCache(), ("a",))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_columns_in_several_files_and_deleted_rows(version: str, tmp_path: Path) -> None:
+    """Statistics are about physical rows; every column is looked up in the file that holds it."""
+    written = lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version=version)
+    written.add_columns({"b": "a * 2"})
+    written.delete("a % 7 = 3")
+    dataset = lance_core.dataset(tmp_path / "d")
+    files = FileCache()
+    gather(dataset, files, [("a",), ("b",)])
+    found = of(dataset, files, ("a",), ("b",))
+    assert found.sources == {("a",): "cache", ("b",): "cache"}
+    for path in found.tables:
+        assert pa.compute.sum(found.tables[path]["rows"]).as_py() == ROWS
+    tree = parse_filter("a > 40000 AND b < 90000", dataset.schema)
+    assert kept_rows(tree, found.tables, ROWS) == [(33_192, 49_576)]
+
+
+def test_a_column_that_no_file_holds(tmp_path: Path) -> None:
+    lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version="2.1")
+    lance.dataset(tmp_path / "d").add_columns(pa.field("later", pa.int64()))
+    dataset = lance_core.dataset(tmp_path / "d")
+    found = of(dataset, FileCache(), ("later",))
+    assert kept_rows(parse_filter("later > 5", dataset.schema), found.tables, ROWS) == []
+    assert kept_rows(parse_filter("later IS NULL", dataset.schema), found.tables, ROWS) == [(0, ROWS)]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_columns_that_are_shown_differently_have_none(version: str, tmp_path: Path) -> None:
+    """JSON is stored as something else than what filters see."""
+    column = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None]))
+    lance.write_dataset(pa.table({"j": column}), tmp_path / "d", data_storage_version=version)
+    assert of(lance_core.dataset(tmp_path / "d"), FileCache(), ("j",)).tables == {}
+
+
+def test_filters_of_a_process_use_the_directory(tmp_path: Path) -> None:
+    lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version="2.2")
+    lance_core.set_cache_directory(tmp_path / "cache")
+    try:
+        for _ in range(2):
+            found = lance_core.dataset(tmp_path / "d").to_table(filter="a BETWEEN 100 AND 200")
+            assert set(found["a"].to_pylist()) <= set(range(100, 201))
+        assert len(list((tmp_path / "cache").glob("v1/*/*.statistics"))) == 1
+    finally:
+        lance_core.set_cache_directory(None)
