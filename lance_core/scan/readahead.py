@@ -17,8 +17,8 @@ from lance_core.scan.pool import decode_pool
 
 # Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
 _TASK_BYTES = 1 << 20
-# A stream begins with little, so that its first batch comes soon, and doubles what it asks for each time.
-_FIRST_BYTES = 4 << 20
+# A stream begins with little, so that its first batch comes soon, and asks for four times as much each time.
+_FIRST_BYTES = 1 << 20
 _MOST_BYTES = 32 << 20
 # What a stream asks for, however little room the budget has.
 _LEAST_BYTES = 2 << 20
@@ -157,7 +157,7 @@ class _Upcoming(Generic[W]):
 
     def advance(self) -> None:
         self._work = None
-        self._wish_bytes = min(2 * self._wish_bytes, _MOST_BYTES)
+        self._wish_bytes = min(4 * self._wish_bytes, _MOST_BYTES)
 
 
 def _estimate(work: Work) -> int:
