@@ -1,16 +1,18 @@
 """The container of 2.x files, writing side: buffers first, what describes them at the end.
 
 Order and gaps follow what readers insist on (docs/format.md, container): descriptor, column metadata, CMO
-table, GBO table and footer, one behind the other. Padding is zero, so that every byte of a file is known.
+table, GBO table and footer, one behind the other. Padding is zero, and a checksum of all that describes the
+file stands where readers skip, so that every byte of a file is known.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
-from lance_core.file.footer import FileVersion
+from lance_core import kernels
+from lance_core.file.footer import SEAL, SEAL_TAG, FileVersion
 from lance_core.file.metadata import ALIGNMENT_BYTES
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema import Schema
@@ -28,6 +30,7 @@ class ContainerWriter:
     def __init__(self, file: WritableFile, version: FileVersion) -> None:
         self._file = file
         self._version = version
+        self._crc = 0
 
     @property
     def position(self) -> int:
@@ -48,7 +51,7 @@ class ContainerWriter:
         schema: Schema,
         num_rows: int,
         columns: Iterable[file2_pb2.ColumnMetadata],
-        global_buffers: Sequence[tuple[int, int]] = (),
+        recorded: tuple[str, Bytes] | None = None,
     ) -> int:
         """Write what describes the buffers and close the file; returns the size of the file.
 
@@ -56,40 +59,49 @@ class ContainerWriter:
             schema: of the file itself.
             num_rows: of the file.
             columns: the metadata of each column.
-            global_buffers: further ones, written before; they get the numbers 1, 2, ...
+            recorded: a further global buffer, and the key of the schema metadata under which its number goes.
         """
         file = self._file
+        global_ranges = [] if recorded is None else [self.add_buffer(recorded[1])]
         descriptor = file_pb2.FileDescriptor(length=num_rows)
         descriptor.schema.fields.extend(schema.messages)
         for key, value in schema.raw_metadata.items():
             descriptor.schema.metadata[key] = value
+        if recorded is not None:
+            descriptor.schema.metadata[recorded[0]] = b"1"
+        self._crc = 0
         descriptor_range = self._add_message(descriptor)
         column_metadata_start = file.position
         column_ranges = [self._add_message(column) for column in columns]
         column_table_start = file.position
-        file.write(b"".join(_ENTRY.pack(*each) for each in column_ranges))
+        self._add(b"".join(_ENTRY.pack(*each) for each in column_ranges))
         global_table_start = file.position
-        global_ranges = [descriptor_range, *global_buffers]
-        file.write(b"".join(_ENTRY.pack(*each) for each in global_ranges))
-        file.write(
-            _FOOTER.pack(
-                column_metadata_start,
-                column_table_start,
-                global_table_start,
-                len(global_ranges),
-                len(column_ranges),
-                *_FOOTER_VERSION[self._version],
-                b"LANC",
-            )
+        global_ranges.insert(0, descriptor_range)
+        self._add(b"".join(_ENTRY.pack(*each) for each in global_ranges))
+        footer = _FOOTER.pack(
+            column_metadata_start,
+            column_table_start,
+            global_table_start,
+            len(global_ranges),
+            len(column_ranges),
+            *_FOOTER_VERSION[self._version],
+            b"LANC",
         )
+        file.write(SEAL.pack(kernels.crc32c(footer, self._crc), SEAL_TAG))
+        file.write(footer)
         file.close()
         return file.position
 
     def _add_message(self, message: Message) -> tuple[int, int]:
         data = message.SerializeToString(deterministic=True)
         position = self._file.position
-        self._file.write(data)
+        self._add(data)
         return position, len(data)
+
+    def _add(self, data: bytes) -> None:
+        """Write a part of what the seal covers."""
+        self._file.write(data)
+        self._crc = kernels.crc32c(data, self._crc)
 
 
 def described(type_name: str, message: Message) -> file2_pb2.Encoding:

@@ -18,6 +18,11 @@ from lance_core.storage.base import ReadableFile
 FOOTER_BYTES = 40
 TABLE_ENTRY_BYTES = 16
 
+SEAL = struct.Struct("<I4s")
+"""What our writer puts between the GBO table and the footer, a gap that readers skip: `SEAL_TAG` behind the
+CRC-32C of everything from the descriptor to the end of the GBO table, and then the footer."""
+SEAL_TAG = b"C32C"
+
 _FOOTER = struct.Struct("<QQQII8x")
 _MAGIC = b"LANC"
 _VERSION = struct.Struct("<HH4s")

@@ -8,21 +8,23 @@ that a slice of its narrowest column would keep alive.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
-from lance_core.encodings.v2_1.encoders.shred import LeafRows, shred, steps_of
+from lance_core.encodings.v2_1.encoders.shred import Kind, LeafRows, shred, steps_of
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.encode_pool import encode_pool, num_workers
 from lance_core.file.footer import FileVersion
 from lance_core.file.stored import as_stored
-from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.file.written import PageRecorder, WriteOptions, WrittenFile
 from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema
 from lance_core.storage.base import Bytes, WritableFile
@@ -44,17 +46,18 @@ class FileWriter:
         self._schema = schema
         self._version = version
         self._page_bytes = options.page_bytes
+        self._recorder = None if options.recorder is None else options.recorder()
         is_2_2 = version >= FileVersion.V2_2
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
         for top in schema.fields:
             leaves = [
-                _Column(LeafColumn(leaf, steps, options_of(leaf, top), is_2_2))
-                for leaf, steps in steps_of(top)
+                _Column(LeafColumn(leaf, steps, options_of(leaf, top), is_2_2), len(self._columns) + number)
+                for number, (leaf, steps) in enumerate(steps_of(top))
             ]
             self._columns += leaves
             self._tops.append((top, leaves))
-        self._encoding: deque[tuple[_Column, Future[list[EncodedPage]]]] = deque()
+        self._encoding: deque[tuple[_Column, Future[list[_Page]]]] = deque()
         self.num_rows = 0
 
     @property
@@ -83,7 +86,10 @@ class FileWriter:
             self._fill_page(column)
         self._write_encoded(0)
         size = self._container.finish(
-            self._schema, self.num_rows, (column.metadata for column in self._columns)
+            self._schema,
+            self.num_rows,
+            (column.metadata for column in self._columns),
+            None if self._recorder is None else self._recorder.finish(),
         )
         return WrittenFile(
             self.num_rows,
@@ -127,24 +133,31 @@ class FileWriter:
     def _fill_page(self, column: "_Column") -> None:
         for rows in column.take():
             self._write_encoded(num_workers())
-            self._encoding.append((column, encode_pool().submit(encode_pages, rows, column.leaf)))
+            future = encode_pool().submit(_encode, rows, column.leaf, self._recorder)
+            self._encoding.append((column, future))
 
     def _write_encoded(self, most_pending: int) -> None:
         """Write encoded pages, oldest first, until at most so many are left."""
         while len(self._encoding) > most_pending or (self._encoding and self._encoding[0][1].done()):
             column, future = self._encoding.popleft()
             for page in future.result():
-                column.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
+                if self._recorder is not None:
+                    self._recorder.add_page(
+                        column.number, column.num_rows, page.encoded.num_rows, page.bounds, page.crc32c
+                    )
+                buffers = page.encoded.buffers
+                column.add_page(page.encoded, [self._container.add_buffer(data) for data in buffers])
 
 
 class _Column:
     """A leaf column: rows that wait for their page, and the pages written so far."""
 
-    def __init__(self, leaf: LeafColumn) -> None:
+    def __init__(self, leaf: LeafColumn, number: int) -> None:
         self.leaf = leaf
+        self.number = number
         self.num_bytes = 0
         self._rows: list[LeafRows] = []
-        self._num_page_rows = 0
+        self.num_rows = 0
         self.metadata = file2_pb2.ColumnMetadata(
             encoding=described(_COLUMN_ENCODING, _plain_column()),
         )
@@ -175,9 +188,33 @@ class _Column:
             buffer_sizes=[size for _, size in ranges],
             length=page.length,
             encoding=described(PAGE_LAYOUT, page.layout),
-            priority=self._num_page_rows,
+            priority=self.num_rows,
         )
-        self._num_page_rows += page.num_rows
+        self.num_rows += page.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """An encoded page and what the file says about it."""
+
+    encoded: EncodedPage
+    bounds: pa.RecordBatch | None
+    crc32c: int
+
+
+def _encode(rows: LeafRows, column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
+    """What is done on another thread."""
+    pages = []
+    # Values of lists are not those of rows.
+    has_bounds = all(step.kind is Kind.ITEM for step in column.steps)
+    for page, part in encode_pages(rows, column):
+        bounds, crc = None, 0
+        if recorder is not None:
+            bounds = recorder.bounds(part.values) if has_bounds else None
+            for data in page.buffers:
+                crc = kernels.crc32c(data, crc)
+        pages.append(_Page(page, bounds, crc))
+    return pages
 
 
 def _num_bytes(rows: LeafRows) -> int:

@@ -1,10 +1,30 @@
 """What a data file writer is told, and what it tells."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
 
 from lance_core.file.footer import FileVersion
+from lance_core.storage.base import Bytes
 
 PAGE_BYTES = 8 << 20
+
+
+class PageRecorder(Protocol):
+    """Keeps what one 2.x file says about its own pages; see `lance_core.statistics.recorder`."""
+
+    def bounds(self, values: pa.Array) -> pa.RecordBatch:
+        """Statistics of the values of a page. Called from several threads."""
+
+    def add_page(
+        self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int
+    ) -> None:
+        """Note the next page of a column of the file."""
+
+    def finish(self) -> tuple[str, Bytes]:
+        """The key of the schema metadata that names a global buffer, and the content of that buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +35,8 @@ class WriteOptions:
     """Bytes of values of one column at which a page is full."""
     batch_rows: int = 1024
     """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
+    recorder: Callable[[], PageRecorder] | None = None
+    """Makes what keeps statistics and checksums of the pages of a 2.x file; None: the file has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
+from lance_core.statistics.recorder import FilePageRecorder
 from lance_core.storage import Storage
 from lance_core.table.fragment import MAX_ROWS, Fragment
 from lance_core.write.source import slices
@@ -69,7 +70,7 @@ class FragmentWriter:
         self._schema = schema
         self._version = version
         self._limits = limits or FileLimits()
-        self._options = options or WriteOptions()
+        self._options = replace(options or WriteOptions(), recorder=FilePageRecorder)
         self._progress = progress
         self._sync = sync
         self._file: DataFileWriter | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from lance.file import LanceFileReader
@@ -18,7 +19,7 @@ from support.comparison import assert_values_equal
 
 
 def write_file(
-    path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, version: str, **options: int
+    path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, version: str, **options: Any
 ) -> WrittenFile:
     """A file of our own."""
     file = storage_for(str(path.parent), None).create_file(path.name, sync=False)
@@ -49,7 +50,7 @@ def read_file(path: Path) -> pa.Table:
     return pa.table(columns, schema=pa.schema(names))
 
 
-def check_file(path: Path, table: pa.Table, version: str, **options: int) -> WrittenFile:
+def check_file(path: Path, table: pa.Table, version: str, **options: Any) -> WrittenFile:
     """Write a table; we and the reference have to read it back."""
     written = write_file(path, table.to_batches(), table.schema, version, **options)
     assert written.num_rows == table.num_rows

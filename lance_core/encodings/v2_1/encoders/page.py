@@ -35,8 +35,10 @@ FULL_ZIP_BYTES = 256
 """Values from this length on are stored each with its levels."""
 
 
-def encode_pages(rows: LeafRows, column: LeafColumn) -> list[EncodedPage]:
+def encode_pages(rows: LeafRows, column: LeafColumn) -> list[tuple[EncodedPage, LeafRows]]:
     """The rows as one page, or as several where its levels do not fit into the chunks of one.
+
+    Each page comes with the rows that are in it.
 
     Raises:
         UnsupportedFeatureError: values that the column's encoding cannot hold.
@@ -45,11 +47,11 @@ def encode_pages(rows: LeafRows, column: LeafColumn) -> list[EncodedPage]:
         rows = replace(rows, values=without_null_items(rows.values))
     structure = structure_of(rows, column.steps)
     try:
-        return [_encode(structure, rows.values, column)]
+        return [(_encode(structure, rows.values, column), rows)]
     except ChunkOverflow:
         if rows.num_rows > 1:
             return [page for half in _halves(rows, column.steps) for page in encode_pages(half, column)]
-        return [_zipped(structure, rows.values, column)]
+        return [(_zipped(structure, rows.values, column), rows)]
 
 
 def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage:

@@ -1,0 +1,125 @@
+"""Every byte of a 2.x file of ours held against its checksums.
+
+    page buffers                  CRC-32C per page, in the page statistics
+    blobs in the file             counted to the page that describes them, before its buffers
+    page statistics               CRC-32C at their end
+    descriptor to footer          CRC-32C in the seal before the footer
+    everything between these      zero
+
+A file without a seal has none of this: others wrote it.
+Source: docs/format.md, "Page statistics and checksums in 2.x files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lance_core import kernels
+from lance_core.errors import CorruptFileError
+from lance_core.file.footer import FOOTER_BYTES, SEAL, SEAL_TAG, TABLE_ENTRY_BYTES, parse_footer
+from lance_core.file.metadata import BufferRange, FileMetadata, read_file_metadata
+from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
+from lance_core.storage.base import ReadableFile
+
+_PIECE_BYTES = 8 << 20
+
+
+def verify_file(file: ReadableFile) -> bool:
+    """Check all bytes of a 2.x file against its checksums; False for a file that has none.
+
+    Raises:
+        CorruptFileError: something differs; names column and page where it is in one.
+        UnsupportedFeatureError: a file version that is not read.
+        StorageError: the storage failed.
+    """
+    metadata = read_file_metadata(file)
+    if not _verify_seal(file, metadata):
+        return False
+    place = buffer_of(metadata.schema.metadata, metadata.global_buffers, file.name)
+    known = [place] if place is not None else []
+    statistics = None if place is None else from_buffer(file.read(*place), file.name)
+    for index in range(metadata.num_columns):
+        known += _verify_column(file, metadata, index, statistics)
+    _verify_gaps(file, known, metadata.global_buffers[0][0])
+    return True
+
+
+def page_checksum(file: ReadableFile, ranges: list[BufferRange]) -> int:
+    """The CRC-32C of parts of a file, one after the other."""
+    crc = 0
+    for position, size in ranges:
+        for piece in _pieces(file, position, size):
+            crc = kernels.crc32c(piece, crc)
+    return crc
+
+
+def _verify_seal(file: ReadableFile, metadata: FileMetadata) -> bool:
+    start = metadata.global_buffers[0][0]
+    tail = memoryview(file.read(start, file.size - start))
+    footer = bytes(tail[-FOOTER_BYTES:])
+    parsed = parse_footer(footer, file.size, file.name)
+    end = parsed.global_table_start + TABLE_ENTRY_BYTES * parsed.num_global_buffers
+    gap = file.size - FOOTER_BYTES - end
+    if gap == 0:
+        return False
+    described = tail[: end - start]
+    seal = bytes(tail[end - start : end - start + gap])
+    if gap == SEAL.size:
+        expected, tag = SEAL.unpack(seal)
+        if tag == SEAL_TAG:
+            found = kernels.crc32c(footer, kernels.crc32c(described))
+            if found != expected:
+                raise CorruptFileError(
+                    "metadata has another checksum",
+                    file=file.name,
+                    expected=f"{expected:08x}",
+                    found=f"{found:08x}",
+                )
+            return True
+    raise CorruptFileError("unknown bytes before the footer", file=file.name, found=seal[:16].hex())
+
+
+def _verify_column(
+    file: ReadableFile, metadata: FileMetadata, index: int, statistics: FilePageStatistics | None
+) -> list[BufferRange]:
+    """Check the pages of a column; returns where their bytes are."""
+    pages = metadata.column(index).pages
+    checksums = statistics.checksums(index) if statistics is not None else ()
+    if len(checksums) != len(pages):
+        raise CorruptFileError(
+            "pages without checksums", file=file.name, column=index, expected=len(pages), found=len(checksums)
+        )
+    known: list[BufferRange] = []
+    for number, (page, expected) in enumerate(zip(pages, checksums, strict=True)):
+        found = page_checksum(file, list(page.buffers))
+        if found != expected:
+            raise CorruptFileError(
+                "page has another checksum",
+                file=file.name,
+                column=index,
+                page=number,
+                expected=f"{expected:08x}",
+                found=f"{found:08x}",
+            )
+        known += page.buffers
+    return known
+
+
+def _verify_gaps(file: ReadableFile, known: list[BufferRange], end: int) -> None:
+    """What lies between the known ranges, up to `end`, has to be zero."""
+    position = 0
+    for start, size in sorted(known):
+        if start > position:
+            for piece in _pieces(file, position, start - position):
+                if np.frombuffer(piece, np.uint8).any():
+                    raise CorruptFileError("padding is not zero", file=file.name, found=f"at {position}")
+        position = max(position, start + size)
+    if position < end and np.frombuffer(file.read(position, end - position), np.uint8).any():
+        raise CorruptFileError("padding is not zero", file=file.name, found=f"at {position}")
+
+
+def _pieces(file: ReadableFile, position: int, size: int) -> Iterator[memoryview]:
+    for start in range(position, position + size, _PIECE_BYTES):
+        yield memoryview(file.read(start, min(_PIECE_BYTES, position + size - start)))

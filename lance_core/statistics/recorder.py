@@ -1,0 +1,31 @@
+"""Statistics and checksums of a file that is being written, page by page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pyarrow as pa
+
+from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.file_buffer import METADATA_KEY, PageEntry, to_buffer
+
+
+class FilePageRecorder:
+    """The recorder of one 2.x file; see `lance_core.file.written.PageRecorder`."""
+
+    def __init__(self) -> None:
+        self._pages: defaultdict[int, list[PageEntry]] = defaultdict(list)
+
+    def bounds(self, values: pa.Array) -> pa.RecordBatch:
+        """Statistics of the values of a page."""
+        return page_bounds(values)
+
+    def add_page(
+        self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int
+    ) -> None:
+        """Note the next page of a column."""
+        self._pages[column].append(PageEntry(first_row, num_rows, bounds, crc32c))
+
+    def finish(self) -> tuple[str, pa.Buffer]:
+        """The key of the schema metadata, and the content of the global buffer that it names."""
+        return METADATA_KEY, to_buffer(self._pages)
