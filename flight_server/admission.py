@@ -3,19 +3,27 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from flight_server.errors import DrainingError, OverloadedError
+
+
+@dataclass
+class _Slots:
+    name: str
+    limit: int
+    used: int = 0
 
 
 class Admission:
     """Counts what runs. Open at first; `close` refuses new calls, `end_streams` ends the running ones."""
 
-    def __init__(self, max_streams: int) -> None:
-        self._max_streams = max_streams
+    def __init__(self, max_streams: int, max_puts: int) -> None:
         self._changed = threading.Condition()
         self._running = 0
-        self._streams = 0
+        self._streams = _Slots("streams", max_streams)
+        self._puts = _Slots("uploads", max_puts)
         self._closed = False
         self._ending = threading.Event()
 
@@ -31,23 +39,30 @@ class Admission:
         finally:
             self._left()
 
-    @contextmanager
-    def stream(self) -> Iterator[None]:
+    def stream(self) -> AbstractContextManager[None]:
         """The duration of one stream, which outlives the call that opened it; raises OverloadedError at the
         cap.
         """
+        return self._slot(self._streams)
+
+    def put(self) -> AbstractContextManager[None]:
+        """The duration of one upload; raises OverloadedError at the cap."""
+        return self._slot(self._puts)
+
+    @contextmanager
+    def _slot(self, slots: "_Slots") -> Iterator[None]:
         with self._changed:
-            if self._streams >= self._max_streams:
+            if slots.used >= slots.limit:
                 raise OverloadedError(
-                    f"{self._max_streams} streams are running, the most this server allows; try again later"
+                    f"{slots.limit} {slots.name} are running, the most this server allows; try again later"
                 )
-            self._streams += 1
+            slots.used += 1
             self._running += 1
         try:
             yield
         finally:
             with self._changed:
-                self._streams -= 1
+                slots.used -= 1
             self._left()
 
     def check_stream(self) -> None:
@@ -73,7 +88,12 @@ class Admission:
     @property
     def streams(self) -> int:
         """Streams running now."""
-        return self._streams
+        return self._streams.used
+
+    @property
+    def puts(self) -> int:
+        """Uploads running now."""
+        return self._puts.used
 
     def _left(self) -> None:
         with self._changed:

@@ -6,15 +6,20 @@ Only a dataset's own directory may be a symbolic link, and only to a place below
 
 import logging
 import os
+import secrets
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     RefNotFoundError,
+    StorageError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
@@ -26,6 +31,7 @@ from lance_core.table.versions import latest_version, manifest_path
 
 _VERSIONS_DIRECTORY = "_versions"
 _MAXIMUM_NAMESPACES = 32
+_WRITTEN_DIRECTORIES = ("data", "_transactions")
 
 # What a parsed manifest takes in memory, per byte of its file.
 _MEMORY_PER_MANIFEST_BYTE = 8
@@ -98,6 +104,63 @@ class Catalog:
                 f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
             )
         return next(iter(found.values()))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
+        try:
+            return bool(self.locate(name))
+        except DatasetNotFoundError:
+            return False
+
+    def place(self, name: str) -> str:
+        """Absolute path at which a new dataset of this name is made.
+
+        Raises:
+            InvalidInputError: something that is neither dataset nor namespace is in the way.
+        """
+        parts = name.split("/")
+        if len(parts) > _MAXIMUM_NAMESPACES:
+            raise InvalidInputError(f"dataset name {shown(name)} has more than {_MAXIMUM_NAMESPACES} parts")
+        for depth in range(1, len(parts)):
+            namespace = "/".join(parts[:depth])
+            if os.path.lexists(os.path.join(self._root, namespace)) and not self._is_namespace(namespace):
+                raise InvalidInputError(f"{shown(namespace)} is no namespace")
+        path = os.path.join(self._root, name + SUFFIX)
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            raise InvalidInputError(f"something else has the name of dataset {shown(name)}")
+        return path
+
+    def remove_unfinished(self, path: str) -> None:
+        """Remove the directories of a dataset at `path` that was not made after all: those that are empty."""
+        with suppress(OSError):
+            if not os.listdir(os.path.join(path, _VERSIONS_DIRECTORY)):
+                os.rmdir(os.path.join(path, _VERSIONS_DIRECTORY))
+        if not os.path.lexists(os.path.join(path, _VERSIONS_DIRECTORY)):
+            for directory in (*_WRITTEN_DIRECTORIES, ""):
+                with suppress(OSError):
+                    os.rmdir(os.path.join(path, directory))
+
+    def drop(self, name: str) -> None:
+        """Remove a dataset. It is renamed to a name that is never served, then deleted: gone at once.
+
+        Raises:
+            UnsupportedFeatureError: its directory is a link; what that leads to is not ours to delete.
+            StorageError: it cannot be renamed; errors of `locate`.
+        """
+        path = self.locate(name)
+        parent, _, last = name.rpartition("/")
+        directory = os.path.join(self._root, parent)
+        if path not in (os.path.join(directory, last), os.path.join(directory, last + SUFFIX)):
+            raise UnsupportedFeatureError(f"dropping dataset {shown(name)}, which is reached through a link")
+        hidden = os.path.join(directory, f".{secrets.token_hex(8)}.dropped")
+        try:
+            os.rename(path, hidden)
+        except OSError as error:
+            raise StorageError(f"dataset {shown(name)} cannot be dropped: {error.strerror}") from None
+        shutil.rmtree(hidden, onerror=self._report_leftover)
+
+    def _report_leftover(self, _call: object, path: str, error: Any) -> None:
+        self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")
 
     def open(self, reference: DatasetReference) -> Snapshot:
         """The snapshot that `reference` names.

@@ -30,6 +30,7 @@ from flight_server.json_fields import (
 )
 from flight_server.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
 from flight_server.proto.command_pb2 import Command
+from flight_server.write_command import WriteCommand, write_command
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_COMMAND_BYTES = 1 << 20
@@ -99,20 +100,31 @@ class CountCommand:
 
 
 def parse_command(data: bytes) -> ScanCommand | TakeCommand:
-    """The command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
+    """The read command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
 
     Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
     """
+    kind, fields = _kind_and_fields(data)
+    if kind == "write":
+        raise InvalidInputError("a write command goes to DoPut")
+    return _take_command(fields) if kind == "take" else _scan_command(fields)
+
+
+def parse_write(data: bytes) -> WriteCommand:
+    """The write command in `data`, in either form; errors are those of `parse_command`."""
+    kind, fields = _kind_and_fields(data)
+    if kind != "write":
+        raise InvalidInputError(f"DoPut takes a write command, not {kind}")
+    return write_command(fields)
+
+
+def _kind_and_fields(data: bytes) -> tuple[str, AnyValue]:
     if len(data) > MAXIMUM_COMMAND_BYTES:
         raise InvalidInputError(f"command of {len(data)} bytes; at most {MAXIMUM_COMMAND_BYTES}")
     kind, fields = _from_json(data) if data.startswith(b"{") else _from_protobuf(data)
-    if kind == "take":
-        return _take_command(fields)
-    if kind == "write":
-        raise UnsupportedFeatureError("the write command is not supported yet")
-    if kind != "scan":
+    if kind not in ("scan", "take", "write"):
         raise InvalidInputError(f"unknown command {shown(kind)}; known: scan, take, write")
-    return _scan_command(fields)
+    return kind, fields
 
 
 def _from_json(data: bytes) -> tuple[str, AnyValue]:

@@ -14,6 +14,7 @@ from flight_server.catalog import Catalog
 from flight_server.commands import Columns, CountCommand, RowKeys, ScanCommand, TakeCommand, parse_command
 from flight_server.endpoints import split_tasks
 from flight_server.errors import report_error
+from flight_server.mutations import Mutations
 from flight_server.names import DatasetReference
 from flight_server.scans import plan_of, scan_options
 from flight_server.settings import Settings
@@ -104,9 +105,10 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.admission = Admission(settings.max_streams)
+        self.admission = Admission(settings.max_streams, settings.max_puts)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._catalog = Catalog(settings.root, settings.memory_limit // 4, settings.allow_base)
+        self.mutations = Mutations(self._catalog)
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()

@@ -57,6 +57,12 @@ def _parse_seconds(text: str) -> float:
     return float(text)
 
 
+def _parse_switch(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise InvalidInputError(f"not a switch: {text!r} (true, false)")
+    return text.lower() in ("true", "1")
+
+
 def _parse_log_level(text: str) -> str:
     level = text.upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
@@ -119,6 +125,16 @@ class Settings:
     """Bytes that all streams together may use for read-ahead and caches."""
     max_streams: int = _setting(256, _parse_count)
     """Streams that may run at the same time; the next one is refused as retryable."""
+    max_puts: int = _setting(32, _parse_count)
+    """Uploads that may run at the same time; the next one is refused as retryable."""
+    max_put_bytes: int = _setting(1 << 40, parse_bytes)
+    """Decoded bytes that one upload may hold."""
+    max_put_seconds: float = _setting(24 * 3600.0, _parse_seconds)
+    """Seconds that one upload may take."""
+    max_batch_bytes: int = _setting(256 << 20, parse_bytes)
+    """Decoded bytes of one uploaded batch."""
+    allow_unfinished_append: bool = _setting(False, _parse_switch)
+    """Commit appends of clients that cannot send the finish message."""
     ticket_key: bytes = _setting(WELL_KNOWN_TICKET_KEY, _parse_key, secret=True)
     """Signs tickets; see `WELL_KNOWN_TICKET_KEY`. The setting `ticket_key_file` names a file that holds it.
     """

@@ -24,6 +24,22 @@ def serve(
         Text, typer.Option(help="Memory for read-ahead and caches of all streams, such as 256MiB.")
     ] = None,
     max_streams: Annotated[Text, typer.Option(help="Streams that may run at the same time.")] = None,
+    max_puts: Annotated[Text, typer.Option(help="Uploads that may run at the same time.")] = None,
+    max_put_bytes: Annotated[
+        Text, typer.Option(help="Decoded bytes that one upload may hold, such as 100GiB.")
+    ] = None,
+    max_put_seconds: Annotated[Text, typer.Option(help="Seconds that one upload may take.")] = None,
+    max_batch_bytes: Annotated[
+        Text, typer.Option(help="Decoded bytes of one uploaded batch, such as 256MiB.")
+    ] = None,
+    allow_unfinished_append: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-unfinished-append",
+            help="Commit appends of clients that cannot send the finish message; a client that dies then "
+            "leaves what it sent so far.",
+        ),
+    ] = None,
     ticket_key_file: Annotated[
         Text, typer.Option(help="File with the key that signs tickets; the same on every server of the root.")
     ] = None,
@@ -52,6 +68,11 @@ def serve(
         "advertise": ",".join(advertise) if advertise else None,
         "memory_limit": memory_limit,
         "max_streams": max_streams,
+        "max_puts": max_puts,
+        "max_put_bytes": max_put_bytes,
+        "max_put_seconds": max_put_seconds,
+        "max_batch_bytes": max_batch_bytes,
+        "allow_unfinished_append": "true" if allow_unfinished_append else None,
         "ticket_key_file": ticket_key_file,
         "ticket_lifetime": ticket_lifetime,
         "allow_base": os.pathsep.join(allow_base) if allow_base else None,

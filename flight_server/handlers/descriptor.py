@@ -2,8 +2,9 @@
 
 from pyarrow import flight
 
-from flight_server.commands import ScanCommand, TakeCommand, parse_command
+from flight_server.commands import ScanCommand, TakeCommand, parse_command, parse_write
 from flight_server.names import parse_path
+from flight_server.write_command import WriteCommand, write_target
 
 
 def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand:
@@ -14,3 +15,10 @@ def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand
     if descriptor.descriptor_type == flight.DescriptorType.CMD:
         return parse_command(descriptor.command)
     return ScanCommand(parse_path([part.decode() for part in descriptor.path]))
+
+
+def write_of(descriptor: flight.FlightDescriptor) -> WriteCommand:
+    """What a DoPut asks for; a path asks for an append."""
+    if descriptor.descriptor_type == flight.DescriptorType.CMD:
+        return parse_write(descriptor.command)
+    return WriteCommand(write_target(parse_path([part.decode() for part in descriptor.path])))

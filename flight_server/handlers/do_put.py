@@ -1,10 +1,13 @@
-"""DoPut: writing is not served yet."""
+"""DoPut: batches into a dataset."""
+
+from dataclasses import asdict
 
 from pyarrow import flight
 
+from flight_server.handlers.descriptor import write_of
 from flight_server.handlers.rpc import rpc
+from flight_server.handlers.upload import Upload
 from flight_server.service import Service
-from lance_core.errors import UnsupportedFeatureError
 
 
 @rpc
@@ -15,4 +18,15 @@ def do_put(
     reader: flight.MetadataRecordBatchReader,
     writer: flight.FlightMetadataWriter,
 ) -> None:
-    raise UnsupportedFeatureError("DoPut is not supported yet; this server only reads")
+    command = write_of(descriptor)
+    with service.admission.put():
+        upload = Upload(
+            reader,
+            writer,
+            service.settings,
+            is_cancelled=context.is_cancelled,
+            check_running=service.admission.check_stream,
+            needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
+        )
+        written = service.mutations.put(command, upload)
+        upload.tell({"result": asdict(written)})

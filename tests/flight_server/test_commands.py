@@ -20,7 +20,7 @@ from flight_server.commands import (
     parse_describe,
 )
 from flight_server.names import DatasetReference
-from flight_server.proto.command_pb2 import Columns, Command, Expression, Integers, Scan, Take, Write
+from flight_server.proto.command_pb2 import Columns, Command, Expression, Integers, Scan, Take
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 
 
@@ -206,8 +206,7 @@ def test_expressions_are_passed_on_in_both_forms(
 @pytest.mark.parametrize(
     "data",
     [
-        b'{"write": {"dataset": "trips"}}',
-        packed(Command(write=Write(dataset="trips"))),
+        take(offsets=[1], asof="2026-01-01"),
     ],
 )
 def test_what_is_not_served_yet_is_refused_by_name(data: bytes) -> None:

@@ -62,37 +62,40 @@ def _outcome(ended: Any, messages: list[bytes]) -> Outcome:
 
 def path_descriptor(*parts: str | bytes) -> bytes:
     encoded = (part.encode() if isinstance(part, str) else part for part in parts)
-    return b"\x08\x01" + b"".join(_field(3, part) for part in encoded)
+    return b"\x08\x01" + b"".join(field(3, part) for part in encoded)
 
 
 def command_descriptor(command: bytes) -> bytes:
-    return b"\x08\x02" + _field(2, command)
+    return b"\x08\x02" + field(2, command)
 
 
 def ticket(data: bytes) -> bytes:
-    return _field(1, data)
+    return field(1, data)
 
 
 def criteria(data: bytes) -> bytes:
-    return _field(1, data)
+    return field(1, data)
 
 
 def action(kind: str, body: bytes = b"") -> bytes:
-    return _field(1, kind.encode()) + _field(2, body)
+    return field(1, kind.encode()) + field(2, body)
 
 
 def flight_data(descriptor: bytes) -> bytes:
-    return _field(1, descriptor)
+    return field(1, descriptor)
 
 
-def _field(number: int, data: bytes) -> bytes:
+def field(number: int, data: bytes) -> bytes:
     """A length-delimited protobuf field."""
-    length = len(data)
-    encoded = bytearray([number << 3 | 2])
-    while length >= 0x80:
-        encoded.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*encoded, length]) + data
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
 
 
 def scan_json(dataset: str, **fields: Any) -> bytes:

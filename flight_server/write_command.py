@@ -1,0 +1,128 @@
+"""The write command: how the batches of a DoPut become a new version; `Write` in command.proto."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from flight_server.json_fields import Checker, boolean, check_fields, integer, list_of, string
+from flight_server.names import DatasetReference, parse_name, shown
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.write.dataset import Mode
+
+_MODES = ("create", "append", "overwrite")
+_LATER_MODES = ("merge_insert", "add_columns")
+MAXIMUM_PROPERTIES = 256
+
+
+@dataclass(frozen=True)
+class WriteCommand:
+    """A new version of one dataset. None: the writer decides."""
+
+    dataset: DatasetReference
+    """With a branch, never with a version."""
+    mode: Mode = "append"
+    data_storage_version: str | None = None
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
+    enable_stable_row_ids: bool | None = None
+    transaction_id: str | None = None
+    """A UUID in its usual form."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What the transaction is to note."""
+
+    @property
+    def needs_finish(self) -> bool:
+        """Whether half of the batches would do harm even where unfinished appends are allowed."""
+        return self.mode != "append"
+
+
+def write_command(fields: Any) -> WriteCommand:
+    """The command of the JSON object `fields`.
+
+    Raises:
+        InvalidInputError: a field that is unknown, of the wrong type or not for this mode; names it.
+        UnsupportedFeatureError: a mode or field that is not served yet; names it.
+    """
+    values = check_fields("write", fields, _FIELDS, required=("dataset",))
+    mode = values.get("mode", "append")
+    for name in _LATER_FIELDS.keys() & values.keys():
+        raise InvalidInputError(f"write: the field {name} does not go with mode {mode}")
+    if values.pop("stage", False):
+        raise UnsupportedFeatureError("write.stage is not supported yet")
+    reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
+    return WriteCommand(dataset=reference, **values)
+
+
+def write_target(reference: DatasetReference, branch: str | None = None) -> DatasetReference:
+    """The dataset and branch to write to; a version or a tag is refused, what is written is the latest."""
+    if reference.ref is not None:
+        reference = replace(reference, ref=None, branch=reference.ref)
+    if reference.version is not None:
+        raise InvalidInputError(
+            f"dataset {reference.name}: a write adds to the latest version and names none"
+        )
+    if branch is None:
+        return reference
+    if reference.branch is not None:
+        raise InvalidInputError(f"dataset {reference.name}: its name and the field branch both give a branch")
+    return replace(reference, branch=branch)
+
+
+def transaction_id(field: str, value: Any) -> str:
+    """A UUID."""
+    text = string(field, value)
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise InvalidInputError(f"{field}: expected a UUID, found {shown(value)}") from None
+
+
+def properties(field: str, value: Any) -> dict[str, str]:
+    """An object of strings."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{field}: expected an object of strings")
+    if len(value) > MAXIMUM_PROPERTIES:
+        raise InvalidInputError(f"{field}: {len(value)} properties; at most {MAXIMUM_PROPERTIES}")
+    return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}
+
+
+def _mode(field: str, value: Any) -> str:
+    if value in _LATER_MODES:
+        raise UnsupportedFeatureError(f"{field} {value} is not supported yet")
+    if value not in _MODES:
+        raise InvalidInputError(
+            f"{field}: expected one of {', '.join((*_MODES, *_LATER_MODES))}, found {shown(str(value))}"
+        )
+    return str(value)
+
+
+# Of modes that are not served yet.
+_LATER_FIELDS: Mapping[str, Checker] = {
+    "on": list_of(string),
+    "when_matched": string,
+    "when_matched_condition": string,
+    "when_not_matched": string,
+    "when_not_matched_by_source": string,
+    "when_not_matched_by_source_condition": string,
+    "fragment_id": integer(),
+}
+
+# How a table is made and its files are cut; the action create_dataset takes some of them, too.
+TABLE_FIELDS: Mapping[str, Checker] = {
+    "data_storage_version": string,
+    "enable_stable_row_ids": boolean,
+    "transaction_id": transaction_id,
+    "properties": properties,
+}
+
+_FIELDS: Mapping[str, Checker] = {
+    "dataset": string,
+    "branch": string,
+    "mode": _mode,
+    "stage": boolean,
+    "max_rows_per_file": integer(1),
+    "max_bytes_per_file": integer(1),
+    **TABLE_FIELDS,
+    **_LATER_FIELDS,
+}

@@ -1,0 +1,95 @@
+"""Uploading: as our clients do it, and message by message over plain gRPC."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+
+from support.raw_flight import field
+
+Target = str | dict[str, Any]
+
+
+def descriptor_of(target: Target) -> flight.FlightDescriptor:
+    """Of a name, which is appended to, or of the fields of a write command."""
+    if isinstance(target, str):
+        return flight.FlightDescriptor.for_path(*target.split("/"))
+    return flight.FlightDescriptor.for_command(json.dumps({"write": target}))
+
+
+def finish_message(rows: int, batches: int) -> bytes:
+    return json.dumps({"finish": {"rows": rows, "batches": batches}}).encode()
+
+
+def put(
+    client: flight.FlightClient,
+    target: Target,
+    table: pa.Table,
+    *,
+    finish: bool = True,
+    batch_rows: int | None = None,
+    options: flight.FlightCallOptions | None = None,
+) -> dict[str, Any]:
+    """Upload a table; returns the result message. Errors are raised as a client sees them."""
+    writer, reader = client.do_put(descriptor_of(target), table.schema, options=options)
+    result: dict[str, Any] = {}
+    try:
+        batches = table.to_batches(max_chunksize=batch_rows)
+        for batch in batches:
+            writer.write_batch(batch)
+        if finish:
+            writer.write_metadata(finish_message(table.num_rows, len(batches)))
+        writer.done_writing()
+        while (message := reader.read()) is not None:
+            result |= json.loads(message.to_pybytes())
+    finally:
+        writer.close()
+    return result["result"]  # type: ignore[no-any-return]
+
+
+def send(client: flight.FlightClient, target: Target, *parts: pa.Table | bytes | float) -> None:
+    """Upload a table, then tables, metadata messages and pauses in seconds; errors are those of the end."""
+    writer, _ = client.do_put(descriptor_of(target), parts[0].schema)
+    try:
+        for part in parts:
+            if isinstance(part, pa.Table):
+                writer.write_table(part)
+            elif isinstance(part, bytes):
+                writer.write_metadata(part)
+            else:
+                time.sleep(part)
+    finally:
+        writer.close()
+
+
+def files_below(path: Path) -> set[str]:
+    """Every file and directory below `path`."""
+    return {str(found.relative_to(path)) for found in path.rglob("*")}
+
+
+def ipc_messages(table: pa.Table, batch_rows: int | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """The IPC messages of a table: schema, dictionaries and batches, each as header and body."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    reader = pa.ipc.MessageReader.open_stream(sink.getvalue())
+    while True:
+        try:
+            message = reader.read_next_message()
+        except StopIteration:
+            return
+        yield message.metadata.to_pybytes(), message.body.to_pybytes() if message.body is not None else b""
+
+
+def flight_data(
+    header: bytes = b"", body: bytes = b"", metadata: bytes = b"", descriptor: bytes = b""
+) -> bytes:
+    """One FlightData message."""
+    parts = ((1, descriptor), (2, header), (3, metadata), (1000, body))
+    return b"".join(field(number, data) for number, data in parts if data)
