@@ -1,4 +1,4 @@
-"""Typed nodes from operands: coercion of types, folding of constants, and errors that name columns.
+"""Typed nodes from operands: coercion of types, and errors that name columns.
 
 The parsers go through these functions, so that SQL text and Substrait mean the same.
 """
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions import casts
 from lance_core.scan.expressions.coercion import (
     common_type,
     exact_literal,
@@ -20,9 +21,10 @@ from lance_core.scan.expressions.coercion import (
     value_type,
 )
 from lance_core.scan.expressions.comparisons import FLIPPED
-from lance_core.scan.expressions.evaluate import evaluate
 from lance_core.scan.expressions.tree import (
     And,
+    Call,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -36,8 +38,6 @@ from lance_core.scan.expressions.tree import (
     Or,
     StartsWith,
 )
-
-_ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
 
 
 def describe(expression: Expression) -> str:
@@ -53,13 +53,6 @@ def describe(expression: Expression) -> str:
 def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
     """A constant from a Python value."""
     return Literal(pa.scalar(value, data_type))
-
-
-def folded(expression: Expression) -> Expression:
-    """The expression, or its value where all its operands are constants."""
-    if not all(isinstance(operand, Literal) for operand in expression.operands):
-        return expression
-    return Literal(evaluate(expression, _ONE_ROW)[0])
 
 
 def in_type_of_column(operand: Expression, column: Column) -> Expression:
@@ -85,7 +78,16 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
     """The operand in another type."""
     if operand.type == data_type:
         return operand
-    return folded(Cast(operand, data_type, try_cast))
+    if isinstance(operand, Literal) and not try_cast:
+        try:
+            return Literal(casts.cast(operand.value, data_type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidInputError(f"{describe(operand)} cannot become {data_type}: {error}") from None
+    try:
+        casts.cast(pa.array([], value_type(operand.type)), data_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InvalidInputError(f"{describe(operand)} cannot become {data_type}") from None
+    return Cast(operand, data_type, try_cast)
 
 
 def same_type(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -114,14 +116,14 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     _check_comparable(left)
     if isinstance(left, Literal) and not isinstance(right, Literal):
         op, left, right = FLIPPED[op], right, left
-    return folded(Comparison(op, left, right))
+    return Comparison(op, left, right)
 
 
 def distinct_from(left: Expression, right: Expression) -> Expression:
     """`left IS DISTINCT FROM right`."""
     left, right = same_type(left, right)
     _check_comparable(left)
-    return folded(DistinctFrom(left, right))
+    return DistinctFrom(left, right)
 
 
 def _check_comparable(operand: Expression) -> None:
@@ -159,7 +161,7 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     found: list[Expression] = list(others)
     if constants or has_null or not others:
         _check_comparable(operand)
-        found.insert(0, folded(IsIn(operand, pa.array(exact, common), has_null)))
+        found.insert(0, IsIn(operand, pa.array(exact, common), has_null))
     return disjunction(found)
 
 
@@ -170,26 +172,26 @@ def _literal_value(expression: Expression) -> pa.Scalar:
 
 def is_null(operand: Expression) -> Expression:
     """`operand IS NULL`."""
-    return folded(IsNull(operand))
+    return IsNull(operand)
 
 
 def negation(operand: Expression) -> Expression:
     """`NOT operand`."""
-    return folded(Not(boolean(operand)))
+    return Not(boolean(operand))
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
     """AND of all parts, without a level for each."""
     flat = [inner for part in parts for inner in (part.operands if isinstance(part, And) else (part,))]
     flat = [boolean(part) for part in flat]
-    return flat[0] if len(flat) == 1 else folded(And(tuple(flat)))
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
 def disjunction(parts: Sequence[Expression]) -> Expression:
     """OR of all parts, without a level for each."""
     flat = [inner for part in parts for inner in (part.operands if isinstance(part, Or) else (part,))]
     flat = [boolean(part) for part in flat]
-    return flat[0] if len(flat) == 1 else folded(Or(tuple(flat)))
+    return flat[0] if len(flat) == 1 else Or(tuple(flat))
 
 
 def boolean(operand: Expression) -> Expression:
@@ -204,7 +206,22 @@ def boolean(operand: Expression) -> Expression:
 def is_true(operand: Expression, value: bool) -> Expression:
     """`operand IS TRUE` or `IS FALSE`: never null."""
     operand = boolean(operand)
-    return folded(Not(DistinctFrom(operand, literal(value))))
+    return Call("coalesce", (operand if value else Not(operand), literal(False)), pa.bool_())
+
+
+def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`, with all values in their common type."""
+    values = [*(value for _, value in branches), otherwise]
+    common = value_type(values[0].type)
+    for value in values[1:]:
+        wider = common_type(common, value.type)
+        if wider is None:
+            raise InvalidInputError(
+                f"the values of a CASE differ: {describe(value)} does not go with {common}"
+            )
+        common = wider
+    typed = tuple((boolean(condition), cast(value, common)) for condition, value in branches)
+    return Case(typed, cast(otherwise, common))
 
 
 def like(
@@ -220,8 +237,8 @@ def like(
         return literal(None, pa.bool_())
     prefix = text[:-1]
     if not ignore_case and text.endswith("%") and not set(prefix) & {"%", "_", "\\", escape}:
-        return folded(StartsWith(operand, prefix))
-    return folded(Like(operand, text, escape, ignore_case))
+        return StartsWith(operand, prefix)
+    return Like(operand, text, escape, ignore_case)
 
 
 def starts_with(operand: Expression, prefix: Expression) -> Expression:
@@ -233,4 +250,4 @@ def starts_with(operand: Expression, prefix: Expression) -> Expression:
         return literal(None, pa.bool_())
     if not (is_string(given) and is_string(wanted)) and not (is_binary(given) and is_binary(wanted)):
         raise InvalidInputError(f"starts_with({describe(operand)}, {describe(prefix)}) does not fit")
-    return folded(StartsWith(operand, prefix.value.as_py()))
+    return StartsWith(operand, prefix.value.as_py())

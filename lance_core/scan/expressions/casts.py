@@ -6,15 +6,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.scan.expressions.coercion import is_string
+from lance_core.scan.expressions.coercion import as_decimal, is_string
 from lance_core.scan.expressions.comparisons import Datum
+
+_TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
+_FALSE = pa.array(["false", "f", "no", "n", "off", "0"])
+_ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
 def cast(datum: Datum, data_type: pa.DataType) -> Datum:
     """Values in another type.
 
     Fractions and finer units of time are cut off, decimals rounded to their new scale; what does not fit is
-    an `ArrowInvalid`.
+    an `ArrowInvalid`, types that have nothing in common an `ArrowNotImplementedError`.
     """
     given = datum.type
     if given == data_type:
@@ -22,18 +26,27 @@ def cast(datum: Datum, data_type: pa.DataType) -> Datum:
     if types.is_dictionary(given):
         decoded = datum.dictionary_decode() if isinstance(datum, pa.Array) else datum.cast(given.value_type)
         return cast(decoded, data_type)
-    if types.is_floating(given) and types.is_integer(data_type):
-        return pc.cast(pc.trunc(_no_half(datum)), data_type)
-    if types.is_floating(data_type):
-        return pc.cast(_no_half(datum), data_type, safe=False)
-    if types.is_decimal(given) and types.is_decimal(data_type) and data_type.scale < given.scale:
-        datum = pc.round(datum, data_type.scale, round_mode="half_towards_infinity")
-    if is_string(data_type) and not is_string(given):
-        return _to_string(datum, data_type)
-    if types.is_timestamp(given) and types.is_timestamp(data_type) and bool(given.tz) != bool(data_type.tz):
-        return _change_zone(datum, data_type)
-    options = pc.CastOptions(data_type, allow_time_truncate=True, allow_decimal_truncate=True)
-    return pc.cast(datum, options=options)
+    if is_string(given):
+        return _from_text(datum, data_type)
+    if is_string(data_type):
+        return _to_text(datum, data_type)
+    if types.is_integer(data_type) or types.is_floating(data_type):
+        return _to_number(datum, data_type)
+    if types.is_decimal(data_type):
+        return _to_decimal(datum, data_type)
+    if types.is_integer(given) and types.is_temporal(data_type):
+        return pc.cast(datum, _counted(data_type)).cast(data_type)
+    if types.is_timestamp(given) and given.tz:
+        if types.is_date(data_type):
+            return cast(pc.local_timestamp(datum), data_type)
+    elif types.is_timestamp(data_type) and data_type.tz:
+        return _local_to_instant(datum, data_type)
+    return pc.cast(_no_half(datum), options=pc.CastOptions(data_type, allow_time_truncate=True))
+
+
+def _counted(data_type: pa.DataType) -> pa.DataType:
+    """The integers that Arrow converts to and from a type of time."""
+    return pa.int32() if types.is_date32(data_type) or types.is_time32(data_type) else pa.int64()
 
 
 def _no_half(datum: Datum) -> Datum:
@@ -41,15 +54,115 @@ def _no_half(datum: Datum) -> Datum:
     return datum.cast(pa.float32()) if types.is_float16(datum.type) else datum
 
 
-def _to_string(datum: Datum, data_type: pa.DataType) -> Datum:
+def _to_number(datum: Datum, data_type: pa.DataType) -> Datum:
+    if types.is_temporal(datum.type):
+        datum = datum.cast(_counted(datum.type))
+    datum = _no_half(datum)
+    if types.is_floating(data_type):
+        if types.is_float16(data_type):
+            datum = datum.cast(pa.float32(), safe=False)
+        return pc.cast(datum, data_type, safe=False)
+    if types.is_floating(datum.type):
+        datum = pc.trunc(datum)
+    return pc.cast(datum, options=pc.CastOptions(data_type, allow_decimal_truncate=True))
+
+
+def _to_decimal(datum: Datum, data_type: pa.DataType) -> Datum:
+    if types.is_integer(datum.type):
+        datum = datum.cast(as_decimal(datum.type))
+    elif types.is_decimal(datum.type) and data_type.scale < datum.type.scale:
+        datum = pc.round(datum, ndigits=data_type.scale, round_mode="half_towards_infinity")
+    return pc.cast(_no_half(datum), data_type)
+
+
+def _to_text(datum: Datum, data_type: pa.DataType) -> Datum:
+    given = datum.type
     text = pc.cast(_no_half(datum), data_type)
-    if types.is_timestamp(datum.type):
+    if types.is_floating(given):
+        text = pc.replace_substring(pc.replace_substring(text, "nan", "NaN"), "e+", "e")
+        return pc.replace_substring_regex(text, "^(-?[0-9]+)$", r"\1.0")
+    if types.is_timestamp(given):
+        text = pc.replace_substring_regex(text, r"\.0+$", "").cast(data_type)
+        if given.tz:
+            zone = pc.strftime(datum, format="%z")
+            local = pc.replace_substring_regex(text, r"(Z|[+-][0-9:]+)$", "")
+            text = pc.binary_join_element_wise(
+                pc.replace_substring_regex(local, r"\.0+$", ""),
+                pc.replace_substring_regex(zone, "^(...)", r"\1:").cast(data_type),
+                pa.scalar("", data_type),
+            )
+            text = pc.replace_substring_regex(text, r"\+00:00$", "Z")
         return pc.replace_substring(text, " ", "T")
+    if types.is_time(given):
+        return pc.replace_substring_regex(text, r"\.0+$", "")
     return text
 
 
-def _change_zone(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Between local times and instants: a local time is one in the zone of the type."""
+def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
+    if types.is_boolean(data_type):
+        lower = pc.utf8_lower(text).cast(pa.string())
+        known = pc.or_(pc.is_in(lower, _TRUE), pc.is_in(lower, _FALSE))
+        if not pc.all(pc.or_(known, pc.is_null(text))).as_py():
+            raise pa.ArrowInvalid("a text is neither true nor false")
+        return pc.if_else(pc.is_valid(text), pc.is_in(lower, _TRUE), pa.scalar(None, pa.bool_()))
+    if types.is_timestamp(data_type):
+        return _text_to_timestamp(text, data_type)
+    if types.is_decimal(data_type):
+        return _to_decimal(pc.cast(text, pa.decimal256(76, 30)), data_type)
+    if types.is_time(data_type):
+        day = pa.scalar("1970-01-01 ", text.type)
+        moment = pc.binary_join_element_wise(day, text, pa.scalar("", text.type))
+        return pc.cast(_parsed(moment, pa.timestamp(data_type.unit)), data_type)
+    return pc.cast(text, data_type)
+
+
+def _text_to_timestamp(text: Datum, data_type: pa.DataType) -> Datum:
+    """Times with an offset become those of UTC; digits finer than the unit are cut off."""
+    zoned = pc.match_substring_regex(text, _ZONE)
+    nothing = pa.scalar(None, text.type)
+    instants = _parsed(pc.if_else(zoned, text, nothing), pa.timestamp(data_type.unit, "UTC"))
+    plain = _parsed(pc.if_else(zoned, nothing, text), pa.timestamp(data_type.unit))
     if data_type.tz:
-        return pc.cast(pc.assume_timezone(datum, data_type.tz), data_type)
-    return pc.cast(pc.local_timestamp(datum), data_type)
+        return pc.coalesce(instants.cast(data_type), _local_to_instant(plain, data_type))
+    return pc.coalesce(instants.cast(data_type), plain)
+
+
+def _parsed(text: Datum, data_type: pa.DataType) -> Datum:
+    try:
+        return pc.cast(text, data_type)
+    except pa.ArrowInvalid:
+        finest = pc.cast(text, pa.timestamp("ns", data_type.tz))
+        return pc.cast(finest, options=pc.CastOptions(data_type, allow_time_truncate=True))
+
+
+def _local_to_instant(datum: Datum, data_type: pa.DataType) -> Datum:
+    """A local time becomes the instant in the zone of the type, the earlier one where there are two."""
+    local = cast(datum, pa.timestamp(data_type.unit))
+    return pc.assume_timezone(local, data_type.tz, ambiguous="earliest", nonexistent="earliest")
+
+
+def try_cast(datum: Datum, data_type: pa.DataType) -> Datum:
+    """Values in another type, null where they do not fit; equal values are tried once."""
+    try:
+        return cast(datum, data_type)
+    except pa.ArrowInvalid:
+        if isinstance(datum, pa.Scalar):
+            return pa.scalar(None, data_type)
+    encoded = datum.dictionary_encode()
+    return pa.concat_arrays(_halved(encoded.dictionary, data_type)).take(encoded.indices)
+
+
+def _halved(values: pa.Array, data_type: pa.DataType) -> list[pa.Array]:
+    """Casts of the pieces of an array, halved down to the values that do not fit; these become null."""
+    pieces, done = [values], []
+    while pieces:
+        piece = pieces.pop()
+        try:
+            done.append(cast(piece, data_type))
+        except pa.ArrowInvalid:
+            if len(piece) == 1:
+                done.append(pa.nulls(1, data_type))
+            else:
+                middle = len(piece) // 2
+                pieces += [piece[middle:], piece[:middle]]
+    return done

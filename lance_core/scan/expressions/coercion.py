@@ -62,6 +62,8 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     if value.type == data_type:
         return value
     given = value.type
+    if types.is_temporal(given) and given.id == data_type.id and getattr(given, "tz", None) is None:
+        return _cast(value, data_type) if getattr(data_type, "tz", None) is None else None
     if types.is_float16(data_type) and (types.is_integer(given) or types.is_floating(given)):
         number = value.as_py()
         return None if math.isfinite(number) and abs(number) > 65504 else pa.scalar(float(number), data_type)
@@ -118,15 +120,13 @@ def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The numeric type of an operation on two numbers: keeps all values, but for the rounding of floats."""
     if left == right:
         return left
-    for one, other in ((left, right), (right, left)):
-        if types.is_float64(one) or (types.is_floating(one) and types.is_decimal(other)):
-            return pa.float64()
-        if types.is_float32(one):
-            return one
-        if types.is_float16(one):
-            return pa.float32()
+    pair = (left, right)
+    if any(types.is_floating(kind) for kind in pair):
+        doubles = any(types.is_float64(kind) or types.is_decimal(kind) for kind in pair)
+        # Arrow has no comparison of half floats.
+        return pa.float64() if doubles else pa.float32()
     if types.is_decimal(left) or types.is_decimal(right):
-        return _common_decimal(_as_decimal(left), _as_decimal(right))
+        return _common_decimal(as_decimal(left), as_decimal(right))
     signed = types.is_signed_integer(left)
     if signed == types.is_signed_integer(right):
         return left if left.bit_width >= right.bit_width else right
@@ -137,7 +137,8 @@ def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return wider[unsigned_type.bit_width]
 
 
-def _as_decimal(data_type: pa.DataType) -> pa.DataType:
+def as_decimal(data_type: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every value of an integer or decimal type."""
     if types.is_decimal(data_type):
         return data_type
     return pa.decimal128(_INTEGER_DIGITS[data_type.bit_width], 0)
@@ -152,17 +153,18 @@ def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _common_temporal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    # As in the reference, the coarser unit: what is finer is cut off before a comparison of two columns.
     units = ["s", "ms", "us", "ns"]
     if types.is_timestamp(left) and types.is_timestamp(right):
-        return pa.timestamp(max(left.unit, right.unit, key=units.index), left.tz or right.tz)
+        return pa.timestamp(min(left.unit, right.unit, key=units.index), left.tz or right.tz)
     if types.is_date(left) and types.is_date(right):
         return pa.date64()
     for one, other in ((left, right), (right, left)):
         if types.is_timestamp(one) and types.is_date(other):
             return one
     if types.is_time(left) and types.is_time(right):
-        unit = max(left.unit, right.unit, key=units.index)
+        unit = min(left.unit, right.unit, key=units.index)
         return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
     if types.is_duration(left) and types.is_duration(right):
-        return pa.duration(max(left.unit, right.unit, key=units.index))
+        return pa.duration(min(left.unit, right.unit, key=units.index))
     return None

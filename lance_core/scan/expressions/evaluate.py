@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.casts import cast
+from lance_core.scan.expressions.arithmetic import ARITHMETIC
+from lance_core.scan.expressions.casts import cast, try_cast
 from lance_core.scan.expressions.comparisons import Datum, compare, is_in
+from lance_core.scan.expressions.functions import FUNCTIONS
+from lance_core.scan.expressions.patterns import like
 from lance_core.scan.expressions.tree import (
     And,
+    ArrowExpression,
+    Call,
+    Case,
     Cast,
     Column,
     Comparison,
@@ -20,6 +27,7 @@ from lance_core.scan.expressions.tree import (
     Expression,
     IsIn,
     IsNull,
+    Like,
     Literal,
     Not,
     Or,
@@ -109,17 +117,119 @@ def _is_in(node: IsIn, batch: pa.RecordBatch) -> Datum:
 
 
 def _and(node: And, batch: pa.RecordBatch) -> Datum:
-    result = _evaluate(node.parts[0], batch)
-    for part in node.parts[1:]:
-        result = pc.and_kleene(result, _evaluate(part, batch))
-    return result
+    return _junction(node.parts, batch, pc.and_kleene, decided=False)
 
 
 def _or(node: Or, batch: pa.RecordBatch) -> Datum:
-    result = _evaluate(node.parts[0], batch)
-    for part in node.parts[1:]:
-        result = pc.or_kleene(result, _evaluate(part, batch))
+    return _junction(node.parts, batch, pc.or_kleene, decided=True)
+
+
+def _junction(
+    parts: Sequence[Expression],
+    batch: pa.RecordBatch,
+    kernel: Callable[[Datum, Datum], Datum],
+    *,
+    decided: bool,
+) -> Datum:
+    """The parts combined; a part that fails is tried again on the rows that the parts before left undecided.
+
+    So `x <> 0 AND 10 / x > 1` has a value everywhere, while a condition without errors costs no selection.
+    """
+    result = _evaluate(parts[0], batch)
+    for part in parts[1:]:
+        try:
+            value = _evaluate(part, batch)
+        except pa.ArrowInvalid:
+            open_rows = pc.fill_null(result if not decided else pc.invert(result), True)
+            value = _on_rows(part, batch, open_rows)
+        result = kernel(result, value)
     return result
+
+
+def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
+    """The values of some rows, and null in the others."""
+    rows = pa.repeat(rows, batch.num_rows) if isinstance(rows, pa.Scalar) else rows
+    values = _evaluate(expression, batch.filter(rows))
+    if isinstance(values, pa.Scalar):
+        return pc.if_else(rows, values, pa.scalar(None, values.type))
+    positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), 1)
+    return values.take(pc.if_else(rows, positions, pa.scalar(None, pa.int64())))
+
+
+def _case(node: Case, batch: pa.RecordBatch) -> Datum:
+    """The first branch whose condition holds; a value that fails is tried on the rows of its branch only."""
+    open_rows: Datum = pa.scalar(True)
+    conditions, values = [], []
+    for condition, value in (*node.branches, (None, node.otherwise)):
+        holds = open_rows
+        if condition is not None:
+            holds = pc.and_(open_rows, pc.fill_null(_where(condition, batch, open_rows), False))
+        conditions.append(holds)
+        values.append(_where(value, batch, holds))
+        open_rows = pc.and_not(open_rows, holds)
+    result = values[-1]
+    for holds, value in zip(reversed(conditions[:-1]), reversed(values[:-1]), strict=True):
+        result = pc.if_else(holds, value, result)
+    return result
+
+
+def _where(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
+    """The values, of all rows where that is possible, else of these rows only."""
+    try:
+        return _evaluate(expression, batch)
+    except pa.ArrowInvalid:
+        return _on_rows(expression, batch, rows)
+
+
+def _like(node: Like, batch: pa.RecordBatch) -> Datum:
+    return _by_dictionary(
+        _evaluate(node.operand, batch),
+        lambda values: like(values, node.pattern, node.escape, node.ignore_case),
+    )
+
+
+def _cast(node: Cast, batch: pa.RecordBatch) -> Datum:
+    change = try_cast if node.try_cast else cast
+    return _by_dictionary(_evaluate(node.operand, batch), lambda values: change(values, node.data_type))
+
+
+def _call(node: Call, batch: pa.RecordBatch) -> Datum:
+    arguments = [_evaluate(argument, batch) for argument in node.arguments]
+    if all(isinstance(argument, pa.Scalar) for argument in arguments):
+        arguments[0] = pa.repeat(arguments[0], 1)
+        return _applied(node, arguments)[0]
+    encoded = [place for place, argument in enumerate(arguments) if isinstance(argument, pa.DictionaryArray)]
+    if len(encoded) == 1 and sum(isinstance(argument, pa.Array) for argument in arguments) == 1:
+        place = encoded[0]
+
+        def of_values(values: Datum) -> Datum:
+            return _applied(node, [*arguments[:place], values, *arguments[place + 1 :]])
+
+        return _by_dictionary(arguments[place], of_values)
+    for place in encoded:
+        arguments[place] = arguments[place].dictionary_decode()
+    return _applied(node, arguments)
+
+
+def _applied(node: Call, arguments: list[Datum]) -> Datum:
+    if isinstance(arguments[0], pa.Scalar):
+        length = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
+        arguments = [pa.repeat(arguments[0], length), *arguments[1:]]
+    if node.function in ARITHMETIC:
+        return ARITHMETIC[node.function](arguments, node.data_type)
+    return FUNCTIONS[node.function].compute(*arguments)
+
+
+def _arrow(node: ArrowExpression, batch: pa.RecordBatch) -> Datum:
+    """Arrow's own evaluation, of one batch."""
+    table = pa.Table.from_batches([batch])
+    plan = Declaration.from_sequence(
+        [
+            Declaration("table_source", TableSourceNodeOptions(table)),
+            Declaration("project", ProjectNodeOptions([node.expression], [""])),
+        ]
+    )
+    return plan.to_table(use_threads=False).column(0).combine_chunks()
 
 
 def _starts_with(node: StartsWith, batch: pa.RecordBatch) -> Datum:
@@ -136,6 +246,25 @@ _EVALUATORS: dict[type[Expression], Callable[[Any, pa.RecordBatch], Datum]] = {
     And: _and,
     Or: _or,
     Not: lambda node, batch: pc.invert(_evaluate(node.operand, batch)),
+    Like: _like,
     StartsWith: _starts_with,
-    Cast: lambda node, batch: cast(_evaluate(node.operand, batch), node.data_type),
+    Cast: _cast,
+    Case: _case,
+    Call: _call,
+    ArrowExpression: _arrow,
 }
+
+
+_ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
+
+
+def folded(expression: Expression) -> Expression:
+    """The expression, or its value where all its operands are constants.
+
+    Raises:
+        InvalidInputError: the constants have no value: division by zero, a cast that does not fit.
+    """
+    operands = expression.operands
+    if not operands or not all(isinstance(operand, Literal) for operand in operands):
+        return expression
+    return Literal(evaluate(expression, _ONE_ROW)[0])

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_core.scan.expressions.arithmetic import ARITHMETIC
+from lance_core.scan.expressions.functions import FUNCTIONS
 from lance_core.scan.expressions.tree import (
     ArrowExpression,
     Call,
     Case,
     Cast,
     Column,
-    DistinctFrom,
     Expression,
     IsIn,
     IsNull,
     Literal,
 )
 
-_OPERATORS = frozenset({"+", "-", "*", "/", "%", "||"})
+_FIRST_NOT_NULL = frozenset({"coalesce", "nvl", "ifnull"})
 
 
 def is_nullable(expression: Expression, schema: pa.Schema) -> bool:
@@ -30,12 +31,12 @@ def is_nullable(expression: Expression, schema: pa.Schema) -> bool:
         return not expression.value.is_valid
     if isinstance(expression, Column):
         return _is_column_nullable(expression, schema)
-    if isinstance(expression, IsNull | DistinctFrom):
+    if isinstance(expression, IsNull):
         return False
     if isinstance(expression, ArrowExpression):
         return True
-    if isinstance(expression, Call) and expression.function not in _OPERATORS:
-        return True
+    if isinstance(expression, Call):
+        return _is_call_nullable(expression, schema)
     if isinstance(expression, Cast) and expression.try_cast:
         return True
     if isinstance(expression, IsIn) and expression.has_null:
@@ -44,6 +45,16 @@ def is_nullable(expression: Expression, schema: pa.Schema) -> bool:
     if isinstance(expression, Case):
         operands = (*(value for _, value in expression.branches), expression.otherwise)
     return any(is_nullable(operand, schema) for operand in operands)
+
+
+def _is_call_nullable(call: Call, schema: pa.Schema) -> bool:
+    parts = [is_nullable(argument, schema) for argument in call.arguments]
+    if call.function in _FIRST_NOT_NULL:
+        return all(parts)
+    if call.function == "nvl2":
+        return any(parts[1:])
+    keeps_nulls = call.function in ARITHMETIC or FUNCTIONS[call.function].keeps_nulls
+    return any(parts) or not keeps_nulls
 
 
 def _is_column_nullable(column: Column, schema: pa.Schema) -> bool:

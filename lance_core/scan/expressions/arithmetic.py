@@ -1,0 +1,191 @@
+"""Arithmetic: `+ - * / %` and the minus sign, with the types and overflows of the reference.
+
+Integers keep their common type and wrap around; their division cuts off the fraction and refuses zero.
+Decimals get the precision and scale that hold every result, up to 38 digits. Dates and times give durations,
+and take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.build import cast, describe
+from lance_core.scan.expressions.coercion import (
+    as_decimal,
+    common_number,
+    common_type,
+    exact_literal,
+    is_number,
+    value_type,
+)
+from lance_core.scan.expressions.comparisons import Datum
+from lance_core.scan.expressions.functions.moments import moved
+from lance_core.scan.expressions.tree import Call, Expression, Literal
+
+_MOST_DIGITS = 38
+_KERNELS: dict[str, Callable[[Datum, Datum], Datum]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+
+
+def arithmetic(op: str, left: Expression, right: Expression) -> Expression:
+    """`left op right` for `+ - * / %`.
+
+    Raises:
+        InvalidInputError: the operator does not take these types.
+    """
+    if types.is_null(left.type) or types.is_null(right.type):
+        left, right = _typed_nulls(left, right)
+    kinds = value_type(left.type), value_type(right.type)
+    if is_number(kinds[0]) and is_number(kinds[1]):
+        return _numeric(op, left, right)
+    if types.is_interval(kinds[1]) and op in "+-":
+        return _shifted(op, left, right)
+    if types.is_interval(kinds[0]) and op == "+":
+        return _shifted(op, right, left)
+    found = _temporal(op, left, right)
+    if found is None:
+        raise InvalidInputError(f"{describe(left)} {op} {describe(right)} has no meaning")
+    return found
+
+
+def _typed_nulls(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    known = right.type if types.is_null(left.type) else left.type
+    known = pa.int64() if types.is_null(known) else known
+    return cast(left, known), cast(right, known)
+
+
+def negative(operand: Expression) -> Expression:
+    """`-operand`."""
+    data_type = value_type(operand.type)
+    signed = is_number(data_type) and not types.is_unsigned_integer(data_type)
+    if not signed and not types.is_duration(data_type):
+        raise InvalidInputError(f"{describe(operand)} has no negative")
+    return Call("negative", (cast(operand, data_type),), data_type)
+
+
+def _numeric(op: str, left: Expression, right: Expression) -> Expression:
+    given = value_type(left.type), value_type(right.type)
+    common = common_number(*given)
+    if types.is_decimal(common) and all(types.is_decimal(kind) or types.is_integer(kind) for kind in given):
+        return _decimal(op, left, right)
+    if types.is_float32(common) and not any(types.is_float32(kind) for kind in given):
+        common = pa.float16()
+    return Call(op, (cast(left, common), cast(right, common)), common)
+
+
+def _decimal(op: str, left: Expression, right: Expression) -> Expression:
+    if op == "%":
+        raise InvalidInputError(f"% is not supported for decimals: {describe(left)}")
+    one, other = (as_decimal(value_type(operand.type)) for operand in (left, right))
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    if op == "*":
+        precision, scale = one.precision + other.precision + 1, one.scale + other.scale
+    elif op == "/":
+        precision, scale = one.precision + 4 + other.scale, one.scale + 4
+    else:
+        scale = max(one.scale, other.scale)
+        precision = whole + scale + 1
+    result = pa.decimal128(min(precision, _MOST_DIGITS), min(scale, _MOST_DIGITS))
+    return Call(op, (cast(left, one), cast(right, other)), result)
+
+
+def _temporal(op: str, left: Expression, right: Expression) -> Expression | None:
+    one, other = value_type(left.type), value_type(right.type)
+    if types.is_duration(other) and types.is_timestamp(one) and op in "+-":
+        return Call(op, (cast(left, one), _duration(right, one.unit)), one)
+    if types.is_duration(one) and types.is_timestamp(other) and op == "+":
+        return Call(op, (cast(right, other), _duration(left, other.unit)), other)
+    if op == "-" and types.is_date(one) and types.is_date(other):
+        days = tuple(cast(cast(operand, pa.date32()), pa.int32()) for operand in (left, right))
+        return Call(op, tuple(cast(day, pa.int64()) for day in days), pa.int64())
+    if op not in "+-":
+        return None
+    common = common_type(one, other)
+    if common is None or not (types.is_duration(common) or (op == "-" and types.is_timestamp(common))):
+        return None
+    result = common if types.is_duration(common) else pa.duration(common.unit)
+    return Call(op, (cast(left, common), cast(right, common)), result)
+
+
+def _duration(operand: Expression, unit: str) -> Expression:
+    if isinstance(operand, Literal):
+        value = exact_literal(operand.value, pa.duration(unit))
+        if value is not None:
+            return Literal(value)
+    return cast(operand, pa.duration(unit))
+
+
+def _shifted(op: str, moment: Expression, interval: Expression) -> Expression:
+    """A date or time moved by a constant interval; a date that gets a time of day becomes a timestamp."""
+    data_type = value_type(moment.type)
+    if not isinstance(interval, Literal) or not (types.is_date(data_type) or types.is_timestamp(data_type)):
+        raise InvalidInputError(f"{describe(moment)} {op} {describe(interval)} has no meaning")
+    moved = interval.value.as_py()
+    if moved is not None and moved.nanoseconds and types.is_date(data_type):
+        data_type = pa.timestamp("us")
+    name = "add_interval" if op == "+" else "subtract_interval"
+    return Call(name, (cast(moment, data_type), interval), data_type)
+
+
+def compute(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
+    """The kernel of an operator on operands that `arithmetic` has given their types."""
+    if types.is_float16(data_type):
+        wide = pa.float32()
+        return compute(op, left.cast(wide), right.cast(wide), wide).cast(data_type, safe=False)
+    if types.is_decimal(data_type):
+        return _compute_decimal(op, left, right, data_type)
+    if op == "%":
+        return _remainder(left, right)
+    if op == "/":
+        return (pc.divide_checked if types.is_integer(data_type) else pc.divide)(left, right)
+    return _KERNELS[op](left, right)
+
+
+def _compute_decimal(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
+    # 256 bits hold every sum and product of numbers of 38 digits.
+    digits, more = left.type.precision, 4 + right.type.scale
+    right = right.cast(pa.decimal256(right.type.precision, right.type.scale))
+    if op != "/":
+        return _KERNELS[op](left.cast(pa.decimal256(digits, left.type.scale)), right).cast(data_type)
+    # With that many digits more, Arrow's quotient has at least those of the result; the rest is cut off.
+    quotient = pc.divide(left.cast(pa.decimal256(digits + more, left.type.scale + more)), right)
+    return pc.cast(quotient, options=pc.CastOptions(data_type, allow_decimal_truncate=True))
+
+
+def _remainder(left: Datum, right: Datum) -> Datum:
+    """What is left of a division, with the sign of the dividend."""
+    length = len(left) if isinstance(left, pa.Array) else len(right)
+    left, right = (pa.repeat(side, length) if isinstance(side, pa.Scalar) else side for side in (left, right))
+    valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    one = pa.scalar(1, right.type)
+    dividend = pc.fill_null(left, pa.scalar(0, left.type)).to_numpy(zero_copy_only=False)
+    divisor = pc.if_else(valid, right, one).to_numpy(zero_copy_only=False)
+    if types.is_integer(right.type) and not divisor.all():
+        raise pa.ArrowInvalid("divide by zero")
+    with np.errstate(all="ignore"):
+        rest = np.fmod(dividend, divisor)
+    return pc.if_else(valid, pa.array(rest, left.type), pa.scalar(None, left.type))
+
+
+def _negated(operand: Datum, data_type: pa.DataType) -> Datum:
+    if types.is_float16(data_type):
+        return pc.negate(operand.cast(pa.float32())).cast(data_type)
+    return pc.negate(operand)
+
+
+def _operator(op: str) -> Callable[[list[Datum], pa.DataType], Datum]:
+    return lambda operands, data_type: compute(op, operands[0], operands[1], data_type)
+
+
+ARITHMETIC: dict[str, Callable[[list[Datum], pa.DataType], Datum]] = {
+    **{op: _operator(op) for op in "+-*/%"},
+    "negative": lambda operands, data_type: _negated(operands[0], data_type),
+    "add_interval": lambda operands, data_type: moved(1, *operands),
+    "subtract_interval": lambda operands, data_type: moved(-1, *operands),
+}
+"""The computation of each operator: from its operands and the type of the result."""

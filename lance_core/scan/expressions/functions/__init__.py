@@ -1,0 +1,34 @@
+"""The functions that expressions may call, by their names in lower case."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.functions import choices, lists, moments, numbers, text
+from lance_core.scan.expressions.functions.registry import Function
+from lance_core.scan.expressions.tree import Call, Expression
+
+FUNCTIONS: dict[str, Function] = {
+    **text.FUNCTIONS,
+    **numbers.FUNCTIONS,
+    **choices.FUNCTIONS,
+    **moments.FUNCTIONS,
+    **lists.FUNCTIONS,
+}
+
+
+def call(name: str, arguments: Sequence[Expression]) -> Expression:
+    """A call of a function of the table.
+
+    Raises:
+        InvalidInputError: there is no such function, or it does not take these arguments.
+    """
+    function = FUNCTIONS.get(name)
+    if function is None:
+        near = difflib.get_close_matches(name, FUNCTIONS, n=3, cutoff=0.6)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise InvalidInputError(f"there is no function {name!r}{hint}")
+    bound, data_type = function.bind(name, arguments)
+    return Call(name, tuple(bound), data_type)

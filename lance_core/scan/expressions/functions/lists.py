@@ -1,0 +1,222 @@
+"""Functions of lists: lengths, elements, membership. They work on the flat values of all lists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.build import cast
+from lance_core.scan.expressions.coercion import common_type, exact_literal, is_list
+from lance_core.scan.expressions.comparisons import Datum, compare, is_in
+from lance_core.scan.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
+from lance_core.scan.expressions.names import child_type
+from lance_core.scan.expressions.tree import Expression, Literal
+
+
+def _as_list(name: str, argument: Expression) -> Expression:
+    """A list of variable length: what flattening knows."""
+    kind = argument.type
+    if not is_list(kind):
+        raise unfit(name, argument, "a list")
+    return cast(argument, pa.list_(kind.value_field)) if types.is_fixed_size_list(kind) else argument
+
+
+def _bind_length(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    return [_as_list(name, arguments[0])], pa.uint64()
+
+
+def _bind_empty(name: str, arguments: Sequence[Expression]) -> Bound:
+    return _bind_length(name, arguments)[0], pa.bool_()
+
+
+def _bind_element(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    operand = _as_list(name, arguments[0])
+    return [operand, as_integer(name, arguments[1])], operand.type.value_type
+
+
+def _element(lists: Datum, index: Datum) -> Datum:
+    """The element at an index from 1, or from -1 backwards; null where the list has none."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    if isinstance(index, pa.Scalar):
+        wanted = np.full(len(lists), index.as_py() or 0, np.int64)
+    else:
+        wanted = pc.fill_null(index, 0).to_numpy(zero_copy_only=False)
+    inside = (wanted != 0) & (np.abs(wanted) <= lengths)
+    positions = starts + np.where(wanted > 0, wanted - 1, lengths + wanted)
+    return lists.flatten().take(pa.array(positions, mask=~inside))
+
+
+def _value_in(name: str, operand: Expression, value: Expression) -> tuple[Expression, Expression]:
+    """A list, and a value or list of values in the type of its elements."""
+    kind = operand.type.value_type
+    if types.is_nested(kind):
+        raise unfit(name, operand, "a list of single values")
+    if isinstance(value, Literal):
+        exact = exact_literal(value.value, kind)
+        if exact is not None:
+            return operand, Literal(exact)
+    common = common_type(kind, value.type)
+    if common is None:
+        raise unfit(name, value, f"a value that goes with {kind}")
+    return cast(operand, pa.list_(common)), cast(value, common)
+
+
+def _bind_has(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    return _value_in(name, _as_list(name, arguments[0]), arguments[1]), pa.bool_()
+
+
+def _owners(lists: Datum) -> np.ndarray:
+    """For each element of the flat values, the row of its list."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return np.repeat(np.arange(len(lists)), lengths)
+
+
+def _rows_with(lists: Datum, found: Datum) -> Datum:
+    """Whether each list has an element for which `found`; null for a null list."""
+    rows = np.zeros(len(lists), bool)
+    rows[_owners(lists)[pc.fill_null(found, False).to_numpy(zero_copy_only=False)]] = True
+    return pa.array(rows, mask=pc.is_null(lists).to_numpy(zero_copy_only=False))
+
+
+def _matches(lists: Datum, value: Datum) -> Datum:
+    values = lists.flatten()
+    if not isinstance(value, pa.Scalar):
+        value = value.take(pa.array(_owners(lists)))
+    return compare("=", values, value)
+
+
+def _has(lists: Datum, value: Datum) -> Datum:
+    if isinstance(value, pa.Scalar) and not value.is_valid:
+        return pa.nulls(len(lists), pa.bool_())
+    found = _rows_with(lists, _matches(lists, value))
+    return (
+        found
+        if isinstance(value, pa.Scalar)
+        else pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+    )
+
+
+def _bind_has_values(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    operand = _as_list(name, arguments[0])
+    wanted = arguments[1]
+    if not isinstance(wanted, Literal) or not is_list(wanted.type):
+        raise unfit(name, wanted, "a constant list here")
+    exact = exact_literal(wanted.value, operand.type)
+    if exact is None:
+        common = common_type(operand.type.value_type, wanted.type.value_type)
+        if common is None:
+            raise unfit(name, wanted, f"a list of values that go with {operand.type.value_type}")
+        return [cast(operand, pa.list_(common)), cast(wanted, pa.list_(common))], pa.bool_()
+    return [operand, Literal(exact)], pa.bool_()
+
+
+def _has_any(lists: Datum, wanted: pa.Scalar) -> Datum:
+    if not wanted.is_valid:
+        return pa.nulls(len(lists), pa.bool_())
+    return _rows_with(lists, is_in(lists.flatten(), wanted.values.drop_null(), False))
+
+
+def _has_all(lists: Datum, wanted: pa.Scalar) -> Datum:
+    if not wanted.is_valid:
+        return pa.nulls(len(lists), pa.bool_())
+    result = pc.if_else(pc.is_valid(lists), pa.scalar(True), pa.scalar(None, pa.bool_()))
+    for value in wanted.values.unique():
+        found = pc.is_null(lists.flatten()) if not value.is_valid else _matches(lists, value)
+        result = pc.and_(result, _rows_with(lists, found))
+    return result
+
+
+def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
+    return _bind_has(name, arguments)[0], pa.uint64()
+
+
+def _position(lists: Datum, value: Datum) -> Datum:
+    """The index from 1 of the first element that equals the value; null where there is none."""
+    owners = _owners(lists)
+    found = np.flatnonzero(pc.fill_null(_matches(lists, value), False).to_numpy(zero_copy_only=False))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    rows, first = np.unique(owners[found], return_index=True)
+    positions = np.zeros(len(lists), np.uint64)
+    positions[rows] = found[first] - starts[rows] + 1
+    return pa.array(positions, mask=positions == 0)
+
+
+def _bind_extreme(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    operand = _as_list(name, arguments[0])
+    if types.is_nested(operand.type.value_type):
+        raise unfit(name, operand, "a list of single values")
+    return [operand], operand.type.value_type
+
+
+def _extreme(order: str) -> Callable[[Datum], Datum]:
+    """The greatest or least element that is not null; NaN is the greatest number."""
+
+    def compute(lists: Datum) -> Datum:
+        values, owners = lists.flatten(), pa.array(_owners(lists))
+        table = pa.table({"row": owners, "value": values}).filter(pc.is_valid(values))
+        # Arrow sorts NaN behind all numbers in both orders, so that the greatest is the last of an ascending
+        # order.
+        table = table.take(pc.sort_indices(table, [("row", "ascending"), ("value", "ascending")]))
+        rows = table["row"].to_numpy()
+        edge = np.r_[True, rows[1:] != rows[:-1]] if order == "least" else np.r_[rows[1:] != rows[:-1], True]
+        chosen = np.flatnonzero(edge[: len(rows)])
+        positions = np.full(len(lists), -1, np.int64)
+        positions[rows[chosen]] = chosen
+        return table["value"].combine_chunks().take(pa.array(positions, mask=positions < 0))
+
+    return compute
+
+
+def _bind_field(name: str, arguments: Sequence[Expression]) -> Bound:
+    """`get_field(struct, 'name')`: a child of a struct that is no column."""
+    expect(name, arguments, 2)
+    operand, child = arguments
+    wanted = child.value.as_py() if isinstance(child, Literal) else None
+    if not isinstance(wanted, str):
+        raise InvalidInputError(f"{name} takes the name of a child as a text")
+    return [operand, child], child_type(["..."], operand.type, wanted)
+
+
+_LENGTH = Function(_bind_length, lambda lists: pc.list_value_length(lists).cast(pa.uint64()))
+_ELEMENT = Function(_bind_element, _element)
+_HAS = Function(_bind_has, _has)
+_HAS_ANY = Function(_bind_has_values, _has_any)
+_HAS_ALL = Function(_bind_has_values, _has_all)
+_POSITION = Function(_bind_position, _position)
+
+FUNCTIONS = {
+    "array_length": _LENGTH,
+    "list_length": _LENGTH,
+    "cardinality": _LENGTH,
+    "len": _LENGTH,
+    "empty": Function(_bind_empty, lambda lists: pc.equal(pc.list_value_length(lists), 0)),
+    "array_element": _ELEMENT,
+    "array_extract": _ELEMENT,
+    "list_element": _ELEMENT,
+    "list_extract": _ELEMENT,
+    "array_has": _HAS,
+    "array_contains": _HAS,
+    "list_has": _HAS,
+    "list_contains": _HAS,
+    "array_has_any": _HAS_ANY,
+    "list_has_any": _HAS_ANY,
+    "array_has_all": _HAS_ALL,
+    "list_has_all": _HAS_ALL,
+    "array_position": _POSITION,
+    "list_position": _POSITION,
+    "array_max": Function(_bind_extreme, _extreme("greatest")),
+    "array_min": Function(_bind_extreme, _extreme("least")),
+    "get_field": Function(_bind_field, lambda structs, name: pc.struct_field(structs, name.as_py())),
+}

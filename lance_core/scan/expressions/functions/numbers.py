@@ -1,0 +1,154 @@
+"""Functions of numbers. Single floats stay single; everything else is computed in doubles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from lance_core.scan.expressions.build import cast
+from lance_core.scan.expressions.coercion import is_number, value_type
+from lance_core.scan.expressions.comparisons import Datum
+from lance_core.scan.expressions.functions.registry import Bound, Function, as_constant_integer, expect, unfit
+from lance_core.scan.expressions.tree import Expression
+
+
+def _as_number(name: str, argument: Expression) -> Expression:
+    if types.is_null(argument.type):
+        return cast(argument, pa.float64())
+    if not is_number(value_type(argument.type)):
+        raise unfit(name, argument, "a number")
+    return cast(argument, value_type(argument.type))
+
+
+def _as_float(name: str, argument: Expression) -> Expression:
+    argument = _as_number(name, argument)
+    if types.is_float32(argument.type) or types.is_float16(argument.type):
+        return cast(argument, pa.float32())
+    return cast(argument, pa.float64())
+
+
+def _of_floats(kernel: Callable[..., Datum], count: int = 1, result: pa.DataType | None = None) -> Function:
+    """A function of one float, or of two doubles."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, count)
+        if count == 1:
+            operand = _as_float(name, arguments[0])
+            return [operand], result or operand.type
+        return [cast(_as_number(name, argument), pa.float64()) for argument in arguments], pa.float64()
+
+    return Function(bind, kernel)
+
+
+def _by_numpy(function: Callable[..., np.ndarray]) -> Callable[[Datum], Datum]:
+    """A NumPy function of one array of floats; nulls stay."""
+
+    def compute(operand: Datum) -> Datum:
+        with np.errstate(all="ignore"):
+            values = function(pc.fill_null(operand, 0).to_numpy(zero_copy_only=False))
+        return pc.if_else(pc.is_valid(operand), pa.array(values, operand.type), pa.scalar(None, operand.type))
+
+    return compute
+
+
+def _bind_abs(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    operand = _as_number(name, arguments[0])
+    if types.is_float16(operand.type):
+        operand = cast(operand, pa.float32())
+    return [operand], operand.type
+
+
+def _bind_rounding(name: str, arguments: Sequence[Expression]) -> Bound:
+    """To a constant number of digits, or none; decimals keep their type, integers become doubles."""
+    expect(name, arguments, 1, 2)
+    operand = _as_number(name, arguments[0])
+    if not types.is_decimal(operand.type):
+        operand = _as_float(name, operand)
+    digits = [as_constant_integer(name, argument) for argument in arguments[1:]]
+    return [operand, *digits], _rounded_type(operand.type, digits[0].value.as_py() if digits else 0)
+
+
+def _rounded_type(data_type: pa.DataType, digits: int) -> pa.DataType:
+    """A decimal keeps only the digits behind the point that rounding leaves."""
+    if not types.is_decimal(data_type):
+        return data_type
+    make = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
+    return make(data_type.precision, max(min(digits, data_type.scale), 0))
+
+
+def _bind_whole(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    return _bind_rounding(name, arguments)
+
+
+def _rounded(mode: str) -> Callable[..., Datum]:
+    def compute(operand: Datum, digits: pa.Scalar | None = None) -> Datum:
+        count = 0 if digits is None else max(min(digits.as_py(), 300), -300)
+        rounded = pc.round(operand, ndigits=count, round_mode=mode)
+        return rounded.cast(_rounded_type(operand.type, count))
+
+    return compute
+
+
+def _bind_log(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1, 2)
+    operands = [cast(_as_number(name, argument), pa.float64()) for argument in arguments]
+    return operands, pa.float64()
+
+
+def _log(first: Datum, second: Datum | None = None) -> Datum:
+    return pc.log10(first) if second is None else pc.logb(second, first)
+
+
+def _bind_nanvl(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    return [cast(_as_number(name, argument), pa.float64()) for argument in arguments], pa.float64()
+
+
+def _sign(operand: Datum) -> Datum:
+    # Adding zero turns the sign of -0.0 around.
+    return pc.add(pc.sign(operand), pa.scalar(0, operand.type))
+
+
+_SIGN = _of_floats(_sign)
+_POWER = _of_floats(pc.power, 2)
+
+FUNCTIONS = {
+    "abs": Function(_bind_abs, pc.abs_checked),
+    "ceil": Function(_bind_whole, _rounded("up")),
+    "floor": Function(_bind_whole, _rounded("down")),
+    "round": Function(_bind_rounding, _rounded("half_towards_infinity"), keeps_nulls=True),
+    "trunc": Function(_bind_rounding, _rounded("towards_zero")),
+    "sqrt": _of_floats(pc.sqrt),
+    "cbrt": _of_floats(_by_numpy(np.cbrt)),
+    "exp": _of_floats(pc.exp),
+    "ln": _of_floats(pc.ln),
+    "log": Function(_bind_log, _log),
+    "log10": _of_floats(pc.log10),
+    "log2": _of_floats(pc.log2),
+    "power": _POWER,
+    "pow": _POWER,
+    "sign": _SIGN,
+    "signum": _SIGN,
+    "sin": _of_floats(pc.sin),
+    "cos": _of_floats(pc.cos),
+    "tan": _of_floats(pc.tan),
+    "asin": _of_floats(pc.asin),
+    "acos": _of_floats(pc.acos),
+    "atan": _of_floats(pc.atan),
+    "atan2": _of_floats(pc.atan2, 2),
+    "sinh": _of_floats(_by_numpy(np.sinh)),
+    "cosh": _of_floats(_by_numpy(np.cosh)),
+    "tanh": _of_floats(_by_numpy(np.tanh)),
+    "degrees": _of_floats(lambda operand: pc.multiply(operand, pa.scalar(180 / math.pi, operand.type))),
+    "radians": _of_floats(lambda operand: pc.multiply(operand, pa.scalar(math.pi / 180, operand.type))),
+    "isnan": _of_floats(pc.is_nan, result=pa.bool_()),
+    "iszero": _of_floats(lambda operand: pc.equal(operand, 0), result=pa.bool_()),
+    "nanvl": Function(_bind_nanvl, lambda value, other: pc.if_else(pc.is_nan(value), other, value)),
+}

@@ -1,0 +1,90 @@
+"""How a function of the expression language is declared: its arguments' types and its computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.build import cast, describe
+from lance_core.scan.expressions.coercion import common_type, is_string, value_type
+from lance_core.scan.expressions.comparisons import Datum
+from lance_core.scan.expressions.tree import Expression, Literal
+
+Bound = tuple[Sequence[Expression], pa.DataType]
+"""Arguments in the types that the computation takes, and the type of the result."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that expressions may call.
+
+    Attributes:
+        bind: From the name as called and the arguments to what `compute` takes; refuses what does not fit.
+        compute: From the values of the arguments to those of the result. The first argument is an array;
+        others are     scalars where they are constants.
+        keeps_nulls: The result is null only where an argument is, and the reference says so in its schemas.
+    """
+
+    bind: Callable[[str, Sequence[Expression]], Bound]
+    compute: Callable[..., Datum]
+    keeps_nulls: bool = False
+
+
+def expect(name: str, arguments: Sequence[Expression], least: int, most: int | None = None) -> None:
+    """Refuse a wrong number of arguments."""
+    most = least if most is None else most
+    if not least <= len(arguments) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise InvalidInputError(f"{name} takes {wanted} arguments, not {len(arguments)}")
+
+
+def unfit(name: str, argument: Expression, wanted: str) -> InvalidInputError:
+    """The error of an argument of the wrong type."""
+    return InvalidInputError(f"{name} takes {wanted}, not {describe(argument)}")
+
+
+def as_text(name: str, argument: Expression) -> Expression:
+    """An argument that has to be text."""
+    if is_string(value_type(argument.type)):
+        return argument
+    if types.is_null(argument.type):
+        return cast(argument, pa.string())
+    raise unfit(name, argument, "text")
+
+
+def as_constant_text(name: str, argument: Expression) -> Literal:
+    """An argument that has to be a text known beforehand."""
+    argument = as_text(name, argument)
+    if not isinstance(argument, Literal):
+        raise unfit(name, argument, "a constant text here")
+    return argument
+
+
+def as_integer(name: str, argument: Expression) -> Expression:
+    """An argument that has to be an integer, as a signed one of 64 bits."""
+    if types.is_integer(argument.type) or types.is_null(argument.type):
+        return cast(argument, pa.int64())
+    raise unfit(name, argument, "an integer here")
+
+
+def as_constant_integer(name: str, argument: Expression) -> Literal:
+    """An argument that has to be an integer known beforehand."""
+    argument = as_integer(name, argument)
+    if not isinstance(argument, Literal) or not argument.value.is_valid:
+        raise unfit(name, argument, "a constant integer here")
+    return argument
+
+
+def same_types(name: str, arguments: Sequence[Expression]) -> tuple[list[Expression], pa.DataType]:
+    """Arguments in the one type that all have in common."""
+    common = value_type(arguments[0].type)
+    for argument in arguments[1:]:
+        wider = common_type(common, argument.type)
+        if wider is None:
+            raise unfit(name, argument, f"values that go with {common}")
+        common = wider
+    return [cast(argument, common) for argument in arguments], common

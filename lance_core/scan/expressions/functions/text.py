@@ -1,0 +1,335 @@
+"""Functions of text and bytes. Positions and lengths count characters, from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.build import cast, describe
+from lance_core.scan.expressions.coercion import is_binary, is_string, value_type
+from lance_core.scan.expressions.comparisons import Datum
+from lance_core.scan.expressions.functions.registry import (
+    Bound,
+    Function,
+    as_constant_integer,
+    as_constant_text,
+    as_text,
+    expect,
+    unfit,
+)
+from lance_core.scan.expressions.tree import Expression
+
+_MOST_PADDING = 1 << 16
+"""Longest text that padding or repeating may ask for: a filter must not fill the memory."""
+
+
+def _counted(data_type: pa.DataType) -> pa.DataType:
+    return pa.int64() if types.is_large_string(data_type) or types.is_large_binary(data_type) else pa.int32()
+
+
+def _mapped(kernel: Callable[[Datum], Datum]) -> Function:
+    """One text in, one text out."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, 1)
+        text = as_text(name, arguments[0])
+        return [text], value_type(text.type)
+
+    return Function(bind, kernel)
+
+
+def _trimmed(kernel: Callable[..., Datum]) -> Function:
+    """`trim(text [, characters])`."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, 1, 2)
+        text = as_text(name, arguments[0])
+        return [text, *(as_constant_text(name, more) for more in arguments[1:])], value_type(text.type)
+
+    def compute(text: Datum, characters: pa.Scalar | None = None) -> Datum:
+        wanted = " " if characters is None else characters.as_py()
+        if wanted is None:
+            return pa.nulls(len(text), text.type)
+        return kernel(text, characters=wanted) if wanted else text
+
+    return Function(bind, compute)
+
+
+def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
+    """A length."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, 1)
+        given = value_type(arguments[0].type)
+        operand = arguments[0] if of_bytes and is_binary(given) else as_text(name, arguments[0])
+        return [operand], _counted(value_type(operand.type))
+
+    return Function(bind, lambda operand: kernel(operand).cast(_counted(operand.type)))
+
+
+def _searched(kernel: Callable[..., Datum]) -> Function:
+    """Whether a text has a constant part."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, 2)
+        return [as_text(name, arguments[0]), as_constant_text(name, arguments[1])], pa.bool_()
+
+    def compute(text: Datum, part: pa.Scalar) -> Datum:
+        wanted = part.as_py()
+        return pa.nulls(len(text), pa.bool_()) if wanted is None else kernel(text, wanted)
+
+    return Function(bind, compute, keeps_nulls=True)
+
+
+def _pattern(pattern: pa.Scalar, flags: pa.Scalar | None) -> str | None:
+    """A regular expression of RE2 with its flags in front."""
+    wanted, letters = pattern.as_py(), "" if flags is None else flags.as_py() or ""
+    if not set(letters) <= set("imsU"):
+        raise InvalidInputError(f"flags of a regular expression are i, m, s and U, not {letters!r}")
+    return f"(?{letters}){wanted}" if letters and wanted is not None else wanted
+
+
+def _bind_regexp_like(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2, 3)
+    text = as_text(name, arguments[0])
+    more = [as_constant_text(name, argument) for argument in arguments[1:]]
+    check_regex(more[0].value.as_py())
+    return [text, *more], pa.bool_()
+
+
+def check_regex(pattern: str | None) -> None:
+    """Refuse what RE2 cannot compile, before any data is read. T20: RE2 has no catastrophic patterns."""
+    try:
+        pc.match_substring_regex(pa.array([], pa.string()), pattern or "")
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None
+
+
+def _regexp_like(text: Datum, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Datum:
+    wanted = _pattern(pattern, flags)
+    if wanted is None:
+        return pa.nulls(len(text), pa.bool_())
+    return pc.match_substring_regex(text, wanted)
+
+
+def _regexp_count(text: Datum, pattern: pa.Scalar, flags: pa.Scalar | None = None) -> Datum:
+    wanted = _pattern(pattern, flags)
+    if wanted is None:
+        return pa.repeat(pa.scalar(0, pa.int64()), len(text))
+    return pc.fill_null(pc.count_substring_regex(text, wanted), 0).cast(pa.int64())
+
+
+def _bind_regexp_replace(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 3, 4)
+    text = as_text(name, arguments[0])
+    more = [as_constant_text(name, argument) for argument in arguments[1:]]
+    check_regex(more[0].value.as_py())
+    return [text, *more], value_type(text.type)
+
+
+def _regexp_replace(
+    text: Datum, pattern: pa.Scalar, replacement: pa.Scalar, flags: pa.Scalar | None = None
+) -> Datum:
+    letters = "" if flags is None else flags.as_py() or ""
+    wanted = _pattern(pattern, pa.scalar(letters.replace("g", "")))
+    if wanted is None or not replacement.is_valid:
+        return pa.nulls(len(text), text.type)
+    most = -1 if "g" in letters else 1
+    return pc.replace_substring_regex(text, wanted, replacement.as_py(), max_replacements=most)
+
+
+def _bind_replace(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 3)
+    text = as_text(name, arguments[0])
+    return [text, *(as_constant_text(name, more) for more in arguments[1:])], value_type(text.type)
+
+
+def _replace(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> Datum:
+    if not part.is_valid or not replacement.is_valid:
+        return pa.nulls(len(text), text.type)
+    if not part.as_py():
+        raise pa.ArrowInvalid("replace needs a text to look for, not an empty one")
+    return pc.replace_substring(text, part.as_py(), replacement.as_py())
+
+
+def _bind_substring(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2, 3)
+    text = as_text(name, arguments[0])
+    return [text, *(as_constant_integer(name, more) for more in arguments[1:])], value_type(text.type)
+
+
+def _substring(text: Datum, start: pa.Scalar, length: pa.Scalar | None = None) -> Datum:
+    first = start.as_py() - 1
+    if length is None:
+        return pc.utf8_slice_codeunits(text, max(first, 0))
+    if length.as_py() < 0:
+        raise pa.ArrowInvalid("the length of a substring is negative")
+    end = max(first + length.as_py(), 0)
+    return pc.utf8_slice_codeunits(text, min(max(first, 0), end), end)
+
+
+def _bind_sized(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    text = as_text(name, arguments[0])
+    count = as_constant_integer(name, arguments[1])
+    if name == "repeat" and count.value.as_py() > _MOST_PADDING:
+        raise InvalidInputError(f"repeat makes at most {_MOST_PADDING} copies")
+    return [text, count], value_type(text.type)
+
+
+def _left(text: Datum, count: pa.Scalar) -> Datum:
+    return pc.utf8_slice_codeunits(text, 0, count.as_py())
+
+
+def _right(text: Datum, count: pa.Scalar) -> Datum:
+    wanted = count.as_py()
+    if wanted == 0:
+        return pc.utf8_slice_codeunits(text, 0, 0)
+    return pc.utf8_slice_codeunits(text, -wanted)
+
+
+def _repeat(text: Datum, count: pa.Scalar) -> Datum:
+    return pc.binary_repeat(text, max(count.as_py(), 0))
+
+
+def _padded(kernel: Callable[..., Datum]) -> Function:
+    """`lpad(text, length [, filling])`: longer texts are cut at the end."""
+
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, 2, 3)
+        text, length = as_text(name, arguments[0]), as_constant_integer(name, arguments[1])
+        filling = [as_constant_text(name, more) for more in arguments[2:]]
+        if any(len(text.value.as_py() or "") != 1 for text in filling):
+            raise unfit(name, filling[0], "one character to fill with")
+        if length.value.as_py() > _MOST_PADDING:
+            raise InvalidInputError(f"{name} pads to at most {_MOST_PADDING} characters")
+        return [text, length, *filling], value_type(text.type)
+
+    def compute(text: Datum, length: pa.Scalar, filling: pa.Scalar | None = None) -> Datum:
+        width = max(length.as_py(), 0)
+        padded = kernel(text, width=width, padding=" " if filling is None else filling.as_py())
+        return pc.utf8_slice_codeunits(padded, 0, width)
+
+    return Function(bind, compute)
+
+
+def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    text = as_text(name, arguments[0])
+    return [text, as_constant_text(name, arguments[1])], _counted(value_type(text.type))
+
+
+def _position(text: Datum, part: pa.Scalar) -> Datum:
+    """Where a part begins, 0 where it is not: one more than the characters in front of it."""
+    result = _counted(text.type)
+    if not part.is_valid:
+        return pa.nulls(len(text), result)
+    wanted = part.as_py()
+    if not wanted:
+        return pc.if_else(pc.is_valid(text), pa.scalar(1, result), pa.scalar(None, result))
+    before = pc.list_element(pc.split_pattern(text, wanted, max_splits=1), 0)
+    position = pc.add(pc.utf8_length(before), 1).cast(result)
+    return pc.if_else(pc.match_substring(text, wanted), position, pa.scalar(0, result))
+
+
+def _bind_split_part(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 3)
+    text = as_text(name, arguments[0])
+    separator, index = as_constant_text(name, arguments[1]), as_constant_integer(name, arguments[2])
+    if not separator.value.as_py() or index.value.as_py() < 1:
+        raise InvalidInputError(f"{name} takes a separator that is not empty and an index from 1")
+    return [text, separator, index], value_type(text.type)
+
+
+def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
+    parts = pc.split_pattern(text, separator.as_py())
+    wanted = index.as_py() - 1
+    enough = pc.greater(pc.list_value_length(parts), wanted)
+    found = pc.list_slice(parts, wanted, wanted + 1)
+    flat = pc.list_flatten(found)
+    return pc.replace_with_mask(
+        pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type)),
+        pc.fill_null(enough, False),
+        flat,
+    )
+
+
+def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1, 100)
+    result = pa.string()
+    for argument in arguments:
+        if types.is_nested(argument.type) or is_binary(value_type(argument.type)):
+            raise unfit(name, argument, "texts and numbers")
+        if types.is_large_string(value_type(argument.type)):
+            result = pa.large_string()
+    return [cast(argument, result) for argument in arguments], result
+
+
+def _concat(*texts: Datum) -> Datum:
+    return pc.binary_join_element_wise(
+        *texts, pa.scalar("", texts[0].type), null_handling="replace", null_replacement=""
+    )
+
+
+def _bind_join(name: str, arguments: Sequence[Expression]) -> Bound:
+    """`left || right`: texts, one of which may be of another type, or bytes."""
+    expect(name, arguments, 2)
+    kinds = [value_type(argument.type) for argument in arguments]
+    if all(is_binary(kind) for kind in kinds):
+        large = any(types.is_large_binary(kind) for kind in kinds)
+        result = pa.large_binary() if large else pa.binary()
+        return [cast(argument, result) for argument in arguments], result
+    if not any(is_string(kind) for kind in kinds):
+        raise InvalidInputError(f"{describe(arguments[0])} || {describe(arguments[1])} has no meaning")
+    return _bind_concat(name, arguments)
+
+
+def _join(left: Datum, right: Datum) -> Datum:
+    empty = "" if is_string(left.type) else b""
+    return pc.binary_join_element_wise(left, right, pa.scalar(empty, left.type))
+
+
+_LENGTH = _measured(pc.utf8_length, of_bytes=False)
+_SUBSTRING = Function(_bind_substring, _substring)
+_TRIM = _trimmed(pc.utf8_trim)
+_POSITION = Function(_bind_position, _position, keeps_nulls=True)
+
+FUNCTIONS = {
+    "lower": _mapped(pc.utf8_lower),
+    "upper": _mapped(pc.utf8_upper),
+    "initcap": _mapped(pc.utf8_title),
+    "reverse": _mapped(pc.utf8_reverse),
+    "trim": _TRIM,
+    "btrim": _TRIM,
+    "ltrim": _trimmed(pc.utf8_ltrim),
+    "rtrim": _trimmed(pc.utf8_rtrim),
+    "length": _LENGTH,
+    "char_length": _LENGTH,
+    "character_length": _LENGTH,
+    "octet_length": _measured(pc.binary_length, of_bytes=True),
+    "bit_length": _measured(lambda operand: pc.multiply(pc.binary_length(operand), 8), of_bytes=True),
+    "ends_with": _searched(pc.ends_with),
+    "contains": _searched(pc.match_substring),
+    "regexp_like": Function(_bind_regexp_like, _regexp_like, keeps_nulls=True),
+    "regexp_count": Function(
+        lambda name, arguments: (_bind_regexp_like(name, arguments)[0], pa.int64()), _regexp_count
+    ),
+    "regexp_replace": Function(_bind_regexp_replace, _regexp_replace),
+    "replace": Function(_bind_replace, _replace),
+    "substr": _SUBSTRING,
+    "substring": _SUBSTRING,
+    "left": Function(_bind_sized, _left),
+    "right": Function(_bind_sized, _right),
+    "repeat": Function(_bind_sized, _repeat),
+    "lpad": _padded(pc.utf8_lpad),
+    "rpad": _padded(pc.utf8_rpad),
+    "strpos": _POSITION,
+    "instr": _POSITION,
+    "split_part": Function(_bind_split_part, _split_part),
+    "concat": Function(_bind_concat, _concat),
+    "||": Function(_bind_join, _join, keeps_nulls=True),
+}

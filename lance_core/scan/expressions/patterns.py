@@ -1,0 +1,64 @@
+"""LIKE: patterns as the cheapest search that finds the same."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.scan.expressions.comparisons import Datum
+
+
+def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
+    """Whether each text matches the whole pattern; `escape` is a backslash unless another is given."""
+    pieces = _pieces(pattern, escape or "\\")
+    if not ignore_case:
+        match pieces:
+            case []:
+                return pc.equal(text, pa.scalar("", text.type))
+            case [str(part)]:
+                return pc.equal(text, pa.scalar(part, text.type))
+            case [_Wildcard.ANY, str(part)]:
+                return pc.ends_with(text, part)
+            case [str(part), _Wildcard.ANY]:
+                return pc.starts_with(text, part)
+            case [_Wildcard.ANY, str(part), _Wildcard.ANY]:
+                return pc.match_substring(text, part)
+    flags = "(?is)" if ignore_case else "(?s)"
+    regex = "".join(_quoted(piece) if isinstance(piece, str) else piece.value for piece in pieces)
+    return pc.match_substring_regex(text, f"{flags}^{regex}$")
+
+
+class _Wildcard(Enum):
+    """What a wildcard means to RE2."""
+
+    ANY = ".*"
+    ONE = "."
+
+
+def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
+    """Wildcards and the literal texts between them."""
+    pieces: list[str | _Wildcard] = []
+    literal = ""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            # An escape at the very end stands for itself, as before any character that needs none.
+            literal += next(characters, escape)
+        elif character in "%_":
+            pieces += [literal] if literal else []
+            literal = ""
+            if character == "_":
+                pieces.append(_Wildcard.ONE)
+            elif pieces[-1:] != [_Wildcard.ANY]:
+                pieces.append(_Wildcard.ANY)
+        else:
+            literal += character
+    return [*pieces, literal] if literal else pieces
+
+
+def _quoted(text: str) -> str:
+    """A text for RE2, which does not know all escapes of Python's."""
+    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)

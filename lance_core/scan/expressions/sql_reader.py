@@ -1,0 +1,340 @@
+"""Meaning of parsed SQL: the nodes of sqlglot's tree, by an allow-list.
+
+Nothing gets through that is not meant: no statements, sub-queries, aggregates, nor functions outside the
+table of `functions`. A node with a part that its reader does not know is refused as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions import build
+from lance_core.scan.expressions.arithmetic import arithmetic, negative
+from lance_core.scan.expressions.coercion import common_type, is_string
+from lance_core.scan.expressions.evaluate import folded
+from lance_core.scan.expressions.functions import call
+from lance_core.scan.expressions.names import child_type, resolve_column
+from lance_core.scan.expressions.sql_types import parse_interval, sql_type
+from lance_core.scan.expressions.tree import Column, Expression, Literal
+
+_COMPARISONS: dict[Any, str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+_ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+
+def _chain(node: Any) -> Iterator[Any]:
+    """The parts of a chain of one operator, AND or OR, from left to right."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if type(current) is type(node):
+            stack += [current.expression, current.this]
+        else:
+            yield current
+
+
+class Reader:
+    """Reads the parsed text of one expression on one schema."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+
+    def read(self, node: Any, *, top: bool = False, column: Column | None = None) -> Expression:
+        """The node's meaning.
+
+        `top`: only AND and OR lie above, where the reference wants literals that fit the column beside them;
+        `column`: that column.
+        """
+        reader, known = _READERS.get(type(node), (None, ""))
+        given = {name for name, value in node.args.items() if value}
+        if reader is None or not given <= set(known.split()):
+            raise _unsupported(node)
+        return folded(reader(self, node, top, column))
+
+    def condition(self, node: Any, *, top: bool = False) -> Expression:
+        """The node as a part of AND, OR or NOT, where `regexp_match` counts as whether there is a match."""
+        found = self.read(node, top=top)
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "regexp_match":
+            return build.is_true(found, True)
+        return found
+
+    def _and(self, node: exp.And, top: bool, column: Column | None) -> Expression:
+        return build.conjunction([self.condition(part, top=top) for part in _chain(node)])
+
+    def _or(self, node: exp.Or, top: bool, column: Column | None) -> Expression:
+        return build.disjunction([self.condition(part, top=top) for part in _chain(node)])
+
+    def _not(self, node: exp.Not, top: bool, column: Column | None) -> Expression:
+        # NOT IN and NOT BETWEEN arrive as NOT over IN and BETWEEN.
+        negated = top and isinstance(node.this, (exp.In, exp.Between))
+        return build.negation(self.condition(node.this, top=negated))
+
+    def _paren(self, node: exp.Paren, top: bool, column: Column | None) -> Expression:
+        return self.read(node.this, top=top, column=column)
+
+    def _sides(self, node: Any, top: bool, column: Column | None) -> tuple[Expression, Expression]:
+        """Both operands of an operator, with literals in the type of the column that the reference takes."""
+        if column is not None:
+            return self.read(node.this, column=column), self.read(node.expression, column=column)
+        left = self.read(node.this)
+        beside = left if top and isinstance(left, Column) else None
+        right = self.read(node.expression, column=beside)
+        if top and beside is None and isinstance(right, Column) and _is_literal(node.this):
+            left = build.in_type_of_column(left, right)
+        return left, right
+
+    def _comparison(self, node: Any, top: bool, column: Column | None) -> Expression:
+        # Beside a boolean column a comparison stands for itself: its literals are not those of the column.
+        return build.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
+
+    def _between(self, node: exp.Between, top: bool, column: Column | None) -> Expression:
+        operand = self.read(node.this)
+        beside = operand if top and isinstance(operand, Column) else None
+        low, high = (self.read(node.args[side], column=beside) for side in ("low", "high"))
+        return build.between(operand, low, high)
+
+    def _in(self, node: exp.In, top: bool, column: Column | None) -> Expression:
+        if not node.expressions:
+            raise InvalidInputError(f"{_shown(node)} has no values to look for")
+        operand = self.read(node.this)
+        beside = operand if top and isinstance(operand, Column) and len(operand.path) == 1 else None
+        return build.is_in(operand, [self.read(value, column=beside) for value in node.expressions])
+
+    def _is(self, node: exp.Is, top: bool, column: Column | None) -> Expression:
+        operand = self.read(node.this)
+        if isinstance(node.expression, exp.Null):
+            return build.is_null(operand)
+        if isinstance(node.expression, exp.Boolean):
+            return build.is_true(operand, bool(node.expression.this))
+        raise _unsupported(node)
+
+    def _distinct(self, node: Any, top: bool, column: Column | None) -> Expression:
+        distinct = build.distinct_from(*self._sides(node, top, column))
+        return distinct if isinstance(node, exp.NullSafeNEQ) else build.negation(distinct)
+
+    def _like(self, node: Any, top: bool, column: Column | None) -> Expression:
+        escape = None
+        if isinstance(node, exp.Escape):
+            escape, node = node.expression.name, node.this
+            if not isinstance(node, (exp.Like, exp.ILike)) or len(escape) != 1:
+                raise InvalidInputError("ESCAPE goes with LIKE and takes one character")
+        operand, pattern = self.read(node.this), self.read(node.expression)
+        found = build.like(operand, pattern, escape, ignore_case=isinstance(node, exp.ILike))
+        return build.negation(found) if node.args.get("negate") else found
+
+    def _column(self, node: exp.Column, top: bool, column: Column | None) -> Expression:
+        parts = node.parts
+        if not all(isinstance(part, exp.Identifier) for part in parts):
+            raise InvalidInputError(f"{_shown(node)} is not the name of a column")
+        exact = len(parts) == 1 and bool(parts[0].args.get("quoted"))
+        return resolve_column([part.this for part in parts], self.schema, exact=exact)
+
+    def _literal(self, node: exp.Literal, top: bool, column: Column | None) -> Expression:
+        value = build.literal(node.this, pa.string()) if node.is_string else _number(node.this)
+        return build.in_type_of_column(value, column) if column is not None else value
+
+    def _constant(self, node: Any, top: bool, column: Column | None) -> Expression:
+        value = build.literal(None) if isinstance(node, exp.Null) else build.literal(bool(node.this))
+        return build.in_type_of_column(value, column) if column is not None else value
+
+    def _hex(self, node: exp.HexString, top: bool, column: Column | None) -> Expression:
+        try:
+            digits = node.this
+            value = build.literal(bytes.fromhex("0" * (len(digits) % 2) + digits))
+        except ValueError:
+            raise InvalidInputError(f"x'{node.this}' has characters that are no hexadecimal digits") from None
+        return build.in_type_of_column(value, column) if column is not None else value
+
+    def _negative(self, node: exp.Neg, top: bool, column: Column | None) -> Expression:
+        if not isinstance(node.this, exp.Literal) or node.this.is_string:
+            return negative(self.read(node.this))
+        value = _number("-" + node.this.this)
+        return build.in_type_of_column(value, column) if column is not None else value
+
+    def _arithmetic(self, node: Any, top: bool, column: Column | None) -> Expression:
+        return arithmetic(_ARITHMETIC[type(node)], *self._sides(node, top, column))
+
+    def _join(self, node: exp.DPipe, top: bool, column: Column | None) -> Expression:
+        return call("||", [self.read(node.this), self.read(node.expression)])
+
+    def _case(self, node: exp.Case, top: bool, column: Column | None) -> Expression:
+        subject = None if node.this is None else self.read(node.this)
+        branches = []
+        for branch in node.args["ifs"]:
+            condition = self.read(branch.this)
+            if subject is not None:
+                condition = build.comparison("=", subject, condition)
+            branches.append((condition, self.read(branch.args["true"])))
+        default = node.args.get("default")
+        return build.case(branches, build.literal(None) if default is None else self.read(default))
+
+    def _cast(self, node: Any, top: bool, column: Column | None) -> Expression:
+        return build.cast(self.read(node.this), sql_type(node.to), try_cast=isinstance(node, exp.TryCast))
+
+    def _interval(self, node: exp.Interval, top: bool, column: Column | None) -> Expression:
+        if not isinstance(node.this, exp.Literal) or not isinstance(
+            node.args.get("unit"), (exp.Var, type(None))
+        ):
+            raise _unsupported(node)
+        parts = [node.this.name, node.unit.name if node.unit else ""]
+        return build.literal(parse_interval(" ".join(parts)))
+
+    def _array(self, node: exp.Array, top: bool, column: Column | None) -> Expression:
+        value = _array_of([self.read(element) for element in node.expressions])
+        return build.in_type_of_column(value, column) if column is not None else value
+
+    def _bracket(self, node: exp.Bracket, top: bool, column: Column | None) -> Expression:
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise InvalidInputError(f"{_shown(node)} is not supported: one index or name goes in brackets")
+        operand, index = self.read(node.this), self.read(node.expressions[0])
+        if isinstance(index, Literal) and is_string(index.type):
+            return _child(operand, index.value.as_py())
+        return call("array_element", [operand, index])
+
+    def _dot(self, node: exp.Dot, top: bool, column: Column | None) -> Expression:
+        if not isinstance(node.expression, exp.Identifier):
+            raise _unsupported(node)
+        return _child(self.read(node.this), node.expression.this)
+
+    def _function(self, node: exp.Anonymous, top: bool, column: Column | None) -> Expression:
+        if not isinstance(node.this, str):
+            raise _unsupported(node)
+        name = node.this.lower()
+        arguments = [self.read(argument) for argument in node.expressions]
+        if name in ("make_array", "array"):
+            return _array_of(arguments)
+        if name == "is_valid" and len(arguments) == 1:
+            return build.negation(build.is_null(arguments[0]))
+        if name == "starts_with" and len(arguments) == 2:
+            return build.starts_with(*arguments)
+        if name == "pi" and not arguments:
+            return build.literal(math.pi)
+        if name == "regexp_match":
+            # The reference gives the list of groups, and null without a match; only that is kept here.
+            return call("nullif", [call("regexp_like", arguments), build.literal(False)])
+        return call(name, arguments)
+
+    def _extract(self, node: exp.Extract, top: bool, column: Column | None) -> Expression:
+        return call("date_part", [build.literal(node.this.name), self.read(node.expression)])
+
+    def _substring(self, node: exp.Substring, top: bool, column: Column | None) -> Expression:
+        given = [node.args.get(part) for part in ("start", "length")]
+        start = self.read(given[0]) if given[0] is not None else build.literal(1)
+        length = [self.read(given[1])] if given[1] is not None else []
+        return call("substr", [self.read(node.this), start, *length])
+
+    def _trim(self, node: exp.Trim, top: bool, column: Column | None) -> Expression:
+        characters = [self.read(node.expression)] if node.args.get("expression") is not None else []
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "btrim")
+        return call(name, [self.read(node.this), *characters])
+
+    def _position(self, node: exp.StrPosition, top: bool, column: Column | None) -> Expression:
+        return call("strpos", [self.read(node.this), self.read(node.args["substr"])])
+
+
+def _child(operand: Expression, name: str) -> Expression:
+    if isinstance(operand, Column):
+        return Column((*operand.path, name), child_type(operand.path, operand.type, name))
+    return call("get_field", [operand, build.literal(name)])
+
+
+def _array_of(values: list[Expression]) -> Literal:
+    """A list of constants, of their common type."""
+    constants = [value.value for value in values if isinstance(value, Literal)]
+    if len(constants) < len(values):
+        raise InvalidInputError("a list in an expression holds constants only")
+    common = pa.null()
+    for constant in constants:
+        wider = common_type(common, constant.type)
+        if wider is None:
+            raise InvalidInputError(f"a list cannot hold values of types {common} and {constant.type}")
+        common = wider
+    typed = [constant.cast(common).as_py() for constant in constants]
+    return build.literal(typed, pa.list_(common))
+
+
+def _is_literal(node: Any) -> bool:
+    inner = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(inner, (exp.Literal, exp.Boolean, exp.Null, exp.HexString))
+
+
+def _number(text: str) -> Literal:
+    """An integer of 64 bits, signed if possible, or else a double."""
+    try:
+        integer = int(text)
+    except ValueError:
+        try:
+            return build.literal(float(text))
+        except ValueError:
+            raise InvalidInputError(f"{text!r} is not a number") from None
+    if -(2**63) <= integer < 2**63:
+        return build.literal(integer, pa.int64())
+    if 0 <= integer < 2**64:
+        return build.literal(integer, pa.uint64())
+    return build.literal(float(text))
+
+
+def _unsupported(node: Any) -> InvalidInputError:
+    return InvalidInputError(f"{_shown(node)} is not supported in an expression")
+
+
+def _shown(node: Any) -> str:
+    """A part of the text for a message, or its kind where it is long or cannot be shown."""
+    try:
+        text = node.sql()
+    except Exception:  # sqlglot cannot print everything that it reads
+        text = ""
+    return repr(text) if 0 < len(text) <= 60 else type(node).__name__
+
+
+_Method = Callable[[Reader, Any, bool, Column | None], Expression]
+_BINARY = "this expression"
+_READERS: dict[Any, tuple[_Method, str]] = {
+    exp.And: (Reader._and, _BINARY),
+    exp.Or: (Reader._or, _BINARY),
+    exp.Not: (Reader._not, "this"),
+    exp.Paren: (Reader._paren, "this"),
+    **dict.fromkeys(_COMPARISONS, (Reader._comparison, _BINARY)),
+    **dict.fromkeys(_ARITHMETIC, (Reader._arithmetic, _BINARY)),
+    exp.Neg: (Reader._negative, "this"),
+    exp.DPipe: (Reader._join, f"{_BINARY} safe"),
+    exp.Between: (Reader._between, "this low high"),
+    exp.In: (Reader._in, "this expressions"),
+    exp.Is: (Reader._is, _BINARY),
+    exp.NullSafeEQ: (Reader._distinct, _BINARY),
+    exp.NullSafeNEQ: (Reader._distinct, _BINARY),
+    exp.Like: (Reader._like, f"{_BINARY} negate"),
+    exp.ILike: (Reader._like, f"{_BINARY} negate"),
+    exp.Escape: (Reader._like, _BINARY),
+    exp.Column: (Reader._column, "this table db catalog"),
+    exp.Dot: (Reader._dot, _BINARY),
+    exp.Bracket: (Reader._bracket, "this expressions"),
+    exp.Literal: (Reader._literal, "this is_string"),
+    exp.Null: (Reader._constant, ""),
+    exp.Boolean: (Reader._constant, "this"),
+    exp.HexString: (Reader._hex, "this is_integer"),
+    exp.Interval: (Reader._interval, "this unit"),
+    exp.Array: (Reader._array, "expressions"),
+    exp.Case: (Reader._case, "this ifs default"),
+    exp.Cast: (Reader._cast, "this to"),
+    exp.TryCast: (Reader._cast, "this to safe"),
+    exp.Anonymous: (Reader._function, "this expressions"),
+    exp.Extract: (Reader._extract, _BINARY),
+    exp.Substring: (Reader._substring, "this start length"),
+    exp.Trim: (Reader._trim, f"{_BINARY} position"),
+    exp.StrPosition: (Reader._position, "this substr"),
+}
+"""For each kind of node its reader, and the parts that it looks at: a node with more to it is refused."""
