@@ -4,8 +4,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lance_core.errors import UnsupportedFeatureError
-from lance_core.file import v2_0_writer, v2_1_writer
+from lance_core.file import v0_1_writer, v2_0_writer, v2_1_writer
 from lance_core.file.footer import FileVersion
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.schema import Schema
@@ -59,4 +58,4 @@ def open_writer(
         return v2_1_writer.FileWriter(file, schema, version, options)
     if version == FileVersion.V2_0:
         return v2_0_writer.FileWriter(file, schema, options)
-    raise UnsupportedFeatureError("data file version to write", expected="2.0, 2.1 or 2.2", found=version)
+    return v0_1_writer.FileWriter(file, schema, options)

@@ -75,6 +75,8 @@ def next_manifest(
         fragments = transaction.overwrite.fragments
     else:
         fragments = transaction.append.fragments
+    if any(field.dictionary.length for field in message.fields):
+        raise UnsupportedFeatureError("dictionary columns in a 0.1 table that is written to")
     _add_fragments(message, fragments, stable_row_ids)
     _set_flags(message, stable_row_ids, has_indices=index_section is not None)
     message.ClearField("transaction_file")

@@ -82,6 +82,8 @@ class DatasetWriter:
         self._settings = TableSettings(version, stable_row_ids)
         self._schema = _table_schema(schema, self._base, mode)
         self._conformer = Conformer(self._schema, schema)
+        if version == FileVersion.V0_1:
+            _require_all_fields(self._schema, self._conformer.schema)
         self._fragments = FragmentWriter(
             storage,
             self._conformer.schema,
@@ -220,3 +222,10 @@ def _file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) 
 
 def _table_schema(schema: pa.Schema, base: Manifest | None, mode: Mode) -> Schema:
     return base.schema if base is not None and mode == "append" else schema_from_arrow(schema)
+
+
+def _require_all_fields(table: Schema, given: Schema) -> None:
+    """Fragments of 0.1 tables have all columns: the reference refuses others."""
+    for field_id, field in table.field_by_id.items():
+        if field_id not in given.field_by_id:
+            raise InvalidInputError("column is missing, which a 0.1 table does not allow", column=field.name)

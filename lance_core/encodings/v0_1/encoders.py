@@ -1,0 +1,142 @@
+"""Arrow arrays to pages of 0.1 files: a position and a number of items each, and no word about the encoding.
+
+    fixed width      the values, tightly packed; lists of fixed size are their items
+    strings          all bytes, then where each begins and the last ends, as positions in the file
+    list             where each begins and the last ends among the items of the same batch
+    struct           nothing
+
+The format has no place for nulls, but for strings: those of no bytes are null where the field is nullable.
+A value that would come back as another one is refused. Source: Lance file format 0.1, sections 4 to 6.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core import kernels
+from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.schema import Field
+from lance_core.storage.base import Bytes
+
+Cell = tuple[int, int]
+"""Position and number of items, as the page table has them."""
+
+_LISTS = ("list", "list.struct", "large_list", "large_list.struct")
+
+
+class Sink(Protocol):
+    """What pages are written to."""
+
+    position: int
+
+    def write(self, data: Bytes) -> None:
+        """Append bytes."""
+
+
+def check_field(field: Field) -> None:
+    """Refuse what 0.1 files cannot hold, or what the reference cannot read back from them.
+
+    Raises:
+        UnsupportedFeatureError: a type here or below; the message names it.
+    """
+    if field.logical_type == "struct" and field.children:
+        pass
+    elif field.logical_type in _LISTS:
+        (item,) = field.children
+        if item.name != "item" or not item.nullable:
+            raise UnsupportedFeatureError(
+                "list in a 0.1 file whose items have another name or are required",
+                column=field.name,
+                found=item.name,
+            )
+    elif field.children or field.is_blob or not _is_leaf(field.arrow_type):
+        raise UnsupportedFeatureError("type in a 0.1 file", column=field.name, found=field.logical_type)
+    for child in field.children:
+        check_field(child)
+
+
+def _is_leaf(arrow_type: pa.DataType) -> bool:
+    if pa.types.is_fixed_size_list(arrow_type):
+        item = _innermost(arrow_type)
+        return fixed_bits(item) > 0 and not pa.types.is_dictionary(item)
+    if pa.types.is_dictionary(arrow_type):
+        return False  # the values would have to be in every manifest of the table, too
+    return pa.types.is_null(arrow_type) or bool(offset_bits(arrow_type)) or fixed_bits(arrow_type) > 0
+
+
+def _innermost(arrow_type: pa.DataType) -> pa.DataType:
+    while pa.types.is_fixed_size_list(arrow_type):
+        arrow_type = arrow_type.value_type
+    return arrow_type
+
+
+def write_pages(field: Field, array: pa.Array, sink: Sink) -> Iterator[tuple[int, Cell]]:
+    """Write the pages of one batch of a field and of all below it; gives field ids and cells.
+
+    Raises:
+        InvalidInputError: a value that would not come back as it is.
+    """
+    if field.logical_type == "struct":
+        _refuse(array.is_null(), field, "null")
+        for child in field.children:
+            yield from write_pages(child, array.field(child.name), sink)
+    elif field.children:
+        _refuse(array.is_null(), field, "null list")
+        offsets = array.offsets
+        cell = sink.position, len(offsets)
+        sink.write(_bytes(pc.subtract(offsets, offsets[0])))
+        yield field.id, cell
+        yield from write_pages(field.children[0], array.flatten(), sink)
+    elif pa.types.is_null(field.arrow_type):
+        yield field.id, (sink.position, len(array))
+    elif offset_bits(field.arrow_type):
+        if field.nullable:
+            _refuse(pc.equal(pc.binary_length(array), 0), field, "text of no bytes, which would become null,")
+        yield field.id, write_strings(array, sink)
+    else:
+        yield field.id, _write_fixed(array, field, sink)
+
+
+def write_strings(array: pa.Array, sink: Sink) -> Cell:
+    """Strings or binaries, nulls as those of no bytes."""
+    if array.null_count:
+        array = pc.fill_null(array, b"" if pa.types.is_binary(array.type) else "")
+    _, offsets, data = array.buffers()
+    dtype = np.dtype(f"<i{offset_bits(array.type) // 8}")
+    bounds = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1].astype("<i8")
+    first, last = int(bounds[0]), int(bounds[-1])
+    bounds += sink.position - first
+    if last > first:
+        sink.write(data.slice(first, last - first))
+    cell = sink.position, len(array)
+    sink.write(bounds.data)
+    return cell
+
+
+def _write_fixed(array: pa.Array, field: Field, sink: Sink) -> Cell:
+    cell = sink.position, len(array)
+    while pa.types.is_fixed_size_list(array.type):
+        _refuse(array.is_null(), field, "null")
+        array = array.flatten()
+    _refuse(array.is_null(), field, "null")
+    sink.write(_bytes(array))
+    return cell
+
+
+def _bytes(array: pa.Array) -> Bytes:
+    """The values of an array of a fixed width."""
+    buffer, bits = array.buffers()[1], fixed_bits(array.type)
+    if buffer is None or not len(array):
+        return b""
+    if bits == 1:
+        return kernels.copy_bits(buffer, array.offset, len(array))
+    return buffer.slice(array.offset * bits // 8, len(array) * bits // 8)
+
+
+def _refuse(places: pa.BooleanArray, field: Field, what: str) -> None:
+    if pc.any(places).as_py():
+        raise InvalidInputError(f"{what} in a 0.1 file, which cannot keep it", column=field.name)

@@ -1,0 +1,116 @@
+"""Writing 0.1 files: batches of a fixed number of rows, in which every field has one page.
+
+    pages ... | page table | statistics | manifest | metadata | footer (16 bytes)
+
+See `lance_core.file.v0_1` for the layout, `lance_core.encodings.v0_1.encoders` for the pages.
+"""
+
+import struct
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import Message
+
+from lance_core.encodings.v0_1.encoders import Cell, check_field, write_pages
+from lance_core.errors import InvalidInputError
+from lance_core.file.footer import FileVersion
+from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.proto import file_pb2, table_pb2
+from lance_core.schema import Schema
+from lance_core.storage.base import WritableFile
+from lance_core.version import __version__
+
+_FOOTER = struct.Struct("<QHH4s")
+_LENGTH = struct.Struct("<I")
+_MAX_ROWS = 1 << 31
+"""Rows of a file are counted with 31 bits."""
+
+
+class FileWriter:
+    """One 0.1 file in the making; see `lance_core.file.writer`."""
+
+    def __init__(self, file: WritableFile, schema: Schema, options: WriteOptions) -> None:
+        """See `lance_core.file.writer.open_writer`."""
+        for field in schema.fields:
+            check_field(field)
+        self._file = file
+        self._schema = schema
+        self._batch_rows = options.batch_rows
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._batch_offsets = [0]
+        self._cells: defaultdict[int, list[Cell]] = defaultdict(list)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._batch_offsets[-1] + self._waiting_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About how large the file is so far."""
+        waiting: int = sum(batch.nbytes for batch in self._waiting)
+        return self._file.position + waiting
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; see `lance_core.file.writer`."""
+        if self.num_rows + batch.num_rows >= _MAX_ROWS:
+            raise InvalidInputError("too many rows for a 0.1 file", expected=f"below {_MAX_ROWS}")
+        while batch.num_rows:
+            part = batch.slice(0, self._batch_rows - self._waiting_rows)
+            batch = batch.slice(part.num_rows)
+            self._waiting.append(part)
+            self._waiting_rows += part.num_rows
+            if self._waiting_rows == self._batch_rows:
+                self._write_batch()
+
+    def finish(self) -> WrittenFile:
+        """Write the rest; see `lance_core.file.writer`."""
+        if self._waiting_rows:
+            self._write_batch()
+        ids = sorted(message.id for message in self._schema.messages)
+        metadata = file_pb2.Metadata(
+            batch_offsets=self._batch_offsets,
+            page_table_position=self._write_table(ids, self._cells, len(self._batch_offsets) - 1),
+        )
+        metadata.manifest_position = self._write_message(self._manifest())
+        position = self._write_message(metadata)
+        self._file.write(_FOOTER.pack(position, 0, 2, b"LANC"))
+        self._file.close()
+        return WrittenFile(self.num_rows, self._file.position, FileVersion.V0_1, tuple(ids), ())
+
+    def abort(self) -> None:
+        """Drop the file."""
+        self._file.abort()
+
+    def _write_batch(self) -> None:
+        (batch,) = pa.Table.from_batches(self._waiting).combine_chunks().to_batches()
+        for field, array in zip(self._schema.fields, batch.columns, strict=True):
+            for field_id, cell in write_pages(field, array, self._file):
+                self._cells[field_id].append(cell)
+        self._batch_offsets.append(self._batch_offsets[-1] + self._waiting_rows)
+        self._waiting, self._waiting_rows = [], 0
+
+    def _write_table(self, ids: list[int], cells: dict[int, list[Cell]], num_batches: int) -> int:
+        """Write a page table from the smallest id to the largest; returns its position."""
+        table = np.zeros((ids[-1] - ids[0] + 1, num_batches, 2), "<i8")
+        for field_id, pages in cells.items():
+            table[field_id - ids[0]] = pages
+        position = self._file.position
+        self._file.write(table.reshape(-1).data)
+        return position
+
+    def _manifest(self) -> table_pb2.Manifest:
+        """What makes the file describe itself."""
+        manifest = table_pb2.Manifest(fields=self._schema.messages, version=1)
+        for key, value in self._schema.raw_metadata.items():
+            manifest.schema_metadata[key] = value
+        manifest.writer_version.library, manifest.writer_version.version = "lance-flight", __version__
+        manifest.data_format.file_format, manifest.data_format.version = "lance", FileVersion.V0_1.name
+        return manifest
+
+    def _write_message(self, message: Message) -> int:
+        position, data = self._file.position, message.SerializeToString(deterministic=True)
+        self._file.write(_LENGTH.pack(len(data)) + data)
+        return position

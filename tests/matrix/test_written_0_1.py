@@ -1,0 +1,57 @@
+"""Every 0.1 case of the matrix that 0.1 files can keep, written by us, read by the reference and by us."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from support.cases import Case
+from support.checks import check_local, expected_table
+from support.legacy import ROWS_PER_BATCH, kept, legacy_cases
+
+
+@pytest.fixture
+def dataset_path(tmp_path: Path) -> Iterator[Path]:
+    """A place for one dataset, removed at once."""
+    path = tmp_path / "case.lance"
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _parameters() -> list[object]:
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long else [])
+        for case in legacy_cases()
+        if not case.reference_fails and not any(_has_dictionary(column.field.type) for column in case.columns)
+    ]
+
+
+def _has_dictionary(data_type: pa.DataType) -> bool:
+    if data_type.num_fields and not pa.types.is_dictionary(data_type):
+        return any(_has_dictionary(data_type.field(index).type) for index in range(data_type.num_fields))
+    return pa.types.is_dictionary(data_type)
+
+
+@pytest.mark.parametrize("case", _parameters())
+def test_the_reference_reads_what_we_wrote(case: Case, dataset_path: Path) -> None:
+    """What 0.1 cannot keep (nulls, empty strings) is left out of the data; see the refusals for it."""
+    rows_per_batch = ROWS_PER_BATCH if len(case.name) % 2 else 100
+    columns = kept(pa.Table.from_batches(case.batches())).columns
+    fields = [
+        pa.field(field.name, column.type, field.nullable)
+        for field, column in zip(case.schema, columns, strict=True)
+    ]
+    source = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    lance_core.write_dataset(
+        source, dataset_path, data_storage_version="legacy", max_rows_per_group=rows_per_batch
+    )
+
+    check_local(case, dataset_path, expected_table(case, dataset_path, source))
+    assert lance.dataset(str(dataset_path)).validate() is None
