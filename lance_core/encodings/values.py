@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
@@ -19,6 +20,14 @@ class Values(Protocol):
 
     def slice(self, start: int, num_values: int) -> "Values":
         """Values `[start, start + num_values)`."""
+        ...
+
+    def pick(self, picks: pa.Buffer, num_values: int) -> "Values":
+        """The values that `picks` (int64) number, out of `num_values`.
+
+        Raises:
+            CorruptData: there are fewer values than a pick says.
+        """
         ...
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
@@ -55,6 +64,15 @@ class FixedValues:
         width = self.bits // 8
         return FixedValues(self.data.slice(start * width, num_values * width), self.bits)
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "FixedValues":
+        count = picks.size // 8
+        if self.bits == 1:
+            return FixedValues(as_buffer(kernels.gather_bits(picks, count, 64, self.data, num_values)[0]), 1)
+        items = self.data.slice(0, num_values * self.bits // 8)
+        return FixedValues(
+            as_buffer(kernels.gather_fixed(picks, count, 64, items, self.bits // 8)), self.bits
+        )
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         data = self.data
         if pa.types.is_dictionary(arrow_type):  # Arrow ends the process over one without its items
@@ -82,6 +100,12 @@ class VariableValues:
             self.offsets.slice(start * width, (num_values + 1) * width), self.data, self.offset_bits
         )
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "VariableValues":
+        offsets, data = kernels.gather_variable(
+            picks, picks.size // 8, 64, self.offsets, self.data, num_values, self.offset_bits
+        )
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if offset_bits(arrow_type) != self.offset_bits:
             raise CorruptData(f"values with {self.offset_bits}-bit offsets in a column of type {arrow_type}")
@@ -105,6 +129,15 @@ class ListValues:
             slice_bits(validity, first, count) if validity is not None else None,
         )
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "ListValues":
+        items, num_items = _items_of(picks, self.dimension), num_values * self.dimension
+        validity = self.item_validity
+        return ListValues(
+            self.items.pick(items, num_items),
+            self.dimension,
+            FixedValues(validity, 1).pick(items, num_items).data if validity is not None else None,
+        )
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != self.dimension:
             raise CorruptData(f"lists of {self.dimension} items in a column of type {arrow_type}")
@@ -120,6 +153,9 @@ class PackedValues:
 
     def slice(self, start: int, num_values: int) -> "PackedValues":
         return PackedValues([field.slice(start, num_values) for field in self.fields])
+
+    def pick(self, picks: pa.Buffer, num_values: int) -> "PackedValues":
+        return PackedValues([field.pick(picks, num_values) for field in self.fields])
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(self.fields):
@@ -143,6 +179,9 @@ class DictionaryValues:
     def slice(self, start: int, num_values: int) -> "DictionaryValues":
         return DictionaryValues(self.indices.slice(start, num_values), self.dictionary)
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "DictionaryValues":
+        return DictionaryValues(self.indices.pick(picks, num_values), self.dictionary)
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         indices = self.indices.to_arrow(num_values, arrow_type.index_type, validity)
         return pa.DictionaryArray.from_arrays(
@@ -157,10 +196,19 @@ class NoValues:
     def slice(self, start: int, num_values: int) -> "NoValues":
         return self
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "NoValues":
+        return self
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
             return pa.Array.from_buffers(arrow_type, num_values, [validity], children=[])
         return pa.nulls(num_values, arrow_type)
+
+
+def _items_of(picks: pa.Buffer, dimension: int) -> pa.Buffer:
+    """The numbers of the items of picked lists of `dimension` items."""
+    firsts = np.frombuffer(picks, np.int64) * dimension
+    return pa.py_buffer((firsts[:, np.newaxis] + np.arange(dimension)).ravel())
 
 
 def fixed_bits(arrow_type: pa.DataType) -> int:

@@ -14,13 +14,14 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Picking, pick_together
 from lance_core.encodings.v2_1.layout import open_page
 from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.page import LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
-from lance_core.file.row_runs import Rows, read_rows
+from lance_core.file.row_runs import Rows
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
@@ -91,7 +92,45 @@ class ColumnReader:
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
-        return read_rows(self, rows)
+        if not len(rows):
+            return []
+        if rows[0] < 0 or rows[-1] >= self.num_rows:
+            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
+        if len(rows) == 1:
+            return self._take_pieces([rows])
+        # The cuts between rows where some leaf has another page.
+        places = self._cuts.searchsorted(rows, side="right")
+        return self._take_pieces(np.split(rows, np.flatnonzero(places[1:] != places[:-1]) + 1))
+
+    @cached_property
+    def _cuts(self) -> Rows:
+        """Rows at which pages of any leaf begin."""
+        return np.unique(np.concatenate([leaf.starts for leaf in self._leaves]))
+
+    def _take_pieces(self, pieces: Sequence[Rows]) -> list[pa.Array]:
+        """Rows of pieces that lie in one page of every leaf each, all read together."""
+        picks = [leaf.pick(rows) for rows in pieces for leaf in self._leaves]
+        try:
+            picked = iter(pick_together(picks, self._file.read_pieces))
+        except OffsetOverflow:
+            rows = np.concatenate(pieces)
+            if len(rows) == 1:
+                raise self._too_large() from None
+            middle = len(rows) // 2
+            return self.take(rows[:middle]) + self.take(rows[middle:])
+        return [
+            self._put_together(
+                {leaf.field_id: next(picked) for leaf in self._leaves}, int(rows[0]), len(rows)
+            )
+            for rows in pieces
+        ]
+
+    def _too_large(self) -> CorruptFileError:
+        return CorruptFileError(
+            "one row holds more than 32-bit offsets can address",
+            file=self._file.name,
+            column=self._field.name,
+        )
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every leaf."""
@@ -104,29 +143,29 @@ class ColumnReader:
             }
         except OffsetOverflow:
             if end - start == 1:
-                raise CorruptFileError(
-                    "one row holds more than 32-bit offsets can address",
-                    file=self._file.name,
-                    column=self._field.name,
-                ) from None
+                raise self._too_large() from None
             middle = (start + end) // 2
             return self._read_piece(start, middle) + self._read_piece(middle, end)
+        return [self._put_together(slices, start, end - start)]
+
+    def _put_together(self, slices: Mapping[int, "_Slice"], first_row: int, num_rows: int) -> pa.Array:
+        """The array of `num_rows` rows, the first of which is `first_row`, from those of all leaves."""
         for leaf in self._leaves:
             length = slices[leaf.field_id].num_rows
-            if length != end - start:
+            if length != num_rows:
                 raise CorruptFileError(
                     "page holds a wrong number of rows",
                     file=self._file.name,
                     column=leaf.name,
-                    page=leaf.page_number(start),
-                    expected=end - start,
+                    page=leaf.page_number(first_row),
+                    expected=num_rows,
                     found=length,
                 )
         try:
             array, _ = _assemble(self._field, slices)
         except (CorruptData, pa.ArrowInvalid) as error:
             raise CorruptFileError(str(error), file=self._file.name, column=self._field.name) from None
-        return [array]
+        return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +227,15 @@ class _Leaf:
         """Decode what was planned for rows from `start` on."""
         with self._located(self.page_number(start)):
             slice_ = read.decode(buffers)
+        return _Slice(slice_.array, slice_.layers)
+
+    def pick(self, rows: Rows) -> Picking[_Slice]:
+        """Take rows of one page."""
+        number = self.page_number(int(rows[0]))
+        page = self._page(number)
+        first = self.starts[number]
+        with self._located(number):
+            slice_ = yield from page.pick(self._file.read_ranges, rows - first if first else rows)
         return _Slice(slice_.array, slice_.layers)
 
     def _page(self, number: int) -> Page:

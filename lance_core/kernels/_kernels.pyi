@@ -323,3 +323,41 @@ def try_symbols(
     table: _Bytes, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, sample_bytes: int
 ) -> tuple[int, int]:
     """Bytes of the codes of a sample, and of the sample."""
+
+def read_pieces(
+    descriptor: int, file_bytes: int, offsets: _Bytes, lengths: _Bytes, max_gap: int
+) -> tuple[Block, int, int]:
+    """The bytes of all ranges (int64) one after the other, an errno, and where the file ended early or -1."""
+
+def choose_chunks(
+    positions: _Bytes, first_values: _Bytes, values: _Bytes, base: int
+) -> tuple[Block, Block, Block, Counts, Block]:
+    """The chunks that hold some of `values`, and these values among them; all int64.
+
+    Returns offset in the file and length of each chunk, where it begins and the last ends when they are put
+    together, values in each, and the picks.
+    """
+
+def choose_row_chunks(
+    positions: _Bytes, first_values: _Bytes, first_rows: _Bytes, ended_rows: _Bytes, rows: _Bytes, base: int
+) -> tuple[Block, Block, Block, Counts, Counts, Block]:
+    """The same for rows of a page with lists; instead of picks the rows that begin in each chunk, and three
+    int64 per row: first and last of the chosen chunks, and how many rows begin in the first one before it."""
+
+def pick_rows(
+    rep: _Bytes,
+    def_: _Bytes | None,
+    num_levels: Counts,
+    counts: Counts,
+    begun_rows: Counts,
+    places: _Bytes,
+    max_rep: int,
+    max_visible: int,
+) -> tuple[Block, Block, Block, int]:
+    """Levels of chosen rows, the picks of their values, and how many these are."""
+
+def pick_fixed(stream: Stream, counts: Counts, picks: _Bytes, width: int) -> Block: ...
+def pick_bits(stream: Stream, counts: Counts, picks: _Bytes) -> Block: ...
+def pick_inline(stream: Stream, counts: Counts, picks: _Bytes, word_bits: int) -> Block: ...
+def pick_variable(stream: Stream, counts: Counts, picks: _Bytes, offset_bits: int) -> tuple[Block, Block]: ...
+def pick_levels(stream: Stream, counts: Counts, picks: _Bytes, coding: str, bits: int) -> Block: ...

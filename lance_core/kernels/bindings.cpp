@@ -494,4 +494,5 @@ NB_MODULE(_kernels, m) {
       nb::arg("data"), nb::arg("initial") = 0);
 
   bind_encoders(m);
+  bind_picks(m);
 }

@@ -85,7 +85,8 @@ using OffsetsAndData = std::tuple<Block, Block>;
 
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
-// The kernels that write pages (encode_bindings.cpp).
+// The kernels that write pages (encode_bindings.cpp), and those that pick single values (picks_bindings.cpp).
 void bind_encoders(nb::module_& m);
+void bind_picks(nb::module_& m);
 
 }  // namespace lance

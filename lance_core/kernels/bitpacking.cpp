@@ -63,22 +63,12 @@ void unpack_group(const uint8_t* packed, unsigned bits, T* out) {
 
 template <class T>
 void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index) {
-  if (n > kGroup) {
-    corrupt("chunk %zu packs %zu values in one group of 1024", index, n);
-  }
-  if (chunk.size < sizeof(T)) {
-    corrupt("chunk %zu has no room for its bit width", index);
-  }
-  auto bits = static_cast<size_t>(load<T>(chunk.data));
-  if (bits > sizeof(T) * 8 || packed_bytes(bits) > chunk.size - sizeof(T)) {
-    corrupt("chunk %zu of %zu bytes claims values of %zu bits in words of %zu", index, chunk.size, bits, sizeof(T) * 8);
-  }
-  const uint8_t* packed = chunk.data + sizeof(T);
+  InlineGroup<T> group = open_inline_chunk<T>(chunk, n, index);
   if (n == kGroup) {
-    unpack_group(packed, static_cast<unsigned>(bits), out);
+    unpack_group(group.packed, group.bits, out);
   } else {
     T scratch[kGroup];
-    unpack_group(packed, static_cast<unsigned>(bits), scratch);
+    unpack_group(group.packed, group.bits, scratch);
     copy_bytes(out, scratch, n * sizeof(T));
   }
 }

@@ -41,4 +41,16 @@ class OffsetReader {
 
 size_t offset_bytes(unsigned offset_bits);
 
+// The `i`-th of the `n` values of a chunk that has bytes for their offsets.
+template <class T>
+inline Bytes variable_value(Bytes chunk, size_t n, size_t i, size_t index) {
+  T begin = load<T>(chunk.data + i * sizeof(T));
+  T end = load<T>(chunk.data + (i + 1) * sizeof(T));
+  if (begin < (n + 1) * sizeof(T) || end < begin || end > chunk.size) {
+    corrupt("chunk %zu of %zu bytes holds a value at [%llu, %llu)", index, chunk.size,
+            static_cast<unsigned long long>(begin), static_cast<unsigned long long>(end));
+  }
+  return {chunk.data + begin, static_cast<size_t>(end - begin)};
+}
+
 }  // namespace lance

@@ -225,11 +225,25 @@ class RowTaker:
 def _read_rows(column: Column, rows: Offsets) -> pa.Array:
     """The values at ascending physical rows of a column."""
     arrays = column.take(rows)
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+    return arrays[0] if len(arrays) == 1 else _concatenated(arrays)
 
 
 def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
     if not parts:
         return pa.nulls(0, data_type)
-    array = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    array = parts[0] if len(parts) == 1 else _concatenated(parts)
     return array if order is None else array.take(order)
+
+
+def _concatenated(parts: list[pa.Array]) -> pa.Array:
+    try:
+        return pa.concat_arrays(parts)
+    except pa.ArrowInvalid:
+        if not pa.types.is_dictionary(parts[0].type):
+            raise
+    # The dictionaries of all pages need larger indices; what the rows use of them may not.
+    used = pa.concat_arrays([part.dictionary_decode() for part in parts]).dictionary_encode()
+    data_type = parts[0].type
+    return pa.DictionaryArray.from_arrays(
+        used.indices.cast(data_type.index_type), used.dictionary, ordered=data_type.ordered
+    )

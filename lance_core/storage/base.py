@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
@@ -75,6 +77,11 @@ class ReadableFile(ABC):
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
         """Read what `read_ranges` has merged; storages that are far away do it at the same time."""
         return [self.read(merged.offset, merged.length) for merged in ranges]
+
+    def read_pieces(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Buffer:
+        """The bytes of many short ranges, one after the other; errors are those of `read`."""
+        parts = self.read_ranges(list(zip(offsets.tolist(), lengths.tolist(), strict=True)))
+        return parts[0] if len(parts) == 1 else pa.py_buffer(b"".join(memoryview(part) for part in parts))
 
     @abstractmethod
     def close(self) -> None:

@@ -7,6 +7,8 @@ import os
 import stat
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import (
@@ -17,7 +19,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.kernels import Block
+from lance_core.kernels import Block, CorruptData, read_pieces
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_write import NewLocalFile
@@ -180,6 +182,27 @@ class LocalFile(ReadableFile):
                 )
             done += count
         return buffer
+
+    def read_pieces(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Buffer:
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise StorageError("file is closed", file=self.name)
+        try:
+            data, error, end = read_pieces(descriptor.number, self.size, offsets.data, lengths.data, _MAX_GAP)
+        except CorruptData as problem:
+            raise CorruptFileError(
+                "read outside the file",
+                file=self.name,
+                expected=f"ranges within {self.size} bytes",
+                found=str(problem),
+            ) from None
+        if error:
+            raise storage_error(OSError(error, os.strerror(error)), self.name)
+        if end >= 0:
+            raise CorruptFileError(
+                "file was truncated while open", file=self.name, expected=self.size, found=end
+            )
+        return pa.py_buffer(data)
 
     def close(self) -> None:
         self._descriptor = None

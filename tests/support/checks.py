@@ -23,6 +23,7 @@ from support.reference import (
 )
 
 RANGES_PER_CASE = 2
+TAKEN_ROWS = 12
 MOST_PROJECTED = 24
 VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
@@ -93,6 +94,10 @@ def check_local(case: Case, path: Path, expected: pa.Table) -> None:
             expected.slice(offset, limit), found, label=f"{case.name}, offset={offset} limit={limit}"
         )
 
+    for rows in _single_rows(case, expected.num_rows):
+        chosen = pa.concat_tables([expected.slice(0, 0), *(expected.slice(row, 1) for row in rows)])
+        assert_tables_equal(chosen, dataset.take(rows), label=f"{case.name}, rows={rows}")
+
     if case.reference_fails:
         return
     paths = [path for field in expected.schema for path in _struct_children(field)]
@@ -107,6 +112,17 @@ def _row_ranges(case: Case, rows: int) -> Iterator[tuple[int, int]]:
     for _ in range(RANGES_PER_CASE if rows > 1 else 0):
         offset = int(rng.integers(0, rows))
         yield offset, int(rng.integers(1, rows - offset + 1))
+
+
+def _single_rows(case: Case, rows: int) -> Iterator[list[int]]:
+    """Rows to take: none, one, many with both ends, one of them twice, in any order."""
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    yield []
+    if rows:
+        scattered = [0, rows - 1, *rng.integers(0, rows, TAKEN_ROWS).tolist()]
+        neighbours = range(scattered[2], min(rows, scattered[2] + 3))
+        yield rng.permutation([*scattered, *neighbours, scattered[-1]]).tolist()
+        yield [scattered[-1]]
 
 
 def _struct_children(field: pa.Field, prefix: str = "") -> Iterator[str]:

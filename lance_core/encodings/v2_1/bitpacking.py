@@ -12,6 +12,8 @@ that is raw words or one padded group, told apart by the length of the block.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.values import FixedValues, as_buffer
@@ -40,6 +42,10 @@ class InlineBitpacking(Encoding):
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
         return FixedValues(as_buffer(kernels.unpack_inline(blocks, counts, self.word_bits)), self.word_bits)
+
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> FixedValues:
+        values = kernels.pick_inline(buffers[0], counts, picks, self.word_bits)
+        return FixedValues(as_buffer(values), self.word_bits)
 
 
 @dataclass(frozen=True, slots=True)

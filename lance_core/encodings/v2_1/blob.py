@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Node, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.errors import UnsupportedFeatureError
@@ -39,6 +40,10 @@ class BlobPage(Page):
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         read = self._inner.plan(fetch, start, end)
         return PageRead(read.ranges, lambda buffers: self._with_nulls(read.decode(buffers).array))
+
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
+        slice_ = yield from self._inner.pick(fetch, rows)
+        return self._with_nulls(slice_.array)
 
     def _with_nulls(self, descriptors: pa.Array) -> LeafSlice:
         position, size = (np.asarray(descriptors.field(i)) for i in range(2))

@@ -12,14 +12,16 @@ The page buffers tell the form:
 Levels are u16, or encoded where the description says so (2.2, all null). An empty buffer counts as absent.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking, Pieces
 from lance_core.encodings.v2_1.encoding import one_block, one_count
-from lance_core.encodings.v2_1.levels import LevelCoding, Structure
+from lance_core.encodings.v2_1.levels import Layer, LevelCoding, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,
     Fetch,
@@ -90,6 +92,51 @@ class ConstantPage(Page):
         return int(slots * max(width, 1))
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
+        rep, def_ = self._read_levels(fetch)
+        ranges = [self._scalar] if self._scalar is not None else []
+
+        def decode(buffers: list[pa.Buffer]) -> LeafSlice:
+            return self._decode(rep, def_, buffers[0] if buffers else None, start, end)
+
+        return PageRead(ranges, decode)
+
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
+        structure = self._structure
+        rep, def_ = self._read_levels(fetch)
+        scalar: pa.Buffer | None = None
+        if self._scalar is not None:
+            scalar = yield Pieces(*(np.array([number]) for number in self._scalar))
+        if rep is not None:
+            num_levels = one_count(rep.size // 2)
+            visible = num_levels if def_ is None else one_count(self._count_visible(def_))
+            places = np.zeros((len(rows), 3), np.int64)
+            places[:, 2] = rows
+            rep_block, def_block, _, num_values = kernels.pick_rows(
+                rep,
+                def_,
+                num_levels,
+                visible,
+                one_count(self.num_rows),
+                places.data,
+                structure.max_rep,
+                structure.max_visible,
+            )
+            def_ = None if def_ is None else as_buffer(def_block)
+            layers = structure.unravel(as_buffer(rep_block), def_, num_values)
+        else:
+            slots = structure.num_slots_per_row
+            num_values = len(rows) * slots
+            if def_ is not None:
+                levels = np.frombuffer(def_, "<u2").reshape(-1, slots)[rows]
+                layers = structure.unravel(None, pa.py_buffer(levels), num_values)
+            else:
+                layers = structure.without_levels(num_values)
+        return self._assemble(layers, num_values, scalar)
+
+    def _count_visible(self, def_: pa.Buffer) -> int:
+        return int(np.count_nonzero(np.frombuffer(def_, "<u2") <= self._structure.max_visible))
+
+    def _read_levels(self, fetch: Fetch) -> tuple[pa.Buffer | None, pa.Buffer | None]:
         if self._levels is None:
             sources = [source for source in (self._rep, self._def) if source is not None]
             read = iter(fetch([source.range for source in sources]))
@@ -97,13 +144,7 @@ class ConstantPage(Page):
                 self._rep.decode(next(read)) if self._rep is not None else None,
                 self._def.decode(next(read)) if self._def is not None else None,
             )
-        rep, def_ = self._levels
-        ranges = [self._scalar] if self._scalar is not None else []
-
-        def decode(buffers: list[pa.Buffer]) -> LeafSlice:
-            return self._decode(rep, def_, buffers[0] if buffers else None, start, end)
-
-        return PageRead(ranges, decode)
+        return self._levels
 
     def _level_source(
         self, where: ByteRange | None, layout: proto.ConstantLayout, coding: str, num_levels: int
@@ -120,7 +161,7 @@ class ConstantPage(Page):
     def _decode(
         self, rep: pa.Buffer | None, def_: pa.Buffer | None, scalar: pa.Buffer | None, start: int, end: int
     ) -> LeafSlice:
-        structure, arrow_type = self._structure, self._leaf.arrow_type
+        structure = self._structure
         num_rows = end - start
         if rep is not None:
             entry, entry_end, value, value_end, _ = kernels.find_rows(
@@ -137,6 +178,10 @@ class ConstantPage(Page):
                 layers = structure.unravel(None, def_.slice(2 * start * slots, 2 * num_values), num_values)
             else:
                 layers = structure.without_levels(num_values)
+        return self._assemble(layers, num_values, scalar)
+
+    def _assemble(self, layers: Sequence[Layer], num_values: int, scalar: pa.Buffer | None) -> LeafSlice:
+        arrow_type = self._leaf.arrow_type
         if not self._has_value:
             if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
                 array = NoValues().to_arrow(num_values, arrow_type, layers[0].validity)

@@ -76,5 +76,8 @@ class _Shared:
     def slice(self, start: int, num_values: int) -> "_Shared":
         return _Shared(self.array.slice(start, num_values))
 
+    def pick(self, picks: pa.Buffer, num_values: int) -> "_Shared":
+        return _Shared(self.array.take(pa.Array.from_buffers(pa.int64(), picks.size // 8, [None, picks])))
+
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return self.array

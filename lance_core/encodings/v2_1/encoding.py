@@ -32,6 +32,10 @@ class Encoding:
         """Decode a row of mini-block chunks; `buffers` holds one stream per chunk buffer."""
         raise self._not_here("mini-block chunks")
 
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> Values:
+        """The values that `picks` (int64, ascending) number among those of a row of chunks."""
+        return self.decode_chunks(buffers, counts).pick(picks, counts.total)
+
     def decode_blocks(self, blocks: Stream, counts: Counts) -> Values:
         """Decode blocks that stand for themselves, `counts` values in each."""
         raise self._not_here("a block")

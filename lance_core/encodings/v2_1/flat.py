@@ -44,6 +44,12 @@ class Flat(Encoding):
         width = self.bits_per_value // 8
         return FixedValues(as_buffer(kernels.join_fixed(blocks, counts, width)), self.bits_per_value)
 
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> FixedValues:
+        if self.bits_per_value == 1:
+            return FixedValues(as_buffer(kernels.pick_bits(buffers[0], counts, picks)), 1)
+        values = kernels.pick_fixed(buffers[0], counts, picks, self.bits_per_value // 8)
+        return FixedValues(as_buffer(values), self.bits_per_value)
+
     @property
     def row_bytes(self) -> int:
         return (self.bits_per_value + 7) // 8

@@ -10,6 +10,8 @@ The codes are stored as a `Variable` encoding would store bytes.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.values import VariableValues, as_buffer
@@ -35,6 +37,11 @@ class Fsst(Encoding):
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
         offsets, data = kernels.expand_symbols(self.table, buffers[0], counts, self.offset_bits)
         return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> VariableValues:
+        offsets, codes = kernels.pick_variable(buffers[0], counts, picks, self.offset_bits)
+        picked = VariableValues(as_buffer(offsets), as_buffer(codes), self.offset_bits)
+        return self.decode_payloads(picked, picks.size // 8)
 
     def decode_payloads(self, payloads: VariableValues, num_values: int) -> VariableValues:
         if not self.table.codes:

@@ -12,9 +12,11 @@ word alone. Without levels the entries of a fixed width are the plain array, whi
 
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking, Pieces
 from lance_core.encodings.v2_1.levels import Layer, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,
@@ -93,16 +95,42 @@ class FullZipPage(Page):
         slots = self._structure.num_slots_per_row
         if not self._has_index:
             return offset + start * slots * self._entry_bytes, (end - start) * slots * self._entry_bytes
-        index_offset, index_size = self._buffers[1]
-        entries = self.num_rows * slots + 1
-        width = index_size // entries
-        if width not in _INDEX_WIDTHS or width * entries != index_size:
-            raise CorruptData(f"a repetition index of {index_size} bytes for {entries - 1} slots")
+        index_offset, width = self._buffers[1][0], self._index_width
         ends = fetch([(index_offset + row * slots * width, width) for row in (start, end)])
         begin, stop = (int.from_bytes(entry, "little") for entry in ends)
         if not begin <= stop <= size:
             raise CorruptData(f"rows at [{begin}, {stop}) of {size} bytes")
         return offset + begin, stop - begin
+
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
+        offset, size = self._buffers[0]
+        slots = self._structure.num_slots_per_row
+        if self._has_index:
+            width = self._index_width
+            row_width = (slots + 1) * width  # the index has an entry per slot, and one behind the last
+            entries = yield Pieces(
+                self._buffers[1][0] + rows * (slots * width), np.full(len(rows), row_width)
+            )
+            ends = np.frombuffer(entries, f"<u{width}").reshape(len(rows), slots + 1)[:, [0, -1]]
+            if (ends[:, 0] > ends[:, 1]).any() or ends[:, 1].max() > size:
+                raise CorruptData(f"a row that is not within {size} bytes")
+            begins, stops = ends.astype(np.int64).T
+        else:
+            row_bytes = slots * self._entry_bytes
+            begins = rows * row_bytes
+            stops = begins + row_bytes
+        data = yield Pieces(offset + begins, stops - begins)
+        return self._decode(data, len(rows))
+
+    @property
+    def _index_width(self) -> int:
+        """Bytes of an entry of the repetition index."""
+        index_size = self._buffers[1][1]
+        entries = self.num_rows * self._structure.num_slots_per_row + 1
+        width = index_size // entries
+        if width not in _INDEX_WIDTHS or width * entries != index_size:
+            raise CorruptData(f"a repetition index of {index_size} bytes for {entries - 1} slots")
+        return width
 
     def _decode(self, data: pa.Buffer, num_rows: int) -> LeafSlice:
         structure = self._structure

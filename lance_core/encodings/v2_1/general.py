@@ -49,6 +49,9 @@ class General(Encoding):
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> Values:
         return self.values.decode_chunks([self.inflate(buffers[0]), *buffers[1:]], counts)
 
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> Values:
+        return self.values.pick_chunks([self.inflate(buffers[0]), *buffers[1:]], counts, picks)
+
     def decode_blocks(self, blocks: Stream, counts: Counts) -> Values:
         return self.values.decode_blocks(self.inflate(blocks), counts)
 

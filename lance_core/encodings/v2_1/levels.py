@@ -101,6 +101,11 @@ class LevelCoding:
         """All levels of a row of chunks as u16."""
         return as_buffer(kernels.decode_levels(self._inflated(stream), counts, self.coding, self.bits))
 
+    def pick(self, stream: Stream, counts: Counts, picks: pa.Buffer) -> pa.Buffer:
+        """The levels that `picks` (int64, ascending) number, as u16."""
+        levels = kernels.pick_levels(self._inflated(stream), counts, picks, self.coding, self.bits)
+        return as_buffer(levels)
+
     def decode_validity(self, stream: Stream, counts: Counts, limit: int, highest: int) -> pa.Buffer | None:
         """A bitmap with one bit per level, set where level <= limit; None where all are set."""
         bits, num_nulls = kernels.decode_validity(

@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking, Pieces
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.values import Values, least_bytes, offset_bits
+from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
 from lance_core.kernels import CorruptData, Counts
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -96,9 +97,7 @@ class MiniBlockPage(Page):
         return max(encoded, least) + levels
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
-        index = self._index
-        if index is None:
-            index = self._index = self._read_index(fetch)
+        index = self._chunk_index(fetch)
         whole = start == 0 and end == self.num_rows
         if whole:
             first, last = 0, len(index.position) - 1
@@ -157,15 +156,82 @@ class MiniBlockPage(Page):
                     def_levels = def_levels.slice(2 * entry, 2 * (entry_end - entry))
                 num_values = value_end - offset
             layers = structure.unravel(rep_levels, def_levels, num_values)
-        values = self._values.decode_chunks(buffers, counts)
-        if index.dictionary is not None:
-            values = look_up(
-                values, counts.total, index.dictionary, self._num_dictionary_items, self._leaf.arrow_type
-            )
+        values = self._resolved(index, self._values.decode_chunks(buffers, counts), counts.total)
         if offset or num_values != counts.total:
             values = values.slice(offset, num_values)
         array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
         return LeafSlice(array, layers[1:])
+
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
+        index = self._chunk_index(fetch)
+        structure = self._structure
+        base = self._buffers[1][0]
+        if structure.has_lists:
+            offsets, lengths, starts, counts, begun, chosen = kernels.choose_row_chunks(
+                index.position.data,
+                index.first_value.data,
+                index.first_row.data,
+                index.ended_rows.data,
+                rows.data,
+                base,
+            )
+        else:
+            slots = structure.num_slots_per_row
+            wanted = rows if slots == 1 else (rows[:, np.newaxis] * slots + np.arange(slots)).ravel()
+            offsets, lengths, starts, counts, chosen = kernels.choose_chunks(
+                index.position.data, index.first_value.data, wanted.data, base
+            )
+        data = yield Pieces(*(np.frombuffer(as_buffer(block), np.int64) for block in (offsets, lengths)))
+        num_levels, rep, def_, buffers = kernels.parse_chunks(
+            data,
+            starts,
+            counts,
+            self._rep is not None,
+            self._def is not None,
+            self._values.num_buffers,
+            self._large,
+        )
+        if self._rep is not None:
+            rep_levels = self._rep.decode(rep, num_levels)
+            def_levels = None if self._def is None else self._def.decode(def_, num_levels)
+            rep_block, def_block, picks_block, num_values = kernels.pick_rows(
+                rep_levels,
+                def_levels,
+                num_levels,
+                counts,
+                begun,
+                chosen,
+                structure.max_rep,
+                structure.max_visible,
+            )
+            picks = as_buffer(picks_block)
+            layers = structure.unravel(
+                as_buffer(rep_block), None if def_levels is None else as_buffer(def_block), num_values
+            )
+        else:
+            picks = as_buffer(chosen)
+            num_values = picks.size // 8
+            if self._def is not None:
+                layers = structure.unravel(None, self._def.pick(def_, num_levels, picks), num_values)
+            else:
+                layers = structure.without_levels(num_values)
+        picked = self._values.pick_chunks(buffers, counts, picks)
+        values = self._resolved(index, picked, num_values)
+        array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
+        return LeafSlice(array, layers[1:])
+
+    def _chunk_index(self, fetch: Fetch) -> _ChunkIndex:
+        index = self._index
+        if index is None:
+            index = self._index = self._read_index(fetch)
+        return index
+
+    def _resolved(self, index: _ChunkIndex, values: Values, num_values: int) -> Values:
+        """The values, or what the dictionary has for them."""
+        if index.dictionary is None:
+            return values
+        arrow_type = self._leaf.arrow_type
+        return look_up(values, num_values, index.dictionary, self._num_dictionary_items, arrow_type)
 
     def _read_index(self, fetch: Fetch) -> _ChunkIndex:
         wanted = [self._buffers[0]]

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Layer, Node
 
 ByteRange = tuple[int, int]
@@ -74,6 +75,10 @@ class Page(ABC):
     @abstractmethod
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         """Plan to read rows `[start, end)`; `fetch` brings what planning itself needs."""
+
+    @abstractmethod
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
+        """The rows of strictly ascending numbers; `fetch` brings what finding them needs."""
 
     @property
     @abstractmethod

@@ -48,6 +48,10 @@ class Variable(Encoding):
         offsets, data = kernels.join_variable(buffers[0], counts, self.offset_bits)
         return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
 
+    def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> VariableValues:
+        offsets, data = kernels.pick_variable(buffers[0], counts, picks, self.offset_bits)
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
     def decode_blocks(self, blocks: Stream, counts: Counts) -> VariableValues:
         block = single_block(blocks)
         start, size, data_start, data_size = kernels.open_variable_block(

@@ -114,6 +114,29 @@ def header_and_values(large: bool, has_rep: bool) -> bytes:
     return values.chunk(buffers, num_levels=4, rep=rep, def_=def_, large=large)
 
 
+def halves(data: memoryview) -> tuple[memoryview, memoryview]:
+    """Repetition and definition levels."""
+    middle = len(data) // 4 * 2
+    return data[:middle], data[middle : 2 * middle]
+
+
+def picked_rows(data: memoryview) -> object:
+    """Two rows of list<list<int>>."""
+    rep, def_ = halves(data)
+    return kernels.pick_rows(
+        rep, def_, count(len(rep) // 2), count(5), count(3), inputs.int64s([0, 0, 0, 0, 0, 2]), 2, 1
+    )
+
+
+def pieces(data: memoryview) -> object:
+    """Ranges of this very file."""
+    with Path(__file__).open("rb") as file:
+        middle = len(data) // 16 * 8
+        return kernels.read_pieces(file.fileno(), 3000, data[:middle], data[middle : 2 * middle], 4096)
+
+
+PICKS = inputs.int64s([0, 3, 4, 7])
+TWENTY = inputs.place(bytes(range(20)))
 ROWS = [b"\1\2\3\4" + b"\3\0\0\0abc", b"", b"\1\2\3\4" + b"\0\0\0\0"]
 ENTRIES = [(1, 0, b"abc"), (0, 1, None), (0, 0, b""), (1, 3, None), (1, 0, b"defgh")]
 NARROW = [(rep, def_, b"1234" if def_ <= 1 else None) for rep, def_, _ in ENTRIES]
@@ -212,6 +235,44 @@ CASES = {
         lambda d: kernels.split_variable_rows(d[:16], d[16:], 3, 32, [(4, 0), (0, 32)]),
         values.arrow_offsets(ROWS, 32) + b"".join(ROWS),
     ),
+    "pick_fixed": Case(lambda d: kernels.pick_fixed(two(d), count(4, 4), PICKS, 4), RNG.randbytes(32)),
+    "pick_bits": Case(lambda d: kernels.pick_bits(two(d), count(61, 60), PICKS), RNG.randbytes(16)),
+    "pick_inline": Case(
+        lambda d: kernels.pick_inline(two(d), count(4, 1024), PICKS, 64), 2 * packing.pack_inline([5] * 4, 64)
+    ),
+    "pick_variable 32": Case(
+        lambda d: kernels.pick_variable(one(d), count(5), PICKS[:3], 32), values.variable_chunk(TEXT, 32)
+    ),
+    "pick_variable 64": Case(
+        lambda d: kernels.pick_variable(one(d), count(5), PICKS[:3], 64), values.variable_chunk(TEXT, 64)
+    ),
+    "pick_levels inline": Case(
+        lambda d: kernels.pick_levels(one(d), count(700), PICKS, "inline", 0),
+        packing.pack_inline([1] * 700, 16),
+    ),
+    "pick_levels packed": Case(
+        lambda d: kernels.pick_levels(one(d), count(2000), PICKS, "packed", 2),
+        packing.pack_out_of_line([1, 2] * 1000, 16, 2, raw_tail=False),
+    ),
+    "picks": Case(
+        lambda d: kernels.pick_fixed(one(TWENTY), count(20), d, 1), values.integers([0, 3, 19], 64)
+    ),
+    "pick_rows": Case(picked_rows, levels_of_lists()),
+    "places": Case(
+        lambda d: kernels.pick_rows(
+            *halves(inputs.place(levels_of_lists())), count(8), count(5), count(3), d, 2, 1
+        ),
+        values.integers([0, 0, 0, 0, 0, 2], 64),
+    ),
+    "choose_chunks": Case(
+        lambda d: kernels.choose_chunks(d[:32], d[32:64], d[64:], 1000),
+        values.integers([0, 48, 96, 144, 0, 8, 16, 20, 0, 9, 9, 19], 64),
+    ),
+    "choose_row_chunks": Case(
+        lambda d: kernels.choose_row_chunks(d[:32], d[32:64], d[64:96], d[96:128], d[128:], 1000),
+        values.integers([0, 48, 96, 144, 0, 8, 16, 20, 0, 3, 3, 4, 0, 2, 2, 4, 0, 2, 3], 64),
+    ),
+    "read_pieces": Case(pieces, values.integers([0, 7, 100, 5, 1, 0], 64)),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Int64s, pick_together
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
@@ -82,20 +84,33 @@ class HandmadePage:
 
     def read(self, start: int = 0, end: int | None = None) -> LeafSlice:
         """Rows of the page, through the planner and the decoder."""
-        page, file = self.open(), b"".join(self.buffers)
-
-        def fetch(ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
-            if any(not 0 <= offset <= offset + length <= len(file) for offset, length in ranges):
-                raise CorruptFileError("a read outside the file")
-            return [pa.py_buffer(file[offset : offset + length]) for offset, length in ranges]
-
-        plan = page.plan(fetch, start, page.num_rows if end is None else end)
+        page = self.open()
+        plan = page.plan(self._fetch, start, page.num_rows if end is None else end)
         assert page.decoded_bytes >= 0
-        return plan.decode(fetch(plan.ranges))
+        return plan.decode(self._fetch(plan.ranges))
+
+    def _fetch(self, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
+        file = b"".join(self.buffers)
+        if any(not 0 <= offset <= offset + length <= len(file) for offset, length in ranges):
+            raise CorruptFileError("a read outside the file")
+        return [pa.py_buffer(file[offset : offset + length]) for offset, length in ranges]
 
     def array(self, start: int = 0, end: int | None = None) -> pa.Array:
         """The same with lists and structs around the leaf; every struct has one child."""
-        leaf = self.read(start, end)
+        return self._assembled(self.read(start, end), None if end is None else end - start)
+
+    def picked(self, rows: Sequence[int]) -> pa.Array:
+        """Single rows in the same form."""
+
+        def read_pieces(offsets: Int64s, lengths: Int64s) -> pa.Buffer:
+            parts = self._fetch(list(zip(offsets.tolist(), lengths.tolist(), strict=True)))
+            return pa.py_buffer(b"".join(memoryview(part) for part in parts))
+
+        pick = self.open().pick(self._fetch, np.array(rows, np.int64))
+        (leaf,) = pick_together([pick], read_pieces)
+        return self._assembled(leaf, len(rows))
+
+    def _assembled(self, leaf: LeafSlice, num_rows: int | None) -> pa.Array:
         array = leaf.array
         for layer, node in zip(leaf.layers, self.nesting[1:], strict=True):
             if layer.offsets is not None:
@@ -105,8 +120,8 @@ class HandmadePage:
             else:
                 kind, buffers = pa.struct([("c", array.type)]), [layer.validity]
             array = pa.Array.from_buffers(kind, layer.length, buffers, children=[array])
-        if end is not None and len(array) != end - start:  # the column reader checks the same
-            raise CorruptData(f"{len(array)} rows instead of {end - start}")
+        if num_rows is not None and len(array) != num_rows:  # the column reader checks the same
+            raise CorruptData(f"{len(array)} rows instead of {num_rows}")
         require_sound(array)
         return array
 

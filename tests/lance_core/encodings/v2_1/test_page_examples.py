@@ -308,6 +308,8 @@ def test_example(name: str) -> None:
     for start in range(len(rows)):
         for end in range(start + 1, len(rows) + 1):
             assert page.array(start, end).to_pylist() == rows[start:end], (start, end)
+            ends = sorted({start, end - 1})
+            assert page.picked(ends).to_pylist() == [rows[row] for row in ends], ends
 
 
 def test_the_examples_match_the_twin_writers() -> None:

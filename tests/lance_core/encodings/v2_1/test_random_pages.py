@@ -24,6 +24,8 @@ def check(page: HandmadePage, rows: list[Any], rng: random.Random) -> None:
         start = rng.randrange(len(rows))
         end = rng.randint(start + 1, len(rows))
         assert page.array(start, end).to_pylist() == rows[start:end], (start, end)
+        chosen = sorted(rng.sample(range(len(rows)), rng.randint(1, len(rows))))
+        assert page.picked(chosen).to_pylist() == [rows[row] for row in chosen], chosen
 
 
 def text_of(value: Any) -> Any:
