@@ -23,14 +23,14 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.storage import LocalStorage, Storage, storage_for
+from lance_core.storage import LocalStorage, Storage, scheme_of
 from lance_core.table.bases import BaseOpener, DatasetBasePath
 from lance_core.table.refs import branch_names, branch_storage, read_tag, tag_names
 from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
-from lance_core.table.versions import latest_version, manifest_path
+from lance_core.table.versions import latest_version, manifest_identity
 
-_VERSIONS_DIRECTORY = "_versions"
-_MAXIMUM_NAMESPACES = 32
+VERSIONS_DIRECTORY = "_versions"
+MAXIMUM_NAMESPACES = 32
 _WRITTEN_DIRECTORIES = ("data", "_transactions")
 
 # What a parsed manifest takes in memory, per byte of its file.
@@ -78,7 +78,7 @@ class Catalog:
                     found.add(name)
                     yield name
             elif is_segment(directory) and self._is_namespace(relative):
-                if depth < _MAXIMUM_NAMESPACES:
+                if depth < MAXIMUM_NAMESPACES:
                     yield from self._names_below(relative, depth + 1)
                 else:
                     self._report(relative, "is nested too deep")
@@ -119,8 +119,8 @@ class Catalog:
             InvalidInputError: something that is neither dataset nor namespace is in the way.
         """
         parts = name.split("/")
-        if len(parts) > _MAXIMUM_NAMESPACES:
-            raise InvalidInputError(f"dataset name {shown(name)} has more than {_MAXIMUM_NAMESPACES} parts")
+        if len(parts) > MAXIMUM_NAMESPACES:
+            raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
         for depth in range(1, len(parts)):
             namespace = "/".join(parts[:depth])
             if os.path.lexists(os.path.join(self._root, namespace)) and not self._is_namespace(namespace):
@@ -133,9 +133,9 @@ class Catalog:
     def remove_unfinished(self, path: str) -> None:
         """Remove the directories of a dataset at `path` that was not made after all: those that are empty."""
         with suppress(OSError):
-            if not os.listdir(os.path.join(path, _VERSIONS_DIRECTORY)):
-                os.rmdir(os.path.join(path, _VERSIONS_DIRECTORY))
-        if not os.path.lexists(os.path.join(path, _VERSIONS_DIRECTORY)):
+            if not os.listdir(os.path.join(path, VERSIONS_DIRECTORY)):
+                os.rmdir(os.path.join(path, VERSIONS_DIRECTORY))
+        if not os.path.lexists(os.path.join(path, VERSIONS_DIRECTORY)):
             for directory in (*_WRITTEN_DIRECTORIES, ""):
                 with suppress(OSError):
                     os.rmdir(os.path.join(path, directory))
@@ -162,6 +162,10 @@ class Catalog:
     def _report_leftover(self, _call: object, path: str, error: Any) -> None:
         self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")
 
+    def storage(self, path: str) -> Storage:
+        """The storage of the dataset that `locate` found at `path`."""
+        return LocalStorage(path, is_resolved=True)
+
     def open(self, reference: DatasetReference) -> Snapshot:
         """The snapshot that `reference` names.
 
@@ -170,7 +174,7 @@ class Catalog:
             InvalidInputError: as `locate`.
             LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
         """
-        root = LocalStorage(self.locate(reference.name), is_resolved=True)
+        root = self.storage(self.locate(reference.name))
         branch, version = _resolve(root, reference)
         try:
             return self._snapshots.open(branch_storage(root, branch), version)
@@ -182,19 +186,18 @@ class Catalog:
 
     def pin(self, reference: DatasetReference) -> DatasetReference:
         """The version that `reference` means now, by branch and number; errors are those of `open`."""
-        root = LocalStorage(self.locate(reference.name), is_resolved=True)
+        root = self.storage(self.locate(reference.name))
         branch, version = _resolve(root, reference)
         return DatasetReference(reference.name, version, branch=branch)
 
     def refs(self, name: str) -> tuple[list[str], list[str]]:
         """The names of the tags and branches of a dataset; errors are those of `locate`."""
-        root = LocalStorage(self.locate(name), is_resolved=True)
+        root = self.storage(self.locate(name))
         return tag_names(root), branch_names(root)
 
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
-        storage = storage_for(base.path)
-        if isinstance(storage, LocalStorage):
-            path = os.path.realpath(storage.uri)
+        if scheme_of(base.path) == "file":
+            path = os.path.realpath(LocalStorage(base.path).uri)
             if any(path == allowed or _is_below(path, allowed) for allowed in self._base_directories):
                 return LocalStorage(path, is_resolved=True)
         raise UnsupportedFeatureError(f"{base} lies outside the served root and is not allowed by a setting")
@@ -214,7 +217,7 @@ class Catalog:
             return None
         return (
             path
-            if _is_below(path, self._root) and os.path.isdir(os.path.join(path, _VERSIONS_DIRECTORY))
+            if _is_below(path, self._root) and os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY))
             else None
         )
 
@@ -236,8 +239,7 @@ class _SnapshotCache:
 
     def open(self, storage: Storage, version: int) -> Snapshot:
         key = (storage.uri, version)
-        with storage.open_file(manifest_path(storage, version)) as file:
-            identity = file.identity
+        identity = manifest_identity(storage, version)
         with self._lock:
             known = self._snapshots.get(key)
             if known is not None and known[0] == identity:

@@ -18,7 +18,7 @@ from lance_core.errors import (
     DatasetNotFoundError,
     FileMissingError,
 )
-from lance_core.storage import LocalStorage, Storage
+from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import branch_storage
 from lance_core.table.snapshot import Snapshot, read_manifest
@@ -106,7 +106,7 @@ class Mutations:
             path = self._path(command)
             self._writing[path] += 1
         try:
-            root = LocalStorage(path, is_resolved=True)
+            root = self._catalog.storage(path)
             snapshot = self._catalog.open(command.dataset) if self._catalog.has(name) else None
             if snapshot is None and branch is not None:
                 raise DatasetNotFoundError(f"no dataset is named {shown(name)}")

@@ -18,6 +18,7 @@ from flight_server.mutations import Mutations
 from flight_server.names import DatasetReference
 from flight_server.scans import plan_of, scan_options
 from flight_server.settings import Settings
+from flight_server.store_catalog import StoreCatalog
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
 from lance_core.errors import DatasetNotFoundError, LanceError
 from lance_core.kernels import set_pool_retention
@@ -31,6 +32,7 @@ from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import project
 from lance_core.scan.take import Keys, RowTaker, as_keys
+from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
 
@@ -100,6 +102,12 @@ class ScanStream:
     compression: str
 
 
+def _catalog_of(settings: Settings, cache_bytes: int) -> Catalog:
+    if scheme_of(settings.root) == "file":
+        return Catalog(settings.root, cache_bytes, settings.allow_base)
+    return StoreCatalog(storage_for(settings.root, dict(settings.storage_options)), cache_bytes)
+
+
 class Service:
     """Everything a server of one root does."""
 
@@ -107,7 +115,7 @@ class Service:
         self.settings = settings
         self.admission = Admission(settings.max_streams, settings.max_puts)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
-        self._catalog = Catalog(settings.root, settings.memory_limit // 4, settings.allow_base)
+        self._catalog = _catalog_of(settings, settings.memory_limit // 4)
         self.mutations = Mutations(self._catalog)
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)

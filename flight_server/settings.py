@@ -4,6 +4,7 @@ Order: argument, then environment variable (`LANCE_FLIGHT_` and the upper-case f
 here. Nothing else in the package reads the environment.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InvalidInputError
+from lance_core.storage import OBJECT_STORES, scheme_of
 
 ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 
@@ -104,6 +106,16 @@ def _parse_key(text: str) -> bytes:
     return key
 
 
+def _parse_storage_options(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        options = json.loads(text)
+    except ValueError:
+        options = None
+    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
+        raise InvalidInputError("not a JSON object of texts")  # and nothing of it, since it has secrets
+    return tuple(options.items())
+
+
 def _setting(default: Any, parse: Callable[[str], Any], *, secret: bool = False) -> Any:
     return field(default=default, repr=not secret, metadata={"parse": parse})
 
@@ -113,7 +125,7 @@ class Settings:
     """What one server process runs with."""
 
     root: str
-    """The served directory, resolved: absolute and without symbolic links."""
+    """The served directory, resolved: absolute and without symbolic links. Or the URL of an object store."""
     host: str = _setting("127.0.0.1", str)
     port: int = _setting(8815, _parse_port)
     """0 takes any free port."""
@@ -150,6 +162,11 @@ class Settings:
     """
     cache_dir_limit: int = _setting(256 << 20, parse_bytes)
     """About how many bytes the cache directory may hold."""
+    storage_options: tuple[tuple[str, str], ...] = _setting((), _parse_storage_options, secret=True)
+    """Credentials and settings of the store of the root, a JSON object; see `lance_core.dataset`. What they
+    leave out is taken from the store's own environment variables. The setting `storage_options_file` names a
+    file that holds them.
+    """
     drain_grace: float = _setting(30.0, _parse_seconds)
     """Seconds that running streams get to end after a stop signal."""
     log_level: str = _setting("INFO", _parse_log_level)
@@ -169,7 +186,12 @@ class Settings:
         environment = os.environ if environment is None else environment
         key_file = given.pop("ticket_key_file", environment.get(f"{ENVIRONMENT_PREFIX}TICKET_KEY_FILE"))
         if key_file is not None:
-            given["ticket_key"] = _read_key(key_file)
+            given["ticket_key"] = _read_file(key_file, "ticket key")
+        options_file = given.pop(
+            "storage_options_file", environment.get(f"{ENVIRONMENT_PREFIX}STORAGE_OPTIONS_FILE")
+        )
+        if options_file is not None:
+            given["storage_options"] = _read_file(options_file, "storage options")
         values: dict[str, Any] = {}
         for setting in fields(cls):
             if "parse" not in setting.metadata:
@@ -186,16 +208,18 @@ class Settings:
         return cls(root=_resolve_root(root), **values)
 
 
-def _read_key(path: str) -> str:
+def _read_file(path: str, kind: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"the ticket key file cannot be read: {type(error).__name__}") from error
+        raise InvalidInputError(f"the {kind} file cannot be read: {type(error).__name__}") from error
 
 
 def _resolve_root(root: str) -> str:
+    if scheme_of(root) in OBJECT_STORES:
+        return root.rstrip("/")
     if "://" in root:
-        raise InvalidInputError(f"only local directories can be served so far, not {root!r}")
+        raise InvalidInputError(f"not a local directory or an object store: {root!r}")
     resolved = os.path.realpath(root)
     if not os.path.isdir(resolved):
         raise InvalidInputError(f"the root to serve is not a directory: {root!r}")

@@ -13,7 +13,9 @@ Text = str | None
 
 
 def serve(
-    root: Annotated[str, typer.Argument(help="Directory whose Lance datasets are served.")],
+    root: Annotated[
+        str, typer.Argument(help="Directory, or URL in an object store, whose Lance datasets are served.")
+    ],
     host: Annotated[Text, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[Text, typer.Option(help="Port; 0 takes any free one.")] = None,
     advertise: Annotated[
@@ -52,6 +54,10 @@ def serve(
         Text, typer.Option(help="Directory that keeps statistics of data files for the next server.")
     ] = None,
     cache_dir_limit: Annotated[Text, typer.Option(help="Most bytes in it, such as 256MiB.")] = None,
+    storage_options_file: Annotated[
+        Text,
+        typer.Option(help="JSON file with credentials and settings of the object store that ROOT is in."),
+    ] = None,
     drain_grace: Annotated[
         Text, typer.Option(help="Seconds for running streams after a stop signal.")
     ] = None,
@@ -78,6 +84,7 @@ def serve(
         "allow_base": os.pathsep.join(allow_base) if allow_base else None,
         "cache_dir": cache_dir,
         "cache_dir_limit": cache_dir_limit,
+        "storage_options_file": storage_options_file,
         "drain_grace": drain_grace,
         "log_level": log_level,
     }

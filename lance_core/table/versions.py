@@ -8,6 +8,7 @@ Source: Lance table format, "Names and version discovery"; docs/format.md.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lance_core.errors import CorruptFileError, DatasetNotFoundError, FileMissingError, VersionNotFoundError
@@ -109,6 +110,15 @@ def manifest_path(storage: Storage, version: int) -> str:
     if len(found) > 1:
         raise CorruptFileError("version has two manifests", file=found[0], expected="one", found=found[1])
     return found[0]
+
+
+def manifest_identity(storage: Storage, version: int) -> str:
+    """What changes when the manifest of a version is replaced; errors are those of `manifest_path`."""
+    if 0 <= version < _DETACHED:
+        with suppress(FileMissingError), storage.open_file(version_path(version, True)) as file:
+            return file.identity  # one request where files are far away
+    with storage.open_file(manifest_path(storage, version)) as file:
+        return file.identity
 
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:

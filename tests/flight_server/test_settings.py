@@ -77,7 +77,7 @@ def test_the_root_is_a_directory_without_links(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     assert Settings.resolve(str(tmp_path / "link"), environment={}).root == str(tmp_path / "real")
-    for root in (str(tmp_path / "missing"), "s3://bucket"):
+    for root in (str(tmp_path / "missing"), "ftp://host"):
         with pytest.raises(InvalidInputError):
             Settings.resolve(root, environment={})
 

@@ -65,7 +65,7 @@ class RunningServer:
             self.process.stdout.close()
 
 
-def start_server(root: Path, log_file: Path, *options: str, **environment: str) -> RunningServer:
+def start_server(root: Path | str, log_file: Path, *options: str, **environment: str) -> RunningServer:
     """Start a server on `root` and wait until it is ready; `environment` is added to the process's own."""
     command = [sys.executable, "-m", "flight_server.cli", "serve", str(root), "--port", "0", *options]
     with log_file.open("w") as log:

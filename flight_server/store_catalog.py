@@ -1,0 +1,124 @@
+"""The catalog of a root in an object store.
+
+What makes a directory a dataset are names, so that a few listings answer every question, and no object is
+read. All objects below the root are served: a store has no links that could lead elsewhere.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from flight_server.catalog import MAXIMUM_NAMESPACES, VERSIONS_DIRECTORY, Catalog
+from flight_server.names import SUFFIX, is_segment, shown
+from lance_core.errors import (
+    DatasetNotFoundError,
+    FileMissingError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
+from lance_core.storage import Entry, Storage
+from lance_core.table.bases import DatasetBasePath
+
+_LISTINGS_AT_ONCE = 32
+
+_LOCATION_SECONDS = 5.0
+"""How long it is believed where a dataset is. Its versions are looked up by every request."""
+_MAXIMUM_LOCATIONS = 10_000
+
+
+class StoreCatalog(Catalog):
+    """The datasets below one prefix of an object store. Thread-safe."""
+
+    def __init__(self, root: Storage, cache_bytes: int) -> None:
+        super().__init__(root.uri, cache_bytes)
+        self._storage = root
+        self._listings = ThreadPoolExecutor(_LISTINGS_AT_ONCE, thread_name_prefix="catalog")
+        self._locations: dict[str, tuple[float, str]] = {}
+        self._locations_lock = threading.Lock()
+
+    def names(self) -> Iterator[str]:
+        """As `Catalog.names`, by one listing per directory that is no part of a dataset, plus one each."""
+        yield from self._names_in("", self._directories(""), 0)
+
+    def _names_in(self, namespace: str, directories: list[str], depth: int) -> Iterator[str]:
+        paths = [f"{namespace}/{name}" if namespace else name for name in directories]
+        found: set[str] = set()
+        for path, below in zip(paths, self._listings.map(self._directories, paths), strict=True):
+            segment = path.rpartition("/")[2]
+            name = path.removesuffix(SUFFIX)
+            if VERSIONS_DIRECTORY in below:
+                if not is_segment(segment) or name.endswith(SUFFIX):
+                    self._report(path, "is a dataset whose name is not allowed")
+                elif name not in found:
+                    found.add(name)
+                    yield name
+            elif is_segment(segment):
+                if depth < MAXIMUM_NAMESPACES:
+                    yield from self._names_in(path, below, depth + 1)
+                else:
+                    self._report(path, "is nested too deep")
+            elif not segment.startswith("."):
+                self._report(path, "is not served: its name is not allowed")
+
+    def locate(self, name: str) -> str:
+        """Path of the dataset `name` below the root; errors are those of `Catalog.locate`."""
+        with self._locations_lock:
+            since, path = self._locations.get(name, (0.0, ""))
+        if path and time.monotonic() - since < _LOCATION_SECONDS:
+            return path
+        segments = name.split("/")
+        above = ["/".join(segments[:depth]) for depth in range(1, len(segments))]
+        is_dataset = list(self._listings.map(self._is_dataset, [*above, name, name + SUFFIX]))
+        found = [
+            path for path, there in zip((name, name + SUFFIX), is_dataset[len(above) :], strict=True) if there
+        ]
+        if any(is_dataset[: len(above)]) or not found:
+            raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
+        if len(found) > 1:
+            raise InvalidInputError(
+                f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
+            )
+        with self._locations_lock:
+            if len(self._locations) >= _MAXIMUM_LOCATIONS:
+                self._locations.clear()
+            self._locations[name] = (time.monotonic(), found[0])
+        return found[0]
+
+    def place(self, name: str) -> str:
+        """Path below the root at which a new dataset of this name is made."""
+        segments = name.split("/")
+        if len(segments) > MAXIMUM_NAMESPACES:
+            raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
+        above = ["/".join(segments[:depth]) for depth in range(1, len(segments))]
+        for namespace, there in zip(above, self._listings.map(self._is_dataset, above), strict=True):
+            if there:
+                raise InvalidInputError(f"{shown(namespace)} is no namespace")
+        return name + SUFFIX
+
+    def remove_unfinished(self, path: str) -> None:
+        """Nothing to do: a store has no directories without files."""
+
+    def drop(self, name: str) -> None:
+        """Refused: in a store a dataset cannot be removed at once."""
+        raise UnsupportedFeatureError(f"dropping dataset {shown(self.locate(name))} in an object store")
+
+    def storage(self, path: str) -> Storage:
+        return self._storage.below(path)
+
+    def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
+        """T11: only below the root."""
+        root = self._storage.uri.rstrip("/") + "/"
+        if base.path.startswith(root):
+            return self._storage.below(base.path[len(root) :].rstrip("/"))
+        raise UnsupportedFeatureError(f"{base} lies outside the served root")
+
+    def _is_dataset(self, path: str) -> bool:
+        return VERSIONS_DIRECTORY in self._directories(path)
+
+    def _directories(self, path: str) -> list[str]:
+        try:
+            entries: list[Entry] = self._storage.list_directory(path)
+        except FileMissingError:
+            return []
+        return sorted(entry.name for entry in entries if entry.is_directory)
