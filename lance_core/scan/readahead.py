@@ -146,13 +146,16 @@ class _Upcoming(Generic[W]):
 
     def get(self, *, wait: bool) -> W | None:
         """The next work; `None` at the end, or when nobody wants to `wait` until it is known."""
-        if self._work is None and not self._is_done and (wait or self._source.is_ready()):
-            share = max(_LEAST_BYTES, self._budget.share_bytes)
-            try:
+        if self._work is not None or self._is_done:
+            return self._work
+        share = max(_LEAST_BYTES, self._budget.share_bytes)
+        try:
+            if wait or self._source.is_ready():
                 self._work = self._source.take(min(share, self._wish_bytes))
-            except LanceError as error:
-                self.error = error
-            self._is_done = self._work is None
+                self._is_done = self._work is None
+        except LanceError as error:
+            self.error = error
+            self._is_done = True
         return self._work
 
     def advance(self) -> None:

@@ -1,0 +1,410 @@
+"""Filtered scans: every way of running them gives what the reference gives, in the same batches."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lance_core
+from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.scan import passing, selection
+from lance_core.scan.bind import bind_filter
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.execute import count_passing, scan_batches, scan_table
+from lance_core.scan.files import FileCache
+from lance_core.scan.filtering import Strategy
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.plan import plan_scan
+from lance_core.scan.trace import Trace
+from lance_core.statistics import gathered
+from support.comparison import assert_tables_equal
+
+VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
+STRATEGIES = {
+    "plain": Strategy(prune=False, dense_share=0),
+    "late": Strategy(prune=False, dense_share=2),
+    "pruned": Strategy(),
+    "pruned, whole": Strategy(dense_share=0),
+    "pruned, late": Strategy(dense_share=2),
+}
+WORDS = ["", "a", "ab", "abc", "b", "bå", "z" * 100, "z" * 99 + "y"]
+FLOATS = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), float("-inf"), 1e300]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_steps():
+    """What happens every some thousand rows happens every few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathered, "ZONE_ROWS", 48)
+        patch.setattr(gathered, "_LEAST_ROWS", 1)
+        patch.setattr(selection, "_BLOCK_ROWS", 64)
+        patch.setattr(passing, "_FIRST_PLACES", 100)
+        patch.setattr(passing, "_MOST_PLACES", 1000)
+        yield
+
+
+def run(snapshot, options, strategy=STRATEGIES["pruned"], files=None, budget=1 << 30):
+    files = FileCache() if files is None else files
+    return list(scan_batches(snapshot, plan_scan(snapshot, options), MemoryBudget(budget), files, strategy))
+
+
+def options_for(dataset, condition, **options):
+    return ScanOptions(filter=bind_filter(dataset.snapshot.manifest.schema, condition), **options)
+
+
+def random_table(seed: int, num_rows: int) -> pa.Table:
+    """Rows of every kind a filter may name: sorted and random ones, with nulls, extremes and few values."""
+    source = np.random.default_rng(seed)
+
+    def masked(values, share=0.2):
+        return pa.array(values, mask=source.random(num_rows) < share)
+
+    numbers = np.arange(num_rows)
+    floats = np.array(FLOATS)[source.integers(0, len(FLOATS), num_rows)]
+    words = np.array(WORDS)[source.integers(0, len(WORDS), num_rows)]
+    return pa.table(
+        {
+            "id": numbers,
+            "few": masked(source.integers(-3, 4, num_rows).astype(np.int32)),
+            "wide": source.integers(-(2**63), 2**63, num_rows),
+            "float": masked(floats),
+            "half_null": pa.array(
+                np.where(numbers < num_rows // 2, numbers, 0), mask=numbers > num_rows // 3
+            ),
+            "word": masked(words.astype(object)),
+            "flag": masked(source.random(num_rows) < 0.5),
+            "time": pa.array(numbers * 1000 + 1_700_000_000_000_000, pa.timestamp("us")),
+            "point": pa.StructArray.from_arrays(
+                [pa.array(source.integers(0, 50, num_rows)), pa.array(words.astype(object))], ["x", "name"]
+            ),
+            "tags": pa.array([["t"] * (k % 3) for k in range(num_rows)]),
+        }
+    )
+
+
+LITERALS = {
+    "id": st.integers(-2, 700).map(str),
+    "few": st.integers(-4, 4).map(str),
+    "wide": st.sampled_from(["0", "-9223372036854775807", "9223372036854775807"]),
+    "float": st.sampled_from(["0.0", "-0.0", "1.5", "-1.5", "1e300", "0"]),
+    "half_null": st.integers(0, 400).map(str),
+    "word": st.sampled_from([f"'{word}'" for word in [*WORDS, "aa", "c"]]),
+    "time": st.integers(0, 700).map(lambda k: f"timestamp '2023-11-14 22:13:20.{min(k, 699):03}'"),
+    "point.x": st.integers(-1, 51).map(str),
+    "point.name": st.sampled_from([f"'{word}'" for word in WORDS]),
+}
+
+
+@st.composite
+def leaves(draw: st.DrawFn) -> str:
+    """One condition on one column."""
+    name = draw(st.sampled_from([*LITERALS, "flag"]))
+    kind = draw(st.sampled_from(["compare", "compare", "between", "in", "null", "prefix"]))
+    negated = draw(st.sampled_from(["", "not "]))
+    if name == "flag":
+        return f"flag is {negated}null" if kind == "null" else f"{negated}flag"
+    if kind == "null":
+        return f"{name} is {negated}null"
+    literals = LITERALS[name]
+    if kind == "between":
+        return f"{name} {negated}between {draw(literals)} and {draw(literals)}"
+    if kind == "in":
+        return f"{name} {negated}in ({', '.join(draw(st.lists(literals, min_size=1, max_size=4)))})"
+    if kind == "prefix" and name.endswith(("word", "name")):
+        return f"{name} {negated}like '{draw(st.sampled_from(['a', 'ab', 'z', 'zz', 'q']))}%'"
+    return f"{name} {draw(st.sampled_from(['=', '!=', '<', '<=', '>', '>=']))} {draw(literals)}"
+
+
+conditions = st.recursive(
+    leaves(),
+    lambda below: st.one_of(
+        st.tuples(below, st.sampled_from(["and", "and", "or"]), below).map(
+            lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"
+        ),
+        below.map(lambda part: f"not ({part})"),
+    ),
+    max_leaves=5,
+)
+positions = st.one_of(st.none(), st.integers(0, 400))
+
+
+@st.composite
+def histories(draw: st.DrawFn):
+    """A table in a version of the format, in fragments, with rows deleted, and filters on it."""
+    num_rows = draw(st.integers(1, 600))
+    rows_per_file = draw(st.integers(50, 600))
+    deleted = draw(st.sampled_from([None, "id % 7 = 3", "id < 120", "id % 2 = 0 and id > 60"]))
+    asked = draw(st.lists(st.tuples(conditions, positions, positions), min_size=3, max_size=6))
+    return draw(st.integers(0, 2**32)), num_rows, rows_per_file, deleted, asked
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@settings(max_examples=12, deadline=None)
+@given(history=histories())
+def test_every_strategy_gives_what_the_reference_gives(version, history):
+    seed, num_rows, rows_per_file, deleted, asked = history
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "d"
+        reference = lance.write_dataset(
+            random_table(seed, num_rows),
+            path,
+            max_rows_per_file=rows_per_file,
+            max_rows_per_group=64,
+            data_storage_version=version,
+        )
+        if deleted is not None:
+            reference.delete(deleted)
+        ours = lance_core.dataset(path)
+        # Statistics gathered by one filter prune the next.
+        warm = FileCache()
+        for condition, limit, offset in asked:
+            # Statistics mislead the reference where 0.1 files lose nulls.
+            expected = reference.to_table(filter=condition, limit=limit, offset=offset, use_stats=False)
+            options = options_for(ours, condition, limit=limit, offset=offset, batch_bytes=2000)
+            plan = plan_scan(ours.snapshot, options)
+            seen = None
+            for name, strategy in STRATEGIES.items():
+                for budget in (1, 1 << 30):
+                    label = f"{condition}, limit={limit}, offset={offset}: {name}"
+                    batches = run(ours.snapshot, options, strategy, warm, budget)
+                    found = pa.Table.from_batches(batches, plan.schema)
+                    assert_tables_equal(expected, found, label=label)
+                    sizes = [batch.num_rows for batch in batches]
+                    assert sizes == (seen := seen or sizes), label
+                table = scan_table(ours.snapshot, plan, warm, strategy)
+                assert_tables_equal(expected, table, label=f"{label}, table")
+                count = count_passing(ours.snapshot, plan, MemoryBudget(1 << 30), warm, strategy)
+                assert count == expected.num_rows, label
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def reference(request, tmp_path_factory):
+    """Three fragments, with rows deleted."""
+    path = tmp_path_factory.mktemp("filtered") / "d"
+    dataset = lance.write_dataset(
+        random_table(1, 3000),
+        path,
+        max_rows_per_file=1000,
+        max_rows_per_group=256,
+        data_storage_version=request.param,
+    )
+    dataset.delete("id % 10 = 3")
+    return dataset
+
+
+@pytest.fixture
+def ours(reference):
+    return lance_core.dataset(reference.uri)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        None,
+        [],
+        ["word", "id"],
+        ["point.x"],
+        ["point", "few"],
+        ["_rowid", "id", "_rowaddr"],
+        {"twice": "id", "number": "_rowid", "x": "point.x", "none": "few is null", "word": "word"},
+        {"constant": "7"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("condition", ["id >= 1500 and few > 0", "point.x = 7 and point.name >= 'b'", None])
+def test_what_is_returned_is_what_the_reference_returns(reference, ours, columns, condition):
+    arguments = {"columns": columns, "filter": condition, "with_row_address": True}
+    if columns is not None and "_rowaddr" in columns:
+        del arguments["with_row_address"]
+    expected = reference.to_table(use_stats=False, **arguments)
+    found = ours.to_table(**arguments)
+    assert_tables_equal(expected, found)
+    assert ours.scanner(**arguments).projected_schema.equals(expected.schema, check_metadata=True)
+    assert_tables_equal(expected, pa.Table.from_batches(ours.to_batches(**arguments), expected.schema))
+    if condition is not None:
+        assert ours.count_rows(condition) == expected.num_rows
+
+
+def test_fragments_heads_and_counts_are_filtered(reference, ours):
+    condition = "few = 2 or word = 'ab'"
+    assert_tables_equal(reference.head(5, filter=condition, use_stats=False), ours.head(5, filter=condition))
+    for theirs, fragment in zip(reference.get_fragments(), ours.get_fragments(), strict=True):
+        expected = theirs.to_table(["id"], filter=condition, limit=20, offset=3)
+        assert_tables_equal(expected, fragment.to_table(["id"], filter=condition, limit=20, offset=3))
+        assert fragment.count_rows(condition) == theirs.count_rows(condition)
+    second = ours.get_fragments()[1:2]
+    assert ours.count_rows(condition, fragments=second) == second[0].count_rows(condition)
+    assert ours.scanner(filter=condition).head(4).num_rows == 4
+    assert ours.scanner(filter=condition, limit=2).head(4).num_rows == 2
+    assert ours.scanner(filter=condition, limit=7, offset=2).count_rows() == 7
+
+
+def test_rows_are_taken_with_computed_columns(reference, ours):
+    columns = {"id": "id", "known": "few is not null"}
+    rows = [5, 0, 2000, 5]
+    assert_tables_equal(reference.take(rows, columns=columns), ours.take(rows, columns=columns))
+    assert_tables_equal(
+        reference._take_rows([4, 1], columns=columns), ours._take_rows([4, 1], columns=columns)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"filter": "idd > 3"}, "idd"),
+        ({"filter": "id > "}, "'>'"),
+        ({"filter": "id"}, "condition"),
+        ({"filter": "true", "substrait_filter": b"x"}, "substrait_filter"),
+        ({"columns": {"twice": "idd"}}, "twice.*idd"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_named(ours, arguments, words):
+    with pytest.raises(InvalidInputError, match=words):
+        ours.scanner(**arguments)
+
+
+# What is decoded
+
+
+def traced(ours, condition, files, **options):
+    """The pages of each column that are read by a scan of all columns, and its number of rows."""
+    trace = Trace()
+    options = options_for(ours, condition, **options)
+    num_rows = sum(batch.num_rows for batch in run(ours.snapshot, options, Strategy(trace=trace), files))
+    return num_rows, {
+        name: sum(trace.pages_read(fragment, name) for fragment in range(3)) for name in ours.schema.names
+    }
+
+
+def test_what_statistics_decide_is_not_decoded(ours):
+    files = FileCache()
+    for condition in ("id is null", "id >= 0", "few is null", "id < 100"):
+        run(ours.snapshot, options_for(ours, condition, columns=()), files=files)
+    for condition, expected in (("id is null", 0), ("id >= 0", 2700), ("few is null and id < 0", 0)):
+        trace = Trace()
+        plan = plan_scan(ours.snapshot, options_for(ours, condition))
+        strategy = Strategy(trace=trace)
+        assert count_passing(ours.snapshot, plan, MemoryBudget(1 << 20), files, strategy) == expected
+        assert sum(trace.pages_read(fragment, "id") for fragment in range(3)) == 0, condition
+    num_rows, pages = traced(ours, "id < 100", files)
+    assert num_rows == 90
+    assert all(count <= 1 for count in pages.values())
+
+
+def test_a_limit_stops_the_scan_and_what_an_offset_skips_is_not_decoded(ours, reference):
+    if reference.data_storage_version != "0.1":
+        pytest.skip("only 0.1 files have several pages of so few rows")
+    num_rows, pages = traced(ours, "few > -100", FileCache(), limit=3)
+    assert num_rows == 3
+    assert pages["word"] == 1
+    num_rows, pages = traced(ours, "few > -100", FileCache(), offset=1700)
+    assert num_rows > 0
+    assert pages["word"] <= 6 < pages["few"]
+
+
+def test_columns_of_the_filter_are_decoded_once(ours):
+    reads = []
+
+    class Counting(Trace):
+        def note(self, key, pages):
+            reads.append((key, tuple(pages.tolist())))
+
+    options = options_for(ours, "id >= 0 and few is not null", columns=("id", "few"))
+    run(ours.snapshot, options, Strategy(prune=False, trace=Counting()))
+    assert len(reads) == len(set(reads))
+
+
+# Streams
+
+
+def assert_batches_equal(expected, found):
+    assert [batch.num_rows for batch in expected] == [batch.num_rows for batch in found]
+    for left, right in zip(expected, found, strict=True):
+        assert_tables_equal(pa.table(left), pa.table(right))
+
+
+@pytest.mark.parametrize("condition", ["few = 1", "id > 1234", "word like 'z%' and id < 2000", "id < 0"])
+def test_the_same_batches_come_from_a_cold_and_from_a_warm_cache(ours, condition):
+    options = options_for(ours, condition, batch_rows=40)
+    files = FileCache()
+    cold = run(ours.snapshot, options, files=files)
+    assert_batches_equal(cold, run(ours.snapshot, options, files=files))
+    assert_batches_equal(cold, run(ours.snapshot, options, budget=1))
+    assert all(0 < batch.num_rows <= 40 for batch in cold)
+
+
+def test_batches_stay_small(ours):
+    options = options_for(ours, "id >= 0", batch_bytes=5000)
+    sizes = [batch.nbytes for batch in run(ours.snapshot, options)]
+    assert len(sizes) > 10
+    assert max(sizes) <= 2 * 5000 * 1.1
+
+
+def test_closing_a_stream_gives_back_what_it_held(ours):
+    """T30."""
+    budget = MemoryBudget(1 << 20)
+    plan = plan_scan(ours.snapshot, options_for(ours, "id >= 0", batch_bytes=1000))
+    stream = scan_batches(ours.snapshot, plan, budget, FileCache())
+    next(stream)
+    assert budget.used_bytes > 0
+    stream.close()
+    assert budget.used_bytes == 0
+
+
+def test_damage_is_reported_in_its_place(tmp_path):
+    """T22: rows before a damaged page come, then the error, and nothing stays held."""
+    reference = lance.write_dataset(
+        pa.table({"id": range(3000), "value": np.random.default_rng(1).random(3000)}),
+        tmp_path / "d",
+        max_rows_per_file=1000,
+        data_storage_version="2.1",
+    )
+    damaged = tmp_path / "d" / "data" / reference.get_fragments()[2].data_files()[0].path
+    content = bytearray(damaged.read_bytes())
+    content[:4000] = b"\xff" * 4000
+    damaged.write_bytes(content)
+    ours = lance_core.dataset(tmp_path / "d")
+    budget = MemoryBudget(1 << 30)
+    plan = plan_scan(ours.snapshot, options_for(ours, "id >= 0", batch_rows=100))
+    rows = []
+    with pytest.raises(CorruptFileError):
+        rows.extend(batch.num_rows for batch in scan_batches(ours.snapshot, plan, budget, FileCache()))
+    assert sum(rows) == 2000
+    assert budget.used_bytes == 0
+
+
+# Explanations
+
+
+def test_an_explanation_counts_pages(ours, reference):
+    condition = "id between 1100 and 1150"
+    ours.count_rows("id >= 0")
+    explained = ours.scanner(["word", "id"], condition).explain(analyze=True)
+    assert explained.rows_returned == 46
+    assert [bool(fragment.rows_planned) for fragment in explained.fragments] == [False, True, False]
+    word, identity = explained.fragments[1].columns
+    assert (word.name, word.use, identity.name, identity.use) == ("word", "output", "id", "filter, output")
+    assert word.read == identity.read == 1
+    assert explained.pages_total - explained.pages_pruned == 2
+    assert explained.statistics == ("file" if reference.data_storage_version == "0.1" else "cache")
+    data = explained.as_data()
+    assert data["fragments"][1]["columns"][0]["planned"] == 1
+    text = ours.scanner(["word"], condition).explain_plan(verbose=True)
+    assert "fragments pruned=2" in text
+    assert "word (output): pages=" in text
+    assert "read=1" in ours.scanner(["word"], condition).analyze_plan()
+
+
+def test_an_explanation_without_a_filter_tells_the_rows(ours):
+    explained = ours.scanner(limit=10).explain()
+    assert explained.rows_returned == 10
+    assert explained.statistics == "none"
+    assert explained.pages_pruned == 0
