@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.scan.expressions.sql import parse_expression, parse_filter
 from lance_core.scan.expressions.tree import Expression
 from lance_core.scan.options import Computed
 from lance_core.scan.projection import expression_schema
@@ -30,6 +29,9 @@ def bind_filter(
     if condition is None:
         return None
     if isinstance(condition, str):
+        # The SQL parser takes longer to load than all the rest of the package: it waits for its first use.
+        from lance_core.scan.expressions.sql import parse_filter
+
         return parse_filter(condition, expression_schema(schema))
     if isinstance(condition, pc.Expression):
         raise UnsupportedFeatureError(
@@ -45,6 +47,8 @@ def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
         InvalidInputError: one does not parse or names no column; the message says which.
         TypeError: names or values are no text.
     """
+    from lance_core.scan.expressions.sql import parse_expression  # late, as in bind_filter
+
     known = expression_schema(schema)
     computed = []
     for name, text in columns.items():
