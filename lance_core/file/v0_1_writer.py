@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from lance_core.encodings.v0_1.encoders import Cell, check_field, write_pages
+from lance_core.encodings.v0_1.encoders import Cell, check_field, write_pages, write_strings
+from lance_core.encodings.v0_1.statistics import BatchStatistics
+from lance_core.encodings.values import offset_bits
 from lance_core.errors import InvalidInputError
 from lance_core.file.footer import FileVersion
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import file_pb2, table_pb2
-from lance_core.schema import Schema
+from lance_core.schema import Schema, schema_from_arrow
 from lance_core.storage.base import WritableFile
 from lance_core.version import __version__
 
@@ -41,6 +43,7 @@ class FileWriter:
         self._waiting_rows = 0
         self._batch_offsets = [0]
         self._cells: defaultdict[int, list[Cell]] = defaultdict(list)
+        self._statistics = None if options.recorder is None else BatchStatistics(options.recorder())
 
     @property
     def num_rows(self) -> int:
@@ -74,6 +77,8 @@ class FileWriter:
             batch_offsets=self._batch_offsets,
             page_table_position=self._write_table(ids, self._cells, len(self._batch_offsets) - 1),
         )
+        if self._statistics is not None and self._statistics.num_batches:
+            self._write_statistics(self._statistics, metadata.statistics)
         metadata.manifest_position = self._write_message(self._manifest())
         position = self._write_message(metadata)
         self._file.write(_FOOTER.pack(position, 0, 2, b"LANC"))
@@ -89,6 +94,8 @@ class FileWriter:
         for field, array in zip(self._schema.fields, batch.columns, strict=True):
             for field_id, cell in write_pages(field, array, self._file):
                 self._cells[field_id].append(cell)
+            if self._statistics is not None:
+                self._statistics.add(field, array)
         self._batch_offsets.append(self._batch_offsets[-1] + self._waiting_rows)
         self._waiting, self._waiting_rows = [], 0
 
@@ -100,6 +107,23 @@ class FileWriter:
         position = self._file.position
         self._file.write(table.reshape(-1).data)
         return position
+
+    def _write_statistics(
+        self, statistics: BatchStatistics, message: file_pb2.Metadata.StatisticsMetadata
+    ) -> None:
+        """Write the table of the statistics, as one batch; fields without any have no column in it."""
+        schema = schema_from_arrow(statistics.table.schema)
+        cells: defaultdict[int, list[Cell]] = defaultdict(list)
+        for field, column in zip(schema.fields, statistics.table.columns, strict=True):
+            for child in field.children:
+                values = column.field(child.name)
+                if offset_bits(values.type):
+                    cells[child.id].append(write_strings(values, self._file))
+                else:
+                    cells[child.id] += [cell for _, cell in write_pages(child, values, self._file)]
+        message.schema.extend(schema.messages)
+        message.fields.extend(node.id for node in schema.messages)
+        message.page_table_position = self._write_table(list(message.fields), cells, 1)
 
     def _manifest(self) -> table_pb2.Manifest:
         """What makes the file describe itself."""

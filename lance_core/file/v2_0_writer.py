@@ -6,6 +6,7 @@ narrowest column would keep alive.
 
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.encodings.v2_0.encoders.nodes import check_field, encode_node, is_struct_column
 from lance_core.encodings.v2_0.encoders.pages import EncodedPage
 from lance_core.errors import InvalidInputError
@@ -32,6 +33,11 @@ class FileWriter:
         for field in schema.fields:
             check_field(field)
         self._columns = [_TopColumn(field) for field in schema.fields]
+        self._nodes = [node for column in self._columns for node in column.nodes]
+        self._numbers = {node: number for number, node in enumerate(self._nodes)}
+        self._recorder = None if options.recorder is None else options.recorder()
+        self._placed_crc = 0
+        """Of the blobs of the page that comes next: they belong to the page that says where they are."""
         self.num_rows = 0
 
     @property
@@ -58,15 +64,22 @@ class FileWriter:
         """Write the rest; see `lance_core.file.writer`."""
         for column in self._columns:
             self._write_pages(column)
-            column.finish()
-        stored = [node for column in self._columns for node in column.nodes]
-        size = self._container.finish(self._schema, self.num_rows, (node.metadata for node in stored))
+        for node in self._nodes:
+            if node.has_one_page:
+                struct = encodings_v2_0_pb2.ArrayEncoding(struct=encodings_v2_0_pb2.SimpleStruct())
+                self._add_page(node, EncodedPage(node.num_items, struct), 0, self.num_rows)
+        size = self._container.finish(
+            self._schema,
+            self.num_rows,
+            (node.metadata for node in self._nodes),
+            None if self._recorder is None else self._recorder.finish(),
+        )
         return WrittenFile(
             self.num_rows,
             size,
             FileVersion.V2_0,
-            tuple(node.field.id for node in stored),
-            tuple(range(len(stored))),
+            tuple(node.field.id for node in self._nodes),
+            tuple(range(len(self._nodes))),
         )
 
     def abort(self) -> None:
@@ -82,10 +95,22 @@ class FileWriter:
             if node.has_one_page:
                 node.num_items += page.num_items
             else:
-                node.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
+                self._add_page(node, page, column.num_rows, len(array))
+        column.num_rows += len(array)
+
+    def _add_page(self, node: "_Node", page: EncodedPage, first_row: int, num_rows: int) -> None:
+        """Write a page of a column; the top-level rows it is about are those of the file."""
+        if self._recorder is not None:
+            bounds = None if page.values is None else self._recorder.bounds(page.values)
+            crc, self._placed_crc = self._placed_crc, 0
+            for data in page.buffers:
+                crc = kernels.crc32c(data, crc)
+            self._recorder.add_page(self._numbers[node], first_row, num_rows, bounds, crc)
+        node.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
 
     def _place(self, data: Bytes) -> int:
         position, _ = self._container.add_buffer(data)
+        self._placed_crc = kernels.crc32c(data, self._placed_crc)
         return position
 
 
@@ -121,6 +146,8 @@ class _TopColumn:
         self.field = field
         self.nodes = [_Node(node) for node in nodes(field)]
         self.num_bytes = 0
+        self.num_rows = 0
+        """Rows whose pages are written."""
         self._waiting: list[pa.Array] = []
 
     def append(self, array: pa.Array) -> None:
@@ -139,10 +166,3 @@ class _TopColumn:
             raise InvalidInputError(
                 "rows of a page do not go together", column=self.field.name, found=error
             ) from None
-
-    def finish(self) -> None:
-        """Write the pages that say how many items there are."""
-        for node in self.nodes:
-            if node.has_one_page:
-                struct = encodings_v2_0_pb2.ArrayEncoding(struct=encodings_v2_0_pb2.SimpleStruct())
-                node.add_page(EncodedPage(node.num_items, struct), [])

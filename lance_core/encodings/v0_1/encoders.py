@@ -74,6 +74,15 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
+def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]]:
+    """The leaves that have one value per row, with their values."""
+    if field.logical_type == "struct":
+        for child in field.children:
+            yield from rows_below(child, array.field(child.name))
+    elif not field.children:
+        yield field, array
+
+
 def write_pages(field: Field, array: pa.Array, sink: Sink) -> Iterator[tuple[int, Cell]]:
     """Write the pages of one batch of a field and of all below it; gives field ids and cells.
 

@@ -64,13 +64,16 @@ def check_field(field: Field) -> None:
         check_type(field.arrow_type, field.name)
 
 
-def encode_node(field: Field, array: pa.Array, place: Placement) -> Iterator[EncodedPage]:
+def encode_node(
+    field: Field, array: pa.Array, place: Placement, *, in_list: bool = False
+) -> Iterator[EncodedPage]:
     """One page for the column of the field and of each one below it, in column order.
 
     Args:
         field: which was checked by `check_field`.
         array: values of its storage type.
         place: writes blobs.
+        in_list: whether the values are items of lists.
 
     Raises:
         InvalidInputError: a null where 2.0 files cannot keep it.
@@ -83,15 +86,15 @@ def encode_node(field: Field, array: pa.Array, place: Placement) -> Iterator[Enc
         _refuse_nulls(field, array)
         yield EncodedPage(len(array), proto.ArrayEncoding(struct=proto.SimpleStruct()))
         for child in field.children:
-            yield from encode_node(child, array.field(child.name), place)
+            yield from encode_node(child, array.field(child.name), place, in_list=in_list)
     elif field.children:
         page, items = _lists(array)
         yield page
-        yield from encode_node(field.children[0], items, place)
+        yield from encode_node(field.children[0], items, place, in_list=True)
     else:
         buffers = PageBuffers()
         encoding = encode_values(buffers, array, field.metadata)
-        yield EncodedPage(len(array), encoding, tuple(buffers.buffers))
+        yield EncodedPage(len(array), encoding, tuple(buffers.buffers), None if in_list else array)
 
 
 def _refuse_nulls(field: Field, array: pa.Array) -> None:

@@ -32,6 +32,8 @@ class EncodedPage:
     num_items: int
     encoding: proto.ArrayEncoding
     buffers: tuple[Bytes, ...] = ()
+    values: pa.Array | None = None
+    """The values in it, one per row; None where they are not those of rows, or no values of the column."""
 
 
 def flat(page: PageBuffers, data: Bytes, bits: int) -> proto.ArrayEncoding:
