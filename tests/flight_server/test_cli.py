@@ -246,3 +246,44 @@ def test_inspect_refuses_other_versions_by_name(run: Run, tmp_path: Path) -> Non
     (file,) = (tmp_path / "new" / "data").glob("*.lance")
     file.write_bytes(file.read_bytes()[:-8] + b"\x02\x00\x03\x00LANC")
     assert "2.3" in run("inspect", file, code=1).stderr
+
+
+def test_scan_and_head_filter_and_compute(run: Run, trips: str, root: Root) -> None:
+    done = run("scan", trips, "--filter", "id < 5", "--columns", '{"next": "id + 1", "driver": "driver"}')
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows == [{"next": k + 1, "driver": f"driver {k}"} for k in (0, 1, 2, 4)]
+    done = run("head", trips, "--filter", "id >= 2000", "-n", "2", "--columns", "id", "--json")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [2000, 2001]
+
+
+def test_scan_writes_what_passes(run: Run, trips: str, root: Root, tmp_path: Path) -> None:
+    output = tmp_path / "some.parquet"
+    run("scan", trips, "-o", output, "--filter", "id >= 100 and id < 200")
+    assert parquet.read_table(output).num_rows == 90
+
+
+def test_scan_explains(run: Run, trips: str) -> None:
+    arguments = ["scan", trips, "--filter", "id < 5", "--columns", "driver", "--explain"]
+    done = run(*arguments, "--analyze", "--json")
+    explained = json.loads(done.stdout)
+    assert explained["rows_returned"] == 4
+    assert {column["name"] for column in explained["fragments"][0]["columns"]} == {"driver", "id"}
+    assert "pages pruned" in run(*arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--filter", "idd < 5"], "idd"),
+        (["--columns", '{"x": "idd + 1"}'], "idd"),
+    ],
+)
+def test_an_expression_that_cannot_be_used_fails(
+    run: Run, trips: str, arguments: list[str], words: str
+) -> None:
+    assert words in run("scan", trips, *arguments, code=1).stderr
+
+
+@pytest.mark.parametrize("arguments", [["--columns", "{x}"], ["--columns", '{"x": 1}'], ["--analyze"]])
+def test_wrong_usage_of_scan(run: Run, trips: str, arguments: list[str]) -> None:
+    run("scan", trips, *arguments, code=2)
