@@ -124,31 +124,38 @@ using Signed =
     std::conditional_t<kWidth == 1, int8_t,
                        std::conditional_t<kWidth == 2, int16_t, std::conditional_t<kWidth == 4, int32_t, int64_t>>>;
 
-// A whole block with nulls, which are replaced by what changes nothing: NaN, or a value that is there.
+// Blocks with nulls, eight values at a time: in the place of a null stands what changes nothing.
 template <class T>
-inline __attribute__((always_inline)) void add_some(const uint8_t* values, uint64_t valid, Extremes<T>& all) {
+struct Sparse {
   using Bits = Signed<sizeof(T)>;
-  typedef Bits Vector __attribute__((vector_size(8 * sizeof(T))));
-  typedef int8_t Mask __attribute__((vector_size(8)));
-  T filler;
-  if constexpr (Limits<T>::kFloat) {
-    filler = std::numeric_limits<T>::quiet_NaN();
-  } else {
-    filler = load<T>(values + static_cast<size_t>(std::countr_zero(valid)) * sizeof(T));
+  typedef T Vector __attribute__((vector_size(8 * sizeof(T))));
+  typedef Bits Wide __attribute__((vector_size(8 * sizeof(T))));
+  typedef int8_t Narrow __attribute__((vector_size(8)));
+
+  Vector least = Limits<T>::most - Vector{}, most = Limits<T>::least - Vector{};
+  Wide nans{};
+
+  inline __attribute__((always_inline)) void add(const uint8_t* values, uint64_t valid) {
+    for (size_t k = 0; k < 8; ++k) {
+      Narrow narrow;
+      std::memcpy(&narrow, kByteMasks[valid >> (8 * k) & 255].data(), 8);
+      Wide there = __builtin_convertvector(narrow, Wide);
+      Vector now;
+      std::memcpy(&now, values + k * sizeof now, sizeof now);
+      least = (now < least) & there ? now : least;
+      most = (now > most) & there ? now : most;
+      if constexpr (Limits<T>::kFloat) nans -= (now != now) & there;
+    }
   }
-  Vector fill = std::bit_cast<Bits>(filler) - Vector{};
-  uint8_t filled[kBlock * sizeof(T)];
-  for (size_t k = 0; k < 8; ++k) {
-    Mask mask;
-    std::memcpy(&mask, kByteMasks[valid >> (8 * k) & 255].data(), 8);
-    Vector wide = __builtin_convertvector(mask, Vector), now;
-    std::memcpy(&now, values + k * sizeof now, sizeof now);
-    now = (now & wide) | (fill & ~wide);
-    std::memcpy(filled + k * sizeof now, &now, sizeof now);
+
+  void merge_into(Extremes<T>& all) const {
+    for (size_t i = 0; i < 8; ++i) {
+      all.least = least[i] < all.least ? least[i] : all.least;
+      all.most = most[i] > all.most ? most[i] : all.most;
+      if constexpr (Limits<T>::kFloat) all.num_nans += static_cast<size_t>(nans[i]);
+    }
   }
-  add_dense(filled, kBlock, all);
-  if constexpr (Limits<T>::kFloat) all.num_nans -= kBlock - static_cast<size_t>(std::popcount(valid));
-}
+};
 
 // Rows of a zone that are valid; their values go into `all`.
 template <class T>
@@ -158,6 +165,7 @@ inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Val
     add_dense(values, n, all);
     return n;
   }
+  Sparse<T> sparse;
   size_t num_valid = 0, dense = 0;  // rows before the one that is looked at, all valid and not added yet
   for (size_t i = 0; i < n; i += kBlock) {
     size_t count = std::min(kBlock, n - i);
@@ -170,8 +178,8 @@ inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Val
     }
     add_dense(values + (i - dense) * sizeof(T), dense, all);
     dense = 0;
-    if (count == kBlock && valid != 0) {
-      add_some(values + i * sizeof(T), valid, all);
+    if (count == kBlock) {
+      sparse.add(values + i * sizeof(T), valid);
       continue;
     }
     for (; valid != 0; valid &= valid - 1) {
@@ -179,6 +187,7 @@ inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Val
     }
   }
   add_dense(values + (n - dense) * sizeof(T), dense, all);
+  sparse.merge_into(all);
   return num_valid;
 }
 
@@ -273,17 +282,18 @@ void bit_zones(Bytes values, const Zones& zones) {
 }
 
 // Finds the extreme values by comparing two at a time: for what no vector register compares.
-template <class Less>
+template <bool kNulls, class Less>
 void compared_zones(const Zones& zones, Less less) {
   zones.each([&](size_t zone, size_t at, size_t rows) {
     const uint8_t *least = nullptr, *most = nullptr;
     size_t num_valid = 0;
     for (size_t i = 0; i < rows; i += kBlock) {
-      uint64_t valid = zones.validity.word(at + i, std::min(kBlock, rows - i));
-      num_valid += static_cast<size_t>(std::popcount(valid));
-      for (; valid != 0; valid &= valid - 1) {
-        const uint8_t* now = zones.values + (at + i + static_cast<size_t>(std::countr_zero(valid))) * zones.width;
-        if (least == nullptr) {
+      size_t count = std::min(kBlock, rows - i);
+      uint64_t valid = kNulls ? zones.validity.word(at + i, count) : 0;
+      const uint8_t* now = zones.values + (at + i) * zones.width;
+      for (size_t k = 0; k < count; ++k, now += zones.width) {
+        if (kNulls && (valid >> k & 1) == 0) continue;
+        if (num_valid++ == 0) {
           least = most = now;
         } else if (less(now, least)) {
           least = now;
@@ -296,7 +306,46 @@ void compared_zones(const Zones& zones, Less less) {
   });
 }
 
-bool less_128(const uint8_t* a, const uint8_t* b) { return load<__int128>(a) < load<__int128>(b); }
+template <class Less>
+void compared_zones(const Zones& zones, Less less) {
+  zones.validity.bits.data != nullptr ? compared_zones<true>(zones, less) : compared_zones<false>(zones, less);
+}
+
+// Bytes of one width of eight or more, compared by the first eight where these differ.
+struct LessBytes {
+  size_t width;
+
+  static uint64_t head(const uint8_t* bytes) {
+    auto word = load<uint64_t>(bytes);
+    return std::endian::native == std::endian::little ? __builtin_bswap64(word) : word;
+  }
+  bool operator()(const uint8_t* a, const uint8_t* b) const {
+    uint64_t head_a = head(a), head_b = head(b);
+    return head_a != head_b ? head_a < head_b : std::memcmp(a, b, width) < 0;
+  }
+};
+
+// Integers of 16 bytes, without a branch per comparison.
+template <bool kNulls>
+void wide_zones(const Zones& zones) {
+  constexpr __int128 kMost = static_cast<__int128>(~static_cast<unsigned __int128>(0) >> 1), kLeast = -kMost - 1;
+  zones.each([&](size_t zone, size_t at, size_t rows) {
+    __int128 least = kMost, most = kLeast;
+    size_t num_valid = kNulls ? 0 : rows;
+    for (size_t i = 0; i < rows; i += kBlock) {
+      size_t count = std::min(kBlock, rows - i);
+      uint64_t valid = kNulls ? zones.validity.word(at + i, count) : 0;
+      if (kNulls) num_valid += static_cast<size_t>(std::popcount(valid));
+      for (size_t k = 0; k < count; ++k) {
+        if (kNulls && (valid >> k & 1) == 0) continue;
+        auto now = load<__int128>(zones.values + (at + i + k) * 16);
+        least = now < least ? now : least;
+        most = now > most ? now : most;
+      }
+    }
+    zones.put(zone, rows - num_valid, 0, num_valid > 0, &least, &most);
+  });
+}
 
 bool less_256(const uint8_t* a, const uint8_t* b) {
   __int128 high_a = load<__int128>(a + 16), high_b = load<__int128>(b + 16);
@@ -314,7 +363,7 @@ void integer_zones(const Zones& zones, bool is_signed) {
     case 8:
       return is_signed ? number_zones<int64_t>(zones) : number_zones<uint64_t>(zones);
     case 16:
-      if (is_signed) return compared_zones(zones, less_128);
+      if (is_signed) return zones.validity.bits.data != nullptr ? wide_zones<true>(zones) : wide_zones<false>(zones);
       break;
     case 32:
       if (is_signed) return compared_zones(zones, less_256);
@@ -431,31 +480,51 @@ class BoundsWriter {
 struct Found {
   size_t num_valid = 0;
   Value least, most;
+
+  void add(const Value& value) {
+    if (num_valid++ == 0) {
+      least = most = value;
+    } else if (value < least) {
+      least = value;
+    } else if (most < value) {
+      most = value;
+    }
+  }
 };
 
-template <class Offset>
+// The values of a zone, one after the other; most are told from both extremes by their first bytes.
+template <class Offset, bool kNulls>
 Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, size_t rows) {
   Found found;
+  const uint8_t* ends = offsets.data + at * sizeof(Offset);
   for (size_t i = 0; i < rows; i += kBlock) {
-    for (uint64_t valid = validity.word(at + i, std::min(kBlock, rows - i)); valid != 0; valid &= valid - 1) {
-      size_t row = at + i + static_cast<size_t>(std::countr_zero(valid));
-      auto begin = static_cast<uint64_t>(load<Offset>(offsets.data + row * sizeof(Offset)));
-      auto end = static_cast<uint64_t>(load<Offset>(offsets.data + (row + 1) * sizeof(Offset)));
-      if (begin > end || end > data.size) {
-        corrupt("value %zu lies at [%llu, %llu) of %zu bytes", row, static_cast<unsigned long long>(begin),
+    size_t count = std::min(kBlock, rows - i);
+    uint64_t valid = kNulls ? validity.word(at + i, count) : 0;
+    auto begin = static_cast<uint64_t>(load<Offset>(ends + i * sizeof(Offset)));
+    for (size_t k = i; k < i + count; ++k) {
+      auto end = static_cast<uint64_t>(load<Offset>(ends + (k + 1) * sizeof(Offset)));
+      uint64_t start = begin;
+      begin = end;
+      if (kNulls && (valid >> (k - i) & 1) == 0) continue;
+      if (start > end || end > data.size) {
+        corrupt("value %zu lies at [%llu, %llu) of %zu bytes", at + k, static_cast<unsigned long long>(start),
                 static_cast<unsigned long long>(end), data.size);
       }
-      Value now{{data.data + begin, end - begin}, head_of(data, begin, end - begin)};
-      if (found.num_valid++ == 0) {
-        found.least = found.most = now;
-      } else if (now < found.least) {
-        found.least = now;
-      } else if (found.most < now) {
-        found.most = now;
+      uint64_t head = head_of(data, start, end - start);
+      if (found.least.head < head && head < found.most.head) {
+        ++found.num_valid;
+      } else {
+        found.add({{data.data + start, end - start}, head});
       }
     }
   }
   return found;
+}
+
+template <class Offset>
+Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, size_t rows) {
+  return validity.bits.data != nullptr ? find_extremes<Offset, true>(offsets, data, validity, at, rows)
+                                       : find_extremes<Offset, false>(offsets, data, validity, at, rows);
 }
 
 }  // namespace
@@ -490,7 +559,11 @@ FixedZones fixed_zones(Bytes values, Bytes validity, size_t start, size_t n, siz
       float_zones(zones);
       break;
     case Order::bytes:
-      compared_zones(zones, [width](const uint8_t* a, const uint8_t* b) { return std::memcmp(a, b, width) < 0; });
+      if (width >= 8) {
+        compared_zones(zones, LessBytes{width});
+      } else {
+        compared_zones(zones, [width](const uint8_t* a, const uint8_t* b) { return std::memcmp(a, b, width) < 0; });
+      }
       break;
   }
   return out;

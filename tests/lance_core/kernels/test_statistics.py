@@ -111,11 +111,15 @@ def test_booleans(case: tuple[list[Any], int, int]) -> None:
         assert [bool(flag) for flag in bytes(side)] == [bool(zone[position]) for zone in expected]
 
 
-@settings(max_examples=60, deadline=None)
-@given(numbers(st.binary(min_size=3, max_size=3)))
-def test_binary_of_one_width(case: tuple[list[Any], int, int]) -> None:
-    values, start, per_zone = case
-    found = fixed(values, lambda value: value or bytes(3), "bytes", 3, start, per_zone, bytes)
+@pytest.mark.parametrize("width", [3, 8, 11])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_binary_of_one_width(width: int, data: st.DataObject) -> None:
+    near = st.binary(min_size=width, max_size=width) | st.sampled_from(
+        (bytes(width), b"\0" * (width - 1) + b"\1")
+    )
+    values, start, per_zone = data.draw(numbers(near))
+    found = fixed(values, lambda value: value or bytes(width), "bytes", width, start, per_zone, bytes)
     assert found == zones.zones(values[start:], per_zone, lambda some: (min(some), max(some)))
 
 
