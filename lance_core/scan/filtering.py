@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,8 @@ _WINDOW_MULTIPLE = 4096
 # What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
 _ROW_BYTES = 9.0
+# A segment costs about as much as decoding this: rows that would save less are not left out.
+_GAP_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,13 @@ class RowFilter:
             for index in conjunct.columns:
                 if index in decoded:
                     continue
+                learn = partial(gatherer.add, self._names[index])
                 if rows is None:
                     arrays = fragment.columns[index].read(start, end)
-                    gatherer.add(self._names[index], start, arrays)
+                    learn(start, arrays)
                     decoded[index] = fragment.live(arrays, start, end)
                 else:
-                    decoded[index] = read_rows(fragment.columns[index], rows, self.dense_share)
+                    decoded[index] = read_rows(fragment.columns[index], rows, self.dense_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
             mask = passing(conjunct.expression, batch_of(named, num_rows))
             num_passing = mask.true_count
@@ -214,10 +218,12 @@ class _Segments:
         self._fragment = fragment
         self._gatherer = gatherer
         self._filter = row_filter
-        self._segments = list(reversed(segments))
         self._place = place
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
         self._width = sum(widths.values()) + _ROW_BYTES
+        gap = int(_GAP_BYTES / self._width)
+        everything = tuple(range(len(row_filter.conjuncts)))
+        self._segments = list(reversed(_joined(segments, gap, everything)))
         widest = max(widths, key=lambda index: widths[index], default=None)
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
@@ -249,3 +255,13 @@ class _Segments:
             return self._boundaries[after]
         even = end // _WINDOW_MULTIPLE * _WINDOW_MULTIPLE
         return even if even > segment.start else end
+
+
+def _joined(segments: Sequence[Segment], gap: int, everything: tuple[int, ...]) -> list[Segment]:
+    """The segments, those with less than `gap` rows between them made one, of which `everything` is asked."""
+    joined: list[Segment] = []
+    for segment in segments:
+        if joined and 0 < segment.start - joined[-1].end < gap:
+            segment = Segment(joined.pop().start, segment.end, everything)
+        joined.append(segment)
+    return joined

@@ -6,7 +6,7 @@ where few are, a column gives single rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -39,11 +39,17 @@ def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
     return selected
 
 
-def read_rows(column: Column, rows: Offsets, dense_share: float = DENSE_SHARE) -> list[pa.Array]:
+def read_rows(
+    column: Column,
+    rows: Offsets,
+    dense_share: float = DENSE_SHARE,
+    learn: Callable[[int, list[pa.Array]], None] | None = None,
+) -> list[pa.Array]:
     """The values of a column at strictly ascending physical `rows`, as arrays in order.
 
     Args:
         dense_share: The share of wanted rows from which a block is decoded whole.
+        learn: Is given every stretch that is decoded whole, with its first row.
 
     Raises:
         LanceError: something cannot be read.
@@ -51,8 +57,13 @@ def read_rows(column: Column, rows: Offsets, dense_share: float = DENSE_SHARE) -
     arrays: list[pa.Array] = []
     for chosen, is_dense in _stretches(rows, dense_share):
         if is_dense:
-            first = int(chosen[0])
-            decoded = column.read(first, int(chosen[-1]) + 1)
+            first, end = int(chosen[0]), int(chosen[-1]) + 1
+            if learn is not None:  # of whole blocks, so that no rows are left out between two stretches
+                first = first // _BLOCK_ROWS * _BLOCK_ROWS
+                end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
+            decoded = column.read(first, end)
+            if learn is not None:
+                learn(first, decoded)
             arrays += select_rows(decoded, chosen - first)
         else:
             arrays += column.take(chosen)

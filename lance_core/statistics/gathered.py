@@ -19,7 +19,7 @@ from lance_core.statistics.table import statistics_schema
 
 ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
-"""A shorter run is worth a zone only where it is the whole column."""
+"""A shorter run is worth a zone only where nothing is unknown beside it."""
 _ENTRY_BYTES = 512
 """About what an empty one takes."""
 
@@ -62,7 +62,7 @@ class GatheredColumn:
             if self.is_complete:
                 return
             for start, end in self._gaps(first_row, first_row + len(array)):
-                if end - start >= min(_LEAST_ROWS, self._num_rows):
+                if end - start >= _LEAST_ROWS or self._closes(start, end):
                     part = array.slice(start - first_row, end - start)
                     self._insert(start, end, page_bounds(part, ZONE_ROWS))
             first_row += len(array)
@@ -74,6 +74,11 @@ class GatheredColumn:
             lows = [start, *self._ends[first:last]]
             highs = [*self._starts[first:last], end]
         return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
+
+    def _closes(self, start: int, end: int) -> bool:
+        """Whether the rows before and after a gap in what is known are known, or do not exist."""
+        with self._lock:
+            return (start == 0 or start in self._ends) and (end == self._num_rows or end in self._starts)
 
     def _insert(self, start: int, end: int, zones: pa.RecordBatch) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
+from lance_core.scan import scanner
 from lance_core.scan.expressions.evaluate import passing
 from lance_core.scan.expressions.sql import parse_filter
 from lance_core.scan.files import FileCache
@@ -219,3 +220,17 @@ def test_filters_of_a_process_use_the_directory(tmp_path: Path) -> None:
         assert len(list((tmp_path / "cache").glob("v1/*/*.statistics"))) == 1
     finally:
         lance_core.set_cache_directory(None)
+
+
+def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
+    """They are read where many rows passed the earlier ones, which leaves no hole in what is known."""
+    rng = np.random.default_rng(1)
+    data = pa.table({"f": rng.random(ROWS).astype("f4"), "a": np.arange(ROWS)})
+    lance.write_dataset(data, tmp_path / "d", data_storage_version="2.1")
+    dataset = lance_core.dataset(tmp_path / "d")
+    text = "f > 0.5 AND a < 1000"
+    expected = lance.dataset(tmp_path / "d").to_table(filter=text)
+    assert dataset.to_table(filter=text) == expected
+    assert dataset.to_table(filter=text) == expected
+    tables = of(dataset, scanner._files, ("a",)).tables
+    assert kept_rows(parse_filter("a < 1000", dataset.schema), tables, ROWS) == [(0, 8192)]
