@@ -46,13 +46,13 @@ def main() -> None:
             for dataset, write in RELEASES[name].datasets.items():
                 write(FIXTURES / name / dataset)
             continue
-        python = _environment(arguments.folder / name, name)
+        python = environment(arguments.folder / name, name)
         shutil.rmtree(FIXTURES / name, ignore_errors=True)
         (FIXTURES / name).mkdir(parents=True)
         subprocess.run([python, __file__, arguments.folder, name, "--inside"], check=True)
 
 
-def _environment(folder: Path, release: str) -> Path:
+def environment(folder: Path, release: str) -> Path:
     """The Python of an environment with the release, made if there is none."""
     python = folder / "bin" / "python"
     if not python.exists():
