@@ -37,6 +37,8 @@ class LiveRows:
 
     def physical_rows(self, live: Offsets) -> Offsets:
         """The physical row numbers of live ones."""
+        if not len(self._deleted):
+            return live
         return live + np.searchsorted(self._live_before, live, side="right")
 
     def are_live(self, rows: Offsets) -> npt.NDArray[np.bool_]:
@@ -45,6 +47,8 @@ class LiveRows:
 
     def live_rows_before(self, rows: Offsets) -> Offsets:
         """For each of some physical row numbers how many live rows come before it."""
+        if not len(self._deleted):
+            return rows
         return rows - np.searchsorted(self._deleted, rows)
 
     def live_offsets(self, start: int, end: int) -> Offsets:

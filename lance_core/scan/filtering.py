@@ -100,7 +100,7 @@ class RowFilter:
             if num_passing == num_rows:
                 continue
             chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
-            rows = (fragment.live_rows(start, end) if rows is None else rows)[chosen]
+            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
             num_rows = num_passing
             needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
             decoded = {

@@ -47,6 +47,11 @@ class FragmentReader:
         deleted = self._live.deleted_between(start, end)
         return np.delete(rows, deleted) if len(deleted) else rows
 
+    def rows_at(self, start: int, places: Offsets) -> Offsets:
+        """The numbers of some of the live rows from the physical row `start` on, by their places there."""
+        (before,) = self._live.live_rows_before(np.array([start]))
+        return self._live.physical_rows(before + places)
+
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """The live rows of the physical range `[start, end)` of one column."""
         return self.live(self.columns[column].read(start, end), start, end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -122,12 +123,17 @@ def project_filtered(schema: Schema, options: ScanOptions, condition: Expression
 
 def expression_schema(schema: Schema) -> pa.Schema:
     """The columns that expressions may name: those of the table, and those that tell of the rows."""
-    fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
-    names = {field.name for field in fields}
-    return pa.schema(
-        [*fields, *(_row_column(name).output for name in ROW_COLUMNS if name not in names)],
-        metadata=dict(schema.metadata) or None,
-    )
+    known = _expression_schemas.get(schema)
+    if known is None:
+        fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
+        names = {field.name for field in fields}
+        fields += [_row_column(name).output for name in ROW_COLUMNS if name not in names]
+        known = _expression_schemas[schema] = pa.schema(fields)
+    return known
+
+
+# Every request with an expression asks, and a table may have thousands of columns.
+_expression_schemas: WeakKeyDictionary[Schema, pa.Schema] = WeakKeyDictionary()
 
 
 def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:

@@ -74,7 +74,11 @@ class Pruner:
         known = statistics_of(self._snapshot, fragment, self._paths, self._files)
         if not known.tables:
             return Kept((Segment(0, num_rows, tuple(range(len(self._conjuncts)))),))
-        decided = [decide_rows(conjunct, known.tables, num_rows) for conjunct in self._conjuncts]
+        decided = []
+        for conjunct in self._conjuncts:
+            decided.append(decide_rows(conjunct, known.tables, num_rows))
+            if not decided[-1][0]:
+                return Kept((), known.source)
         return Kept(tuple(_segments(decided, num_rows)), known.source)
 
     def gatherer(self, fragment: Fragment) -> Gatherer:
