@@ -1,0 +1,247 @@
+"""Clients that die during an upload, in every way they can, leave a dataset as it was (T27)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from support.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
+from support.raw_flight import SERVICE, command_descriptor
+from support.server import RunningServer, start_server
+
+ROWS = 50_000
+TABLE = pa.table({"x": np.arange(ROWS), "y": np.random.default_rng(1).random(ROWS)})
+MODES = ("append", "overwrite", "create")
+NUM_BATCHES = 5
+FINISH = finish_message(ROWS, NUM_BATCHES)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("deaths")
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
+    with server.client() as client:
+        put(client, {"dataset": "t", "mode": "create"}, TABLE)
+    yield server
+    assert server.process.poll() is None, f"the server died:\n{server.log}"
+    assert server.stop() == 0
+
+
+def command_of(mode: str) -> dict[str, Any]:
+    """Files of a few rows each, so that some are complete when the client dies."""
+    name = "new" if mode == "create" else "t"
+    return {"dataset": name, "mode": mode, "max_rows_per_file": 15_000}
+
+
+_CHILD = """
+import json, os, signal, sys, time
+import numpy as np, pyarrow as pa
+from pyarrow import flight
+uri, command, rows, end = sys.argv[1:]
+table = pa.table({"x": np.arange(int(rows)), "y": np.random.default_rng(1).random(int(rows))})
+descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": json.loads(command)}))
+writer, _ = flight.connect(uri).do_put(descriptor, table.schema)
+writer.write_table(table, max_chunksize=int(rows) // 5)
+time.sleep(0.3)
+print("written", flush=True)
+if end == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+os._exit(0)
+"""
+
+
+def in_a_process(server: RunningServer, mode: str, end: str) -> None:
+    arguments = [server.uri, json.dumps(command_of(mode)), str(ROWS), end]
+    child = subprocess.run(
+        [sys.executable, "-c", _CHILD, *arguments], stdout=subprocess.PIPE, timeout=60, check=False
+    )
+    assert child.stdout == b"written\n"
+    assert child.returncode == (-9 if end == "kill" else 0)
+
+
+def killed(server: RunningServer, mode: str) -> None:
+    in_a_process(server, mode, "kill")
+
+
+def exits(server: RunningServer, mode: str) -> None:
+    in_a_process(server, mode, "exit")
+
+
+def raises(server: RunningServer, mode: str) -> None:
+    """For the server this is an orderly end of the stream."""
+    with server.client() as client:
+        writer, _ = client.do_put(descriptor_of(command_of(mode)), TABLE.schema)
+        with pytest.raises(pa.ArrowInvalid, match="without the message"):
+            _raise_inside(writer)
+
+
+def _raise_inside(writer: flight.FlightStreamWriter) -> None:
+    with contextlib.suppress(ZeroDivisionError), writer:
+        writer.write_table(TABLE, max_chunksize=10_000)
+        raise ZeroDivisionError
+
+
+def deadline(server: RunningServer, mode: str) -> None:
+    with server.client() as client:
+        options = flight.FlightCallOptions(timeout=0.5)
+        writer, _ = client.do_put(descriptor_of(command_of(mode)), TABLE.schema, options=options)
+        writer.write_table(TABLE, max_chunksize=10_000)
+        time.sleep(0.6)
+        with pytest.raises(flight.FlightTimedOutError):
+            writer.close()
+
+
+def messages(mode: str) -> list[bytes]:
+    command = json.dumps({"write": command_of(mode)}).encode()
+    (schema, _), *batches = ipc_messages(TABLE, ROWS // NUM_BATCHES)
+    first = flight_data(schema, descriptor=command_descriptor(command))
+    return [first, *(flight_data(header, body) for header, body in batches)]
+
+
+def cancel_after(server: RunningServer, requests: list[bytes]) -> None:
+    """Send messages over plain gRPC, leave the stream open, and cancel the call."""
+    sent = threading.Event()
+    done = threading.Event()
+
+    def stream() -> Iterator[bytes]:
+        yield from requests
+        sent.set()
+        done.wait(20)
+
+    with grpc.insecure_channel(server.address) as channel:
+        running = channel.stream_stream(SERVICE + "DoPut")(stream())
+        assert sent.wait(20)
+        time.sleep(0.3)
+        running.cancel()
+        done.set()
+
+
+def cancels(server: RunningServer, mode: str) -> None:
+    cancel_after(server, messages(mode))
+
+
+def cancels_after_the_finish(server: RunningServer, mode: str) -> None:
+    """The finish message alone commits nothing: the stream has to end after it."""
+    cancel_after(server, [*messages(mode), flight_data(metadata=FINISH)])
+
+
+def says_nothing(server: RunningServer, mode: str) -> None:
+    """Only the descriptor came, without a schema."""
+    command = json.dumps({"write": command_of(mode)}).encode()
+    cancel_after(server, [flight_data(descriptor=command_descriptor(command))])
+
+
+def loses_the_connection(server: RunningServer, mode: str) -> None:
+    """A cable is pulled: somebody between client and server drops both connections without a word."""
+    with Forwarder(server.address) as forwarder:
+        client = flight.connect(f"grpc://{forwarder.address}")
+        writer, _ = client.do_put(descriptor_of(command_of(mode)), TABLE.schema)
+        writer.write_table(TABLE, max_chunksize=10_000)
+        time.sleep(0.3)
+        forwarder.drop()
+        with pytest.raises(flight.FlightUnavailableError):
+            writer.close()
+
+
+class Forwarder:
+    """One TCP connection passed on in both directions until it is dropped."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
+        self._server = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._ends: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Forwarder:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+        self._listener.close()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._server)
+                self._ends += [client, server]
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+
+    def drop(self) -> None:
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._ends.clear()
+
+
+DEATHS = [
+    killed,
+    exits,
+    raises,
+    deadline,
+    cancels,
+    cancels_after_the_finish,
+    says_nothing,
+    loses_the_connection,
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("die", DEATHS, ids=lambda die: die.__name__)
+def test_a_client_that_dies_leaves_nothing(
+    server: RunningServer, root: Path, die: Callable[[RunningServer, str], None], mode: str
+) -> None:
+    """T27"""
+    before = files_below(root)
+    failed = server.log.count("do_put failed")
+    die(server, mode)
+    deadline = time.monotonic() + 20
+    while server.log.count("do_put failed") == failed:
+        assert time.monotonic() < deadline, "the server still waits for a client that is gone"
+        time.sleep(0.02)
+    assert files_below(root) == before
+    dataset = lance.dataset(str(root / "t.lance"))
+    assert (dataset.version, dataset.count_rows()) == (1, ROWS)
+
+
+def test_the_messages_are_good_until_the_client_dies(server: RunningServer, root: Path) -> None:
+    """Otherwise the deaths above would prove nothing."""
+    with grpc.insecure_channel(server.address) as channel:
+        requests = [*messages("create"), flight_data(metadata=FINISH)]
+        answers = list(channel.stream_stream(SERVICE + "DoPut")(iter(requests)))
+    assert b'"rows": 50000' in answers[-1]
+    assert lance.dataset(str(root / "new.lance")).to_table().equals(TABLE)
+    assert len(lance.dataset(str(root / "new.lance")).get_fragments()) == 4
+    with server.client() as client:
+        put(client, "t", TABLE)
