@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks import flight_scan, local_scan, peak_memory
+from benchmarks import filtered_scan, flight_scan, local_scan, peak_memory
 from benchmarks.data import prepare
 from benchmarks.measure import Measurement
 
@@ -34,9 +34,10 @@ def main() -> None:
     memory: dict[str, dict[str, dict[str, int]]] = {}
     _heading("local to_table", "ours", "pylance", "faster", "less CPU")
     for dataset in datasets:
-        for measurement in local_scan.measure(dataset, options.runs):
-            local.append(measurement)
-            _local_row(measurement)
+        for measure in (local_scan.measure, filtered_scan.measure):
+            for measurement in measure(dataset, options.runs):
+                local.append(measurement)
+                _local_row(measurement)
     _geometric_means((m.group, m.ratio(local_scan.OURS, local_scan.REFERENCE)) for m in local)
 
     if not options.local:

@@ -1,0 +1,92 @@
+"""`to_table` with a filter against that of the reference, in one process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+import lance_core
+from benchmarks.data import Dataset
+from benchmarks.local_scan import OURS, REFERENCE
+from benchmarks.measure import Measurement, interleave
+from benchmarks.touch import touch_table
+from lance_core.scan.execute import scan_table
+from lance_core.scan.files import FileCache
+from lance_core.scan.plan import plan_scan
+from lance_core.scan.scanner import scan_options
+
+RANGE_ROWS = 1000
+EQUALITY = "small = 77"
+
+
+def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
+    """Filters on a table of every common kind of column; nothing for other tables.
+
+    A range of a sorted column is asked of the file that the reference wrote, whose statistics an earlier scan
+    gathered, and of one of ours, which has its own: with and without anything known beforehand.
+    """
+    if "small" not in dataset.columns:
+        return
+    ours = lance_core.dataset(str(dataset.path))
+    first = ours.count_rows() * 5 // 8
+    a_range = {"filter": f"id >= {first} and id < {first + RANGE_ROWS}"}
+    group = "range filter, 1000 rows of a sorted column"
+    yield _compared(dataset.path, f"{dataset.name} range", group, a_range, runs)
+    yield _compared(
+        dataset.path,
+        f"{dataset.name} range, 2 columns",
+        group,
+        a_range | {"columns": ["value", "text"]},
+        runs,
+    )
+    if dataset.version != "2.0":
+        written = _written_by_us(dataset)
+        yield _compared(written, f"{dataset.name} range, our file", group, a_range, runs)
+        yield _compared(written, f"{dataset.name} range, our file, unknown", group, a_range, runs, cold=True)
+    group = "equality filter, unsorted column"
+    for name, arguments in (
+        ("=", {"filter": EQUALITY}),
+        ("=, 1 column", {"filter": EQUALITY, "columns": ["value"]}),
+        ("= text, 2 columns", {"filter": "category = 'category 07'", "columns": ["id", "value"]}),
+    ):
+        yield _compared(dataset.path, f"{dataset.name} {name}", group, arguments, runs)
+
+
+def _compared(
+    path: Path, task: str, group: str, arguments: Mapping[str, Any], runs: int, *, cold: bool = False
+) -> Measurement:
+    ours, reference = lance_core.dataset(str(path)), lance.dataset(str(path))
+
+    def scan() -> pa.Table:
+        if not cold:
+            return ours.to_table(**arguments)
+        options = scan_options(ours.snapshot.manifest.schema, **arguments)
+        return scan_table(ours.snapshot, plan_scan(ours.snapshot, options), FileCache())
+
+    found = scan()
+    if not found.equals(reference.to_table(**arguments)):
+        raise AssertionError(f"{task}: the results differ")
+    competitors = {
+        OURS: lambda: touch_table(scan()),
+        REFERENCE: lambda: touch_table(reference.to_table(**arguments)),
+    }
+    return interleave(task, group, found.nbytes, competitors, runs)
+
+
+def _written_by_us(dataset: Dataset) -> Path:
+    """The same rows in files of ours."""
+    path = dataset.path.with_name(f"ours-{dataset.path.name}")
+    if not path.exists():
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        source = lance_core.dataset(str(dataset.path))
+        lance_core.write_dataset(
+            source.scanner().to_reader(), str(unfinished), data_storage_version=dataset.version
+        )
+        unfinished.rename(path)
+    return path
