@@ -53,13 +53,19 @@ def put(
     return result["result"]  # type: ignore[no-any-return]
 
 
-def send(client: flight.FlightClient, target: Target, *parts: pa.Table | bytes | float) -> None:
-    """Upload a table, then tables, metadata messages and pauses in seconds; errors are those of the end."""
-    writer, _ = client.do_put(descriptor_of(target), parts[0].schema)
+def send(
+    client: flight.FlightClient, target: Target, *parts: pa.Table | pa.RecordBatch | bytes | float
+) -> None:
+    """Upload tables and batches, metadata messages and pauses in seconds; errors are those of the end."""
+    # What is longer than 2^31 is sent, too.
+    options = flight.FlightCallOptions(write_options=pa.ipc.IpcWriteOptions(allow_64bit=True))
+    writer, _ = client.do_put(descriptor_of(target), parts[0].schema, options=options)
     try:
         for part in parts:
             if isinstance(part, pa.Table):
                 writer.write_table(part)
+            elif isinstance(part, pa.RecordBatch):
+                writer.write_batch(part)
             elif isinstance(part, bytes):
                 writer.write_metadata(part)
             else:
@@ -73,10 +79,13 @@ def files_below(path: Path) -> set[str]:
     return {str(found.relative_to(path)) for found in path.rglob("*")}
 
 
-def ipc_messages(table: pa.Table, batch_rows: int | None = None) -> Iterator[tuple[bytes, bytes]]:
+def ipc_messages(
+    table: pa.Table, batch_rows: int | None = None, compression: str | None = None
+) -> Iterator[tuple[bytes, bytes]]:
     """The IPC messages of a table: schema, dictionaries and batches, each as header and body."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=batch_rows)
     reader = pa.ipc.MessageReader.open_stream(sink.getvalue())
     while True:

@@ -1,0 +1,312 @@
+"""Uploads that nobody's Arrow library would write: mutated messages, bombs, abused schemas."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import grpc
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from flight_server.handlers import upload
+from support.puts import files_below, finish_message, flight_data, ipc_messages, put, send
+from support.raw_flight import SERVICE, call, command_descriptor
+from support.served import StartServer
+from support.server import RunningServer, start_server
+
+DESCRIPTOR = command_descriptor(json.dumps({"write": {"dataset": "m", "mode": "create"}}).encode())
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hostile")
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
+    yield server
+    assert server.process.poll() is None, f"the server died:\n{server.log[-4000:]}"
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[flight.FlightClient]:
+    with server.client() as client:
+        yield client
+
+
+def seeds() -> list[pa.Table]:
+    """Small tables that together have every layout of Arrow that can be written."""
+    n = 40
+    numbers = pa.array([None if i % 5 == 0 else i for i in range(n)], pa.int64())
+    texts = pa.array([None if i % 7 == 0 else "é" * (i % 9) for i in range(n)])
+    lists = pa.array([None if i % 6 == 0 else list(range(i % 4)) for i in range(n)], pa.list_(pa.int32()))
+    structs = pa.array([None if i % 8 == 0 else {"a": i, "b": str(i)} for i in range(n)])
+    columns = {
+        "int": numbers,
+        "small": numbers.cast(pa.int8()),
+        "float": numbers.cast(pa.float32()),
+        "bool": pa.array([None if i % 5 == 0 else i % 2 == 0 for i in range(n)]),
+        "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "time": numbers.cast(pa.timestamp("us", "UTC")),
+        "decimal": numbers.cast(pa.decimal128(30, 2)),
+        "text": texts,
+        "large text": texts.cast(pa.large_string()),
+        "view": texts.cast(pa.string_view()),
+        "bytes": texts.cast(pa.binary()),
+        "fixed": pa.array([b"abcd"] * n, pa.binary(4)),
+        "list": lists,
+        "large list": lists.cast(pa.large_list(pa.int32())),
+        "vector": pa.array([[1.0, 2.0]] * n, pa.list_(pa.float32(), 2)),
+        "struct": structs,
+        "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+        "dictionary": texts.dictionary_encode(),
+        "nested": pa.array([[{"x": [str(i)]}] for i in range(n)]),
+        "null": pa.nulls(n),
+    }
+    return [pa.table({name: column}) for name, column in columns.items()]
+
+
+def mutants(count: int, seed: int) -> Iterator[list[bytes]]:
+    """Uploads with changed bytes in headers or bodies; they never end with the finish message."""
+    source = random.Random(seed)
+    kinds = [None, None, None, "lz4", "zstd"]
+    originals = [list(ipc_messages(table, 25, compression)) for table in seeds() for compression in kinds[2:]]
+    for _ in range(count):
+        messages = [[bytearray(header), bytearray(body)] for header, body in source.choice(originals)]
+        for _ in range(source.randrange(1, 3)):
+            among = messages[1:] if source.random() < 0.9 else messages[:1]
+            mutate(source, source.choice(among), source.random() < 0.8)
+        yield [
+            flight_data(bytes(header), bytes(body), descriptor=b"" if position else DESCRIPTOR)
+            for position, (header, body) in enumerate(messages)
+        ]
+
+
+def mutate(source: random.Random, message: list[bytearray], in_body: bool) -> None:
+    data = message[1] if in_body and message[1] else message[0]
+    if not data:
+        return
+    place = source.randrange(len(data))
+    match source.randrange(5):
+        case 0:
+            data[place] = source.choice([0, 1, 127, 128, 255, source.randrange(256)])
+        case 1:
+            data[place] ^= 1 << source.randrange(8)
+        case 2:
+            value = source.choice([0, -1, 1 << 31, (1 << 31) - 1, 1 << 62, source.randrange(1 << 63)])
+            aligned = place & ~7
+            data[aligned : aligned + 8] = struct.pack("<Q", value & (1 << 64) - 1)[: len(data) - aligned]
+        case 3:
+            del data[place:]
+        case 4:
+            data[place:place] = source.randbytes(8)
+
+
+def send_mutants(server: RunningServer, count: int, seed: int) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
+    with grpc.insecure_channel(server.address) as channel:
+        put_stub = channel.stream_stream(SERVICE + "DoPut")
+        for requests in mutants(count, seed):
+            running = put_stub(iter(requests), timeout=20)
+            with pytest.raises(grpc.RpcError):
+                list(running)
+            trailers = {item.key: item.value for item in running.trailing_metadata() or ()}
+            report = json.loads(trailers["x-lance-error"]) if "x-lance-error" in trailers else {}
+            # A schema message that cannot be parsed is refused before there is a handler.
+            outcomes[report.get("name", "refused with the schema")] += 1
+            assert report or "Python" not in running.details()
+            assert server.process.poll() is None, server.log[-4000:]
+    print(f"seed {seed}: {count} uploads, {dict(outcomes)}")
+    return outcomes
+
+
+def check_mutants(server: RunningServer, root: Path, count: int) -> None:
+    outcomes = send_mutants(server, count, seed=20261121)
+    assert outcomes.keys() <= {"InvalidInputError", "UnsupportedFeatureError", "refused with the schema"}
+    assert not (root / "m.lance").exists()
+    assert server.log.count("without the message") > count // 10, "too few mutants got past the checks"
+
+
+def test_mutated_uploads(server: RunningServer, root: Path) -> None:
+    """T15: the server lives, and what it says is that the upload is wrong."""
+    check_mutants(server, root, 1500)
+
+
+@pytest.mark.long
+def test_many_mutated_uploads(server: RunningServer, root: Path) -> None:
+    """T15"""
+    check_mutants(server, root, 30_000)
+
+
+FINISH = finish_message(0, 0)
+
+
+def columns(count: int) -> pa.Schema:
+    return pa.schema([(f"c{number}", pa.int8()) for number in range(count)])
+
+
+def nested(depth: int) -> pa.Schema:
+    data_type = pa.int8()
+    for _ in range(depth):
+        data_type = pa.list_(data_type)
+    return pa.schema([("x", data_type)])
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        (columns(upload.MAXIMUM_FIELDS + 1), "more than 20000 fields"),
+        (pa.schema([("s", pa.struct(columns(upload.MAXIMUM_FIELDS)))]), "more than 20000 fields"),
+        (nested(63).append(pa.field("x", pa.int8())), "used twice"),
+        (nested(64), "nest"),
+        (pa.schema([("n" * 5000, pa.int8())]), "longer than 4096 bytes"),
+        (pa.schema([("a", pa.int8())], {"k": "v" * (1 << 20)}), "bytes of metadata"),
+        (pa.schema([pa.field("a", pa.int8(), metadata={"k": "v" * (1 << 20)})]), "bytes of metadata"),
+        (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "used twice"),
+        (pa.schema([("_rowid", pa.int8())]), "reserved"),
+        (pa.schema([("a.b", pa.int8())]), "dot"),
+        (pa.schema([("a", pa.run_end_encoded(pa.int32(), pa.int8()))]), "run_end_encoded"),
+        (pa.schema([("a", pa.list_view(pa.int8()))]), "list_view"),
+        (pa.schema([("a", pa.dense_union([pa.field("x", pa.int8())]))]), "union"),
+        (pa.schema([("a", pa.dictionary(pa.int8(), pa.list_(pa.int8())))]), "dictionary"),
+    ],
+    ids=range(14),
+)
+def test_abused_schemas(client: flight.FlightClient, root: Path, schema: pa.Schema, named: str) -> None:
+    """T18: the cap is named."""
+    before = files_below(root)
+    with pytest.raises((pa.ArrowInvalid, NotImplementedError), match=named):
+        send(client, {"dataset": f"s{uuid4().hex}", "mode": "create"}, schema.empty_table(), FINISH)
+    assert files_below(root) == before
+
+
+def from_message(schema: pa.Schema, length: int, buffers: list[Any]) -> pa.RecordBatch:
+    """A batch of one column over buffers that say what they like."""
+    column = pa.Array.from_buffers(schema.field(0).type, length, buffers)
+    return pa.RecordBatch.from_arrays([column], schema=schema)
+
+
+def bombs() -> dict[str, pa.RecordBatch]:
+    """Batches of few bytes that stand for many."""
+    one = pa.array(["x" * (1 << 20)], pa.string_view())
+    views = one.buffers()[1].to_pybytes() * (1 << 14)
+    made = {
+        "rows of nothing": pa.Array.from_buffers(pa.null(), 1 << 60, [None]),
+        "too many rows": pa.Array.from_buffers(pa.null(), (1 << 24) + 1, [None]),
+        "a dictionary": pa.DictionaryArray.from_arrays(np.zeros(1 << 14, np.int16), ["x" * (1 << 20)]),
+        "views": pa.Array.from_buffers(
+            pa.string_view(), 1 << 14, [None, pa.py_buffer(views), one.buffers()[2]]
+        ),
+        "a list of nothing": pa.ListArray.from_arrays(
+            pa.array([0, 1 << 30], pa.int32()), pa.Array.from_buffers(pa.null(), 1 << 30, [None])
+        ),
+        "wide rows of nothing": pa.FixedSizeListArray.from_arrays(
+            pa.Array.from_buffers(pa.null(), 1 << 40, [None]), 1 << 30
+        ),
+    }
+    return {name: pa.RecordBatch.from_arrays([array], ["x"]) for name, array in made.items()}
+
+
+@pytest.mark.parametrize("bomb", bombs().items(), ids=bombs().keys())
+def test_bombs(
+    server: RunningServer, client: flight.FlightClient, root: Path, bomb: tuple[str, pa.RecordBatch]
+) -> None:
+    """T16: refused by what they stand for, while others go on; memory stays."""
+    before, memory = files_below(root), server.anonymous_bytes()
+    with beside(server) as others:
+        for _ in range(3):
+            with pytest.raises(pa.ArrowInvalid, match=r"too many rows|too large, send smaller ones"):
+                send(client, {"dataset": "b", "mode": "create"}, bomb[1])
+    assert others
+    assert server.anonymous_bytes() - memory < 128 << 20
+    assert files_below(root) == before
+
+
+@contextmanager
+def beside(server: RunningServer) -> Iterator[list[float]]:
+    """Somebody else, who asks for health all the time; how long each answer took, in seconds."""
+    stop, times = threading.Event(), list[float]()
+
+    def ask() -> None:
+        with server.client() as other:
+            while not stop.is_set():
+                began = time.monotonic()
+                list(other.do_action(flight.Action("health", b"")))
+                times.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield times
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_compressed_bomb(serve: StartServer, tmp_path: Path) -> None:
+    """T16: Arrow expands a batch before anybody can look; then it is refused, and its memory given back."""
+    served = tmp_path / "served"
+    served.mkdir()
+    server = serve(served, "--max-batch-bytes", "8MiB")
+    zeros = pa.table({"x": np.zeros(1 << 25, np.uint8).view(np.int64)})
+    options = flight.FlightCallOptions(write_options=pa.ipc.IpcWriteOptions(compression="zstd"))
+    with server.client() as client:
+        for _ in range(20):
+            with pytest.raises(pa.ArrowInvalid, match="too large, send smaller ones"):
+                put(client, {"dataset": "b", "mode": "create"}, zeros, options=options)
+        assert server.anonymous_bytes() < 300 << 20
+        put(client, {"dataset": "b", "mode": "create"}, zeros.slice(0, 1000), options=options)
+
+
+def test_a_compressed_length_that_lies(server: RunningServer) -> None:
+    """T16: an allocation that fails ends the call and not the server."""
+    (schema, _), (header, body) = ipc_messages(pa.table({"x": range(1000)}), compression="zstd")
+    lied = struct.pack("<q", 1 << 46) + body[8:]
+    requests = [flight_data(schema, descriptor=DESCRIPTOR), flight_data(header, lied)]
+    outcome = call(server.address, "DoPut", *requests)
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "memory" in outcome.details or "cannot be read" in outcome.details
+
+
+class Payload:
+    """Unpickling one of these makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> Any:
+        return (open, (str(self._path), "w"))
+
+
+@pytest.mark.parametrize("name", ["arrow.py_extension_type", "pandas.period", "somebody.else"])
+def test_extension_types_are_stored_and_never_unpickled(
+    client: flight.FlightClient, root: Path, tmp_path: Path, name: str
+) -> None:
+    """T17"""
+    marker = tmp_path / "unpickled"
+    metadata = {
+        "ARROW:extension:name": name,
+        "ARROW:extension:metadata": pickle.dumps(Payload(marker), protocol=0),
+    }
+    field = pa.field("x", pa.int64(), metadata=metadata)
+    table = pa.table({"x": range(5)}, schema=pa.schema([field]))
+    dataset = f"e{abs(hash(name))}"
+    put(client, {"dataset": dataset, "mode": "create"}, table)
+    assert lance.dataset(str(root / f"{dataset}.lance")).to_table()["x"].to_pylist() == list(range(5))
+    assert not marker.exists()
