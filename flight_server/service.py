@@ -31,7 +31,7 @@ from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import project
-from lance_core.scan.take import Keys, RowTaker, as_keys
+from lance_core.scan.take import Keys, RowTaker, TakerCache, as_keys
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
@@ -120,6 +120,7 @@ class Service:
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()
+        self._takers = TakerCache(self._files)
         self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
         self._started = time.monotonic()
 
@@ -294,7 +295,7 @@ class Service:
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):
             return RowTaker(snapshot, None, self._files, bind_columns(snapshot.manifest.schema, columns))
-        return RowTaker(snapshot, columns, self._files)
+        return self._takers.get(snapshot, columns)
 
     def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
         taker = self._taker(snapshot, columns)

@@ -77,10 +77,16 @@ class StoredColumn:
     """A column of one data file, with the path into its structs followed."""
 
     def __init__(self, column: DataColumn, reader: ColumnReader) -> None:
-        self.page_rows = reader.page_rows
-        self.bytes_per_row = reader.bytes_per_row
         self._column = column
         self._reader = reader
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        return self._reader.page_rows
+
+    @property
+    def bytes_per_row(self) -> float:
+        return self._reader.bytes_per_row
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.read(start, end)]

@@ -116,6 +116,7 @@ class FragmentFiles:
     Attributes:
         num_rows: Physical rows of the fragment.
         columns: The column of each field, for each data file.
+        opened: The files that were needed so far.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, cache: FileCache) -> None:
@@ -124,14 +125,14 @@ class FragmentFiles:
         self._snapshot = snapshot
         self._fragment = fragment
         self._cache = cache
-        self._opened: dict[DataFile, OpenFile] = {}
+        self.opened: dict[DataFile, OpenFile] = {}
 
     def open(self, data_file: DataFile) -> OpenFile:
         """One of the files; errors are those of `FileCache.open`."""
-        opened = self._opened.get(data_file)
+        opened = self.opened.get(data_file)
         if opened is None:
             opened = self._cache.open(self._snapshot, self._fragment, data_file)
-            self._opened[data_file] = opened
+            self.opened[data_file] = opened
         return opened
 
     def blobs(self, data_file: DataFile, column: str) -> BlobSource:

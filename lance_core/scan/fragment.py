@@ -89,10 +89,12 @@ class FragmentOpener:
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
         return FragmentReader(task, live, self.open_columns(fragment.id, live))
 
-    def open_columns(self, fragment_id: int, live: LiveRows) -> tuple[Column, ...]:
+    def open_columns(
+        self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None
+    ) -> tuple[Column, ...]:
         """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
-        files = FragmentFiles(self._snapshot, fragment, self._files)
+        files = files or FragmentFiles(self._snapshot, fragment, self._files)
 
         def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
             if isinstance(column, RowColumn):

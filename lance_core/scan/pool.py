@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar, cast
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -22,6 +26,26 @@ def decode_pool() -> ThreadPoolExecutor:
         if _pool is None:
             _pool = ThreadPoolExecutor(num_workers(), thread_name_prefix="lance-decode")
         return _pool
+
+
+def run_all(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of all jobs, in order; the calling thread does its share, so that no thread waits idly."""
+    results: list[T | None] = [None] * len(jobs)
+    waiting = iter(enumerate(jobs))  # threads take turns: taking the next item is atomic
+
+    def work() -> None:
+        for number, job in waiting:
+            results[number] = job()
+
+    helpers = [decode_pool().submit(work) for _ in range(min(num_workers(), len(jobs)) - 1)]
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+    return cast(list[T], results)
 
 
 def _forget_pool() -> None:

@@ -18,7 +18,7 @@ from lance_core.scan.explain import Explanation, explain, explain_text
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
-from lance_core.scan.take import RowTaker, as_keys
+from lance_core.scan.take import RowTaker, TakerCache, as_keys
 from lance_core.scan.take_blobs import take_blobs
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
@@ -61,6 +61,7 @@ _UNSUPPORTED = frozenset(
 
 _budget = MemoryBudget(256 << 20)
 _files = FileCache()
+_takers = TakerCache(_files)
 
 
 class LanceScanner:
@@ -197,8 +198,9 @@ def scan_options(
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
     """What takes single rows of a snapshot; `columns` and errors are those of `scan_options`."""
-    computed = bind_columns(snapshot.manifest.schema, columns) if isinstance(columns, dict) else None
-    return RowTaker(snapshot, _column_names(columns), _files, computed)
+    if isinstance(columns, dict):
+        return RowTaker(snapshot, None, _files, bind_columns(snapshot.manifest.schema, columns))
+    return _takers.get(snapshot, _column_names(columns))
 
 
 def blob_files(

@@ -8,7 +8,11 @@ Source: Lance table format, "Row addresses, row ids, lineage".
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,22 +22,29 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.scan.columns import Column
 from lance_core.scan.deletions import LiveRows, Offsets
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
-from lance_core.scan.pool import decode_pool
+from lance_core.scan.pool import run_all
 from lance_core.scan.projection import project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
 Keys = npt.NDArray[np.uint64]
+Chosen = slice | npt.NDArray[np.intp]
+"""Positions in an array, in order."""
 
-_OFFSET_BITS = 32
+_OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 # Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
 _FIRST_ROWS = 16
 _MOST_GROWTH = 8
+# Below so many values other threads cost more than they give.
+_FEW_VALUES = 200
+# What is kept open of one snapshot for one list of columns, and for how many of these.
+_MOST_FRAGMENTS = 32
+_MOST_TAKERS = 8
 
 
 def as_keys(values: Any, name: str) -> Keys:
@@ -78,9 +89,11 @@ class RowTaker:
             else project_narrowed(schema, columns)
         )
         self._opener = FragmentOpener(snapshot, self._projection, files)
+        self._files = files
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
-        self._live: dict[int, LiveRows] = {}
+        self._open: OrderedDict[int, _OpenFragment] = OrderedDict()
+        self._lock = Lock()
 
     @property
     def schema(self) -> pa.Schema:
@@ -119,19 +132,18 @@ class RowTaker:
             InvalidInputError: an offset is not below the number of rows.
             LanceError: deletions cannot be read.
         """
+        ends = self._ends if fragments is None else _ends(fragments)
         fragments = self._snapshot.manifest.fragments if fragments is None else fragments
-        ends = np.cumsum([0, *(fragment.num_rows for fragment in fragments)], dtype=np.uint64)
         if len(offsets) and offsets.max() >= ends[-1]:
             raise InvalidInputError(
                 "row offset is out of range", expected=f"less than {ends[-1]}", found=offsets.max()
             )
         places = np.searchsorted(ends, offsets, side="right") - 1
         addresses = np.empty(len(offsets), dtype=np.uint64)
-        for place in np.unique(places).tolist():
-            chosen = places == place
-            live = self._live_rows(fragments[place])
+        for place, chosen in _groups(places):
+            live = self._opened(fragments[place]).live
             rows = live.physical_rows((offsets[chosen] - ends[place]).astype(np.int64))
-            addresses[chosen] = rows.astype(np.uint64) | np.uint64(fragments[place].id << _OFFSET_BITS)
+            addresses[chosen] = rows.astype(np.uint64) | (np.uint64(fragments[place].id) << _OFFSET_BITS)
         return addresses
 
     def live_addresses(self, addresses: Keys) -> Keys:
@@ -142,7 +154,7 @@ class RowTaker:
             LanceError: deletions cannot be read.
         """
         kept = np.ones(len(addresses), dtype=bool)
-        for fragment_id, chosen in self._by_fragment(addresses):
+        for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS):
             fragment = self._fragments.get(fragment_id)
             if fragment is None:
                 raise InvalidInputError(
@@ -155,7 +167,7 @@ class RowTaker:
                     expected=f"less than {fragment.physical_rows} rows",
                     found=rows.max(),
                 )
-            kept[chosen] = self._live_rows(fragment).are_live(rows)
+            kept[chosen] = self._opened(fragment).live.are_live(rows)
         return addresses[kept]
 
     def addresses_of(self, row_ids: Keys) -> Keys:
@@ -174,52 +186,127 @@ class RowTaker:
             positions, rows = self._row_columns.find_row_ids(fragment, wanted)
             if not len(rows):
                 continue
-            live = self._live_rows(fragment).are_live(rows)
+            live = self._opened(fragment).live.are_live(rows)
             positions, rows = positions[live], rows[live]
             if found[positions].any() or len(np.unique(positions)) < len(positions):
                 raise CorruptFileError(
                     f"two rows have the same row id, one of them in fragment {fragment.id}"
                 )
             found[positions] = True
-            addresses[positions] = rows.astype(np.uint64) | np.uint64(fragment.id << _OFFSET_BITS)
+            addresses[positions] = rows.astype(np.uint64) | (np.uint64(fragment.id) << _OFFSET_BITS)
         return addresses[inverse][found[inverse]]
 
-    def _live_rows(self, fragment: Fragment) -> LiveRows:
-        live = self._live.get(fragment.id)
-        if live is None:
-            deleted = self._snapshot.read_deletions(fragment)
-            live = self._live[fragment.id] = LiveRows(fragment.physical_rows, deleted)
-        return live
+    @cached_property
+    def _ends(self) -> Keys:
+        return _ends(self._snapshot.manifest.fragments)
+
+    def _opened(self, fragment: Fragment) -> _OpenFragment:
+        """What is known of a fragment, kept for the next time."""
+        with self._lock:
+            opened = self._open.get(fragment.id)
+            if opened is None:
+                opened = self._open[fragment.id] = _OpenFragment(fragment, self._snapshot, self._files)
+                if len(self._open) > _MOST_FRAGMENTS:
+                    self._open.popitem(last=False)
+            else:
+                self._open.move_to_end(fragment.id)
+        return opened
 
     def _rows(self, addresses: Keys) -> pa.RecordBatch:
         """The rows at addresses that all exist."""
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
-        wanted, inverse = np.unique(addresses, return_inverse=True)
-        parts = []
-        for fragment_id, chosen in self._by_fragment(wanted):
-            fragment = self._fragments[fragment_id]
-            rows = (wanted[chosen] & _OFFSET_MASK).astype(np.int64)
-            columns = self._opener.open_columns(fragment_id, self._live_rows(fragment))
-            parts.append([decode_pool().submit(_read_rows, column, rows) for column in columns])
-        in_order = len(inverse) == len(wanted) and bool((np.diff(inverse) > 0).all())
-        order = None if in_order else pa.array(inverse)
+        order: pa.Array | None = None
+        if not (addresses[1:] > addresses[:-1]).all():
+            addresses, inverse = np.unique(addresses, return_inverse=True)
+            order = pa.array(inverse)
+        jobs = []
+        for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS):
+            rows = (addresses[chosen] & _OFFSET_MASK).astype(np.int64)
+            opened = self._opened(self._fragments[fragment_id])
+            jobs += [partial(_read_rows, column, rows) for column in opened.columns(self._opener)]
+        few = len(addresses) * len(self._projection.columns) < _FEW_VALUES
+        arrays = [job() for job in jobs] if few else run_all(jobs)
+        step = len(self._projection.columns)
         try:
-            arrays = [
-                _joined([part[index].result() for part in parts], field.type, order)
-                for index, field in enumerate(self.schema)
+            joined = [
+                _joined(arrays[index::step], field.type, order) for index, field in enumerate(self.schema)
             ]
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return pa.RecordBatch.from_arrays(joined, schema=self.schema)
 
-    @staticmethod
-    def _by_fragment(addresses: Keys) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
-        """Each fragment id in the addresses, and which of them have it."""
-        ids = addresses >> np.uint64(_OFFSET_BITS)
-        for fragment_id in np.unique(ids).tolist():
-            yield fragment_id, ids == fragment_id
+
+class TakerCache:
+    """What took rows last, with what it knows of the fragments; thread-safe."""
+
+    def __init__(self, files: FileCache) -> None:
+        self._files = files
+        self._takers: OrderedDict[tuple[int, tuple[str, ...] | None], RowTaker] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, snapshot: Snapshot, columns: tuple[str, ...] | None) -> RowTaker:
+        """The taker of columns of a snapshot; errors are those of `RowTaker`."""
+        key = (id(snapshot), columns)  # the taker keeps the snapshot, and so the number its own
+        with self._lock:
+            taker = self._takers.get(key)
+            if taker is not None:
+                self._takers.move_to_end(key)
+                return taker
+        taker = RowTaker(snapshot, columns, self._files)
+        with self._lock:
+            self._takers[key] = taker
+            while len(self._takers) > _MOST_TAKERS:
+                self._takers.popitem(last=False)
+        return taker
+
+
+class _OpenFragment:
+    """The deletions of a fragment and its columns, as long as its files are the same."""
+
+    def __init__(self, fragment: Fragment, snapshot: Snapshot, files: FileCache) -> None:
+        self._fragment = fragment
+        self._snapshot = snapshot
+        self._files = files
+        self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenFile]] | None = None
+
+    @cached_property
+    def live(self) -> LiveRows:
+        """Raises LanceError when deletions cannot be read."""
+        return LiveRows(self._fragment.physical_rows, self._snapshot.read_deletions(self._fragment))
+
+    def columns(self, opener: FragmentOpener) -> tuple[Column, ...]:
+        """The projected columns; errors are those of `FragmentOpener.open_columns`."""
+        if self._columns is not None:
+            columns, files = self._columns
+            if all(
+                self._files.open(self._snapshot, self._fragment, data_file) is file
+                for data_file, file in files.items()
+            ):
+                return columns
+        fragment_files = FragmentFiles(self._snapshot, self._fragment, self._files)
+        columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
+        self._columns = columns, fragment_files.opened
+        return columns
+
+
+def _ends(fragments: Sequence[Fragment]) -> Keys:
+    """The row offset at which each fragment begins, and the number of rows."""
+    return np.cumsum([0, *(fragment.num_rows for fragment in fragments)], dtype=np.uint64)
+
+
+def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
+    """Each of the `ids`, and where it stands."""
+    if not len(ids):
+        return
+    order: npt.NDArray[np.intp] | None = None
+    if (ids[1:] < ids[:-1]).any():
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+    cuts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
+    for start, end in pairwise(cuts):
+        yield int(ids[start]), slice(start, end) if order is None else order[start:end]
 
 
 def _read_rows(column: Column, rows: Offsets) -> pa.Array:
