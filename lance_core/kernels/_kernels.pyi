@@ -325,9 +325,12 @@ def try_symbols(
     """Bytes of the codes of a sample, and of the sample."""
 
 def read_pieces(
-    descriptor: int, file_bytes: int, offsets: _Bytes, lengths: _Bytes, max_gap: int
-) -> tuple[Block, int, int]:
-    """The bytes of all ranges (int64) one after the other, an errno, and where the file ended early or -1."""
+    descriptor: int, file_bytes: int, parts: Sequence[tuple[_Bytes, _Bytes]], max_gap: int
+) -> tuple[list[Block], int, int]:
+    """The bytes of the ranges of each part (int64 offsets and lengths), one after the other.
+
+    Beside them an errno, or 0, and where the file ended too early, or -1.
+    """
 
 def choose_chunks(
     positions: _Bytes, first_values: _Bytes, values: _Bytes, base: int

@@ -1,5 +1,7 @@
 // The kernels that pick single values, for Python.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
 #include "picks.hpp"
@@ -10,13 +12,19 @@ namespace lance {
 void bind_picks(nb::module_& m) {
   m.def(
       "read_pieces",
-      [](int descriptor, size_t file_bytes, nb::handle offsets, nb::handle lengths, size_t max_gap) {
-        Source offset_source(offsets), length_source(lengths);
-        Pieces pieces = without_gil(
-            [&] { return read_pieces(descriptor, file_bytes, offset_source.bytes(), length_source.bytes(), max_gap); });
+      [](int descriptor, size_t file_bytes, const std::vector<std::pair<nb::object, nb::object>>& parts,
+         size_t max_gap) {
+        std::vector<std::unique_ptr<Source>> sources;
+        std::vector<PieceRanges> ranges;
+        for (const auto& [offsets, lengths] : parts) {
+          sources.push_back(std::make_unique<Source>(offsets));
+          sources.push_back(std::make_unique<Source>(lengths));
+          ranges.push_back({sources[sources.size() - 2]->bytes(), sources.back()->bytes()});
+        }
+        Pieces pieces = without_gil([&] { return read_pieces(descriptor, file_bytes, ranges, max_gap); });
         return std::make_tuple(std::move(pieces.data), pieces.error, pieces.end);
       },
-      nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("offsets"), nb::arg("lengths"), nb::arg("max_gap"));
+      nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("parts"), nb::arg("max_gap"));
   m.def(
       "choose_chunks",
       [](nb::handle positions, nb::handle first_values, nb::handle values, int64_t base) {

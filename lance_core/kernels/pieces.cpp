@@ -80,15 +80,18 @@ class Call {
 
 }  // namespace
 
-Pieces read_pieces(int descriptor, size_t file_bytes, Bytes offsets, Bytes lengths, size_t max_gap) {
-  size_t n = offsets.size / 8;
-  if (offsets.size % 8 != 0 || lengths.size != offsets.size || max_gap > kMostGap) {
-    corrupt("%zu bytes of offsets and %zu of lengths", offsets.size, lengths.size);
+namespace {
+
+// Bytes of all ranges of a part, which lie in the file.
+size_t total_bytes(PieceRanges part, size_t file_bytes) {
+  size_t n = part.offsets.size / 8;
+  if (part.offsets.size % 8 != 0 || part.lengths.size != part.offsets.size) {
+    corrupt("%zu bytes of offsets and %zu of lengths", part.offsets.size, part.lengths.size);
   }
   size_t total = 0;
   for (size_t i = 0; i < n; ++i) {
-    auto offset = load<int64_t>(offsets.data + 8 * i);
-    auto length = load<int64_t>(lengths.data + 8 * i);
+    auto offset = load<int64_t>(part.offsets.data + 8 * i);
+    auto length = load<int64_t>(part.lengths.data + 8 * i);
     if (offset < 0 || length < 0 || static_cast<size_t>(length) > file_bytes ||
         static_cast<size_t>(offset) > file_bytes - static_cast<size_t>(length)) {
       corrupt("%lld bytes at %lld", static_cast<long long>(length), static_cast<long long>(offset));
@@ -98,23 +101,37 @@ Pieces read_pieces(int descriptor, size_t file_bytes, Bytes offsets, Bytes lengt
     }
     total += static_cast<size_t>(length);
   }
+  return total;
+}
+
+}  // namespace
+
+Pieces read_pieces(int descriptor, size_t file_bytes, const std::vector<PieceRanges>& parts, size_t max_gap) {
+  if (max_gap > kMostGap) {
+    corrupt("gaps of %zu bytes", max_gap);
+  }
   Pieces pieces;
-  pieces.data = Block(total);
-  uint8_t* to = pieces.data.data();
+  pieces.data.reserve(parts.size());
+  for (PieceRanges part : parts) {
+    pieces.data.emplace_back(total_bytes(part, file_bytes));
+  }
   Call call(descriptor);
-  for (size_t i = 0; i < n; ++i) {
-    auto offset = load<int64_t>(offsets.data + 8 * i);
-    auto length = static_cast<size_t>(load<int64_t>(lengths.data + 8 * i));
-    if (length == 0) {
-      continue;
-    }
-    if (!call.add(offset, to, length, max_gap)) {
-      if (!call.run(pieces)) {
-        return pieces;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    uint8_t* to = pieces.data[k].data();
+    for (size_t i = 0; i < parts[k].offsets.size / 8; ++i) {
+      auto offset = load<int64_t>(parts[k].offsets.data + 8 * i);
+      auto length = static_cast<size_t>(load<int64_t>(parts[k].lengths.data + 8 * i));
+      if (length == 0) {
+        continue;
       }
-      call.add(offset, to, length, max_gap);
+      if (!call.add(offset, to, length, max_gap)) {
+        if (!call.run(pieces)) {
+          return pieces;
+        }
+        call.add(offset, to, length, max_gap);
+      }
+      to += length;
     }
-    to += length;
   }
   call.run(pieces);
   return pieces;

@@ -6,14 +6,20 @@
 
 namespace lance {
 
-struct Pieces {
-  Block data;        // of all ranges, one after the other
-  int error = 0;     // errno of a read that failed
-  int64_t end = -1;  // where the file ended although a range goes on; -1 when all was read
+// Byte ranges of a file that belong together: int64 offsets and lengths.
+struct PieceRanges {
+  Bytes offsets;
+  Bytes lengths;
 };
 
-// `offsets` and `lengths` are int64; every range must lie in `file_bytes`. Ranges at most `max_gap` bytes apart, in the order given, share a system call;
+struct Pieces {
+  std::vector<Block> data;  // of the ranges of each part, one after the other
+  int error = 0;            // errno of a read that failed
+  int64_t end = -1;         // where the file ended although a range goes on; -1 when all was read
+};
+
+// Every range must lie in `file_bytes`. Ranges at most `max_gap` bytes apart, in the order given, share a system call;
 // the bytes between them are dropped. `descriptor` stays open meanwhile.
-Pieces read_pieces(int descriptor, size_t file_bytes, Bytes offsets, Bytes lengths, size_t max_gap);
+Pieces read_pieces(int descriptor, size_t file_bytes, const std::vector<PieceRanges>& parts, size_t max_gap);
 
 }  // namespace lance

@@ -6,14 +6,17 @@ from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.kernels import Block
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 """What can be written."""
+
+Pieces: TypeAlias = tuple[Block | memoryview, Block | memoryview]
+"""Offsets and lengths (int64) of byte ranges that belong together."""
 
 
 class Entry(NamedTuple):
@@ -78,10 +81,17 @@ class ReadableFile(ABC):
         """Read what `read_ranges` has merged; storages that are far away do it at the same time."""
         return [self.read(merged.offset, merged.length) for merged in ranges]
 
-    def read_pieces(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Buffer:
-        """The bytes of many short ranges, one after the other; errors are those of `read`."""
-        parts = self.read_ranges(list(zip(offsets.tolist(), lengths.tolist(), strict=True)))
-        return parts[0] if len(parts) == 1 else pa.py_buffer(b"".join(memoryview(part) for part in parts))
+    def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
+        """The bytes of many short ranges: for each part those of its ranges, one after the other.
+
+        Errors are those of `read`.
+        """
+        ranges = []
+        for numbers in parts:
+            offsets, lengths = (np.frombuffer(memoryview(part), np.int64).tolist() for part in numbers)
+            ranges.append(list(zip(offsets, lengths, strict=True)))
+        buffers = iter(self.read_ranges([piece for pieces in ranges for piece in pieces]))
+        return [_joined([next(buffers) for _ in pieces]) for pieces in ranges]
 
     @abstractmethod
     def close(self) -> None:
@@ -218,6 +228,10 @@ class Storage(ABC):
         """Return a whole (small) file; errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
+
+
+def _joined(buffers: list[pa.Buffer]) -> pa.Buffer:
+    return buffers[0] if len(buffers) == 1 else pa.py_buffer(b"".join(map(memoryview, buffers)))
 
 
 _EMPTY = pa.py_buffer(b"")

@@ -5,10 +5,9 @@ Files are not mapped into memory: a mapped file that somebody truncates kills th
 
 import os
 import stat
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import (
@@ -20,7 +19,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.kernels import Block, CorruptData, read_pieces
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_write import NewLocalFile
 from lance_core.storage.paths import contained_path
@@ -183,12 +182,12 @@ class LocalFile(ReadableFile):
             done += count
         return buffer
 
-    def read_pieces(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Buffer:
+    def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
         descriptor = self._descriptor
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)
         try:
-            data, error, end = read_pieces(descriptor.number, self.size, offsets.data, lengths.data, _MAX_GAP)
+            data, error, end = read_pieces(descriptor.number, self.size, parts, _MAX_GAP)
         except CorruptData as problem:
             raise CorruptFileError(
                 "read outside the file",
@@ -202,7 +201,7 @@ class LocalFile(ReadableFile):
             raise CorruptFileError(
                 "file was truncated while open", file=self.name, expected=self.size, found=end
             )
-        return pa.py_buffer(data)
+        return [pa.py_buffer(block) for block in data]
 
     def close(self) -> None:
         self._descriptor = None

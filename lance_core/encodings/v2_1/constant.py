@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking, Pieces
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.encoding import one_block, one_count
 from lance_core.encodings.v2_1.levels import Layer, LevelCoding, Structure
 from lance_core.encodings.v2_1.page import (
@@ -105,7 +105,8 @@ class ConstantPage(Page):
         rep, def_ = self._read_levels(fetch)
         scalar: pa.Buffer | None = None
         if self._scalar is not None:
-            scalar = yield Pieces(*(np.array([number]) for number in self._scalar))
+            offset, size = self._scalar
+            scalar = yield np.array([offset]).data, np.array([size]).data
         if rep is not None:
             num_levels = one_count(rep.size // 2)
             visible = num_levels if def_ is None else one_count(self._count_visible(def_))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking, Pieces
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Layer, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,
@@ -108,9 +108,8 @@ class FullZipPage(Page):
         if self._has_index:
             width = self._index_width
             row_width = (slots + 1) * width  # the index has an entry per slot, and one behind the last
-            entries = yield Pieces(
-                self._buffers[1][0] + rows * (slots * width), np.full(len(rows), row_width)
-            )
+            places = self._buffers[1][0] + rows * (slots * width)
+            entries = yield places.data, np.full(len(rows), row_width).data
             ends = np.frombuffer(entries, f"<u{width}").reshape(len(rows), slots + 1)[:, [0, -1]]
             if (ends[:, 0] > ends[:, 1]).any() or ends[:, 1].max() > size:
                 raise CorruptData(f"a row that is not within {size} bytes")
@@ -119,7 +118,7 @@ class FullZipPage(Page):
             row_bytes = slots * self._entry_bytes
             begins = rows * row_bytes
             stops = begins + row_bytes
-        data = yield Pieces(offset + begins, stops - begins)
+        data = yield (offset + begins).data, (stops - begins).data
         return self._decode(data, len(rows))
 
     @property

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking, Pieces
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
@@ -181,7 +181,7 @@ class MiniBlockPage(Page):
             offsets, lengths, starts, counts, chosen = kernels.choose_chunks(
                 index.position.data, index.first_value.data, wanted.data, base
             )
-        data = yield Pieces(*(np.frombuffer(as_buffer(block), np.int64) for block in (offsets, lengths)))
+        data = yield offsets, lengths
         num_levels, rep, def_, buffers = kernels.parse_chunks(
             data,
             starts,

@@ -189,16 +189,19 @@ def test_pieces_of_a_file(
         path.write_bytes(data)
     if seed % 2:
         ranges = sorted(ranges)
+    middle = len(ranges) // 2
+    parts = [ranges[:middle], ranges[middle:]]
     with path.open("rb") as file:
         found, error, end = kernels.read_pieces(
-            file.fileno(),
-            len(data),
-            inputs.int64s([offset for offset, _ in ranges]),
-            inputs.int64s([length for _, length in ranges]),
-            seed % 4097,
+            file.fileno(), len(data), [pieces(part) for part in parts], seed % 4097
         )
     assert (error, end) == (0, -1)
-    assert bytes(memoryview(found)) == b"".join(data[offset : offset + length] for offset, length in ranges)
+    expected = [b"".join(data[offset : offset + length] for offset, length in part) for part in parts]
+    assert [bytes(memoryview(block)) for block in found] == expected
+
+
+def pieces(ranges: list[tuple[int, int]]) -> tuple[memoryview, memoryview]:
+    return inputs.int64s([offset for offset, _ in ranges]), inputs.int64s([length for _, length in ranges])
 
 
 def test_many_pieces_share_calls(tmp_path: Path) -> None:
@@ -207,10 +210,9 @@ def test_many_pieces_share_calls(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(data.tobytes())
     places = np.arange(0, 40_000, 3)
     with (tmp_path / "data").open("rb") as file:
-        found, *_ = kernels.read_pieces(
-            file.fileno(), data.nbytes, memoryview(places * 4), memoryview(np.full_like(places, 4)), 4096
-        )
-    assert inputs.numbers(found, "<u4") == places.tolist()
+        lengths = memoryview(np.full_like(places, 4))
+        found, *_ = kernels.read_pieces(file.fileno(), data.nbytes, [(memoryview(places * 4), lengths)], 4096)
+    assert inputs.numbers(found[0], "<u4") == places.tolist()
 
 
 def test_a_file_that_became_shorter(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_a_file_that_became_shorter(tmp_path: Path) -> None:
     with (tmp_path / "data").open("rb") as file:
         for offsets in ([10, 995], [10, 5000], [995]):
             _, error, end = kernels.read_pieces(
-                file.fileno(), 10_000, inputs.int64s(offsets), inputs.int64s([10] * len(offsets)), 4096
+                file.fileno(), 10_000, [pieces([(offset, 10) for offset in offsets])], 4096
             )
             assert error == 0
             assert end >= 1000
@@ -228,7 +230,7 @@ def test_a_file_that_became_shorter(tmp_path: Path) -> None:
 def test_a_read_that_fails(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
-        _, error, _ = kernels.read_pieces(descriptor, 100, inputs.int64s([0]), inputs.int64s([10]), 0)
+        _, error, _ = kernels.read_pieces(descriptor, 100, [pieces([(0, 10)])], 0)
     finally:
         os.close(descriptor)
     assert error == errno.EISDIR
@@ -237,4 +239,4 @@ def test_a_read_that_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize("piece", [(-1, 5), (0, -1), (0, 101), (96, 5), (1 << 62, 1 << 62)])
 def test_ranges_outside_the_file(piece: tuple[int, int]) -> None:
     with pytest.raises(CorruptData):
-        kernels.read_pieces(0, 100, inputs.int64s([piece[0]]), inputs.int64s([piece[1]]), 0)
+        kernels.read_pieces(0, 100, [pieces([piece])], 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Int64s, pick_together
+from lance_core.encodings.pieces import Pieces, pick_together
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
@@ -102,9 +102,8 @@ class HandmadePage:
     def picked(self, rows: Sequence[int]) -> pa.Array:
         """Single rows in the same form."""
 
-        def read_pieces(offsets: Int64s, lengths: Int64s) -> pa.Buffer:
-            parts = self._fetch(list(zip(offsets.tolist(), lengths.tolist(), strict=True)))
-            return pa.py_buffer(b"".join(memoryview(part) for part in parts))
+        def read_pieces(parts: Sequence[Pieces]) -> list[pa.Buffer]:
+            return [pa.py_buffer(b"".join(map(memoryview, self._fetch(ranges_of(part))))) for part in parts]
 
         pick = self.open().pick(self._fetch, np.array(rows, np.int64))
         (leaf,) = pick_together([pick], read_pieces)
@@ -124,6 +123,12 @@ class HandmadePage:
             raise CorruptData(f"{len(array)} rows instead of {num_rows}")
         require_sound(array)
         return array
+
+
+def ranges_of(pieces: Pieces) -> list[ByteRange]:
+    """Offset and length of each piece."""
+    offsets, lengths = (np.frombuffer(memoryview(part), np.int64).tolist() for part in pieces)
+    return list(zip(offsets, lengths, strict=True))
 
 
 def require_sound(array: pa.Array) -> None:
