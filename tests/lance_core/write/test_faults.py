@@ -206,3 +206,40 @@ def test_a_read_only_directory_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(LanceError) as caught:
         lance_core.write_dataset(OLD, tmp_path / "new")
     assert str(tmp_path) not in str(caught.value)
+
+
+def test_what_a_version_names_is_durable_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T36: data, directories and the transaction are synced before the manifest, that before the answer."""
+    _before(tmp_path, "append")
+    events: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda number: events.append(_what_is(number, tmp_path)))
+    real_link = os.link
+
+    def link(source: object, name: str, **arguments: int) -> None:
+        real_link(source, name, **arguments)  # type: ignore[arg-type]
+        events.append(f"link {_what_is(arguments['dst_dir_fd'], tmp_path)}")
+
+    monkeypatch.setattr(os, "link", link)
+    write(FaultStorage(tmp_path), "append")
+
+    data = ["file", "link data"]
+    others = [step for name in ("_transactions", "_versions") for step in ("file", f"link {name}", name)]
+    assert events == [*data, *data, "data", *others]
+
+
+def _what_is(descriptor: int, root: Path) -> str:
+    """The directory, or that it is a file, which has no name yet."""
+    path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return str(path.relative_to(root)) if path.is_dir() else "file"
+
+
+def test_nothing_is_synced_when_that_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_sync(descriptor: int) -> None:
+        raise AssertionError("synced")
+
+    monkeypatch.setattr(os, "fsync", no_sync)
+
+    lance_core.write_dataset(OLD, tmp_path, sync=False)
+    lance_core.write_dataset(OLD, tmp_path, mode="append", sync=False)
+
+    assert lance.dataset(str(tmp_path)).count_rows() == 10
