@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.v2_1.encoders.blob import blob_page, blob_values
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
@@ -24,6 +25,7 @@ from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.encode_pool import encode_pool, num_workers
 from lance_core.file.footer import FileVersion
 from lance_core.file.stored import as_stored
+from lance_core.file.v2_1_types import check_field
 from lance_core.file.written import PageRecorder, WriteOptions, WrittenFile
 from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema
@@ -51,6 +53,7 @@ class FileWriter:
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
         for top in schema.fields:
+            check_field(top, version)
             leaves = [
                 _Column(LeafColumn(leaf, steps, options_of(leaf, top), is_2_2), len(self._columns) + number)
                 for number, (leaf, steps) in enumerate(steps_of(top))
@@ -133,8 +136,20 @@ class FileWriter:
     def _fill_page(self, column: "_Column") -> None:
         for rows in column.take():
             self._write_encoded(num_workers())
-            future = encode_pool().submit(_encode, rows, column.leaf, self._recorder)
+            places, crc = self._write_blobs(rows) if column.leaf.field.is_blob else (None, 0)
+            future = encode_pool().submit(_encode, rows, column.leaf, self._recorder, places, crc)
             self._encoding.append((column, future))
+
+    def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:
+        """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
+        places, crc = [], 0
+        for data in blob_values(rows):
+            if data is None or data.size == 0:
+                places.append((0, 0))
+            else:
+                places.append(self._container.add_buffer(data))
+                crc = crc if self._recorder is None else kernels.crc32c(data, crc)
+        return places, crc
 
     def _write_encoded(self, most_pending: int) -> None:
         """Write encoded pages, oldest first, until at most so many are left."""
@@ -202,13 +217,20 @@ class _Page:
     crc32c: int
 
 
-def _encode(rows: LeafRows, column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
-    """What is done on another thread."""
+def _encode(
+    rows: LeafRows,
+    column: LeafColumn,
+    recorder: PageRecorder | None,
+    places: Sequence[tuple[int, int]] | None,
+    crc: int,
+) -> list[_Page]:
+    """What is done on another thread; `places` and `crc` are those of blobs."""
     pages = []
     # Values of lists are not those of rows.
-    has_bounds = all(step.kind is Kind.ITEM for step in column.steps)
-    for page, part in encode_pages(rows, column):
-        bounds, crc = None, 0
+    has_bounds = places is None and all(step.kind is Kind.ITEM for step in column.steps)
+    encoded = encode_pages(rows, column) if places is None else [(blob_page(rows, column, places), rows)]
+    for page, part in encoded:
+        bounds = None
         if recorder is not None:
             bounds = recorder.bounds(part.values) if has_bounds else None
             for data in page.buffers:

@@ -12,14 +12,19 @@ Source: docs/format.md, "Page statistics and checksums in 2.x files".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
+from lance_core.file.columns import open_column
 from lance_core.file.footer import FOOTER_BYTES, SEAL, SEAL_TAG, TABLE_ENTRY_BYTES, parse_footer
 from lance_core.file.metadata import BufferRange, FileMetadata, read_file_metadata
+from lance_core.schema import Field, leaves
+from lance_core.schema.blobs import describe_blobs
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
 from lance_core.storage.base import ReadableFile
 
@@ -46,7 +51,7 @@ def verify_file(file: ReadableFile) -> bool:
     return True
 
 
-def page_checksum(file: ReadableFile, ranges: list[BufferRange]) -> int:
+def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:
     """The CRC-32C of parts of a file, one after the other."""
     crc = 0
     for position, size in ranges:
@@ -86,6 +91,7 @@ def _verify_column(
 ) -> list[BufferRange]:
     """Check the pages of a column; returns where their bytes are."""
     pages = metadata.column(index).pages
+    blobs = _blob_ranges(file, metadata, index)
     checksums = statistics.checksums(index) if statistics is not None else ()
     if len(checksums) != len(pages):
         raise CorruptFileError(
@@ -93,7 +99,8 @@ def _verify_column(
         )
     known: list[BufferRange] = []
     for number, (page, expected) in enumerate(zip(pages, checksums, strict=True)):
-        found = page_checksum(file, list(page.buffers))
+        ranges = [*blobs[number], *page.buffers] if blobs else page.buffers
+        found = page_checksum(file, ranges)
         if found != expected:
             raise CorruptFileError(
                 "page has another checksum",
@@ -103,8 +110,37 @@ def _verify_column(
                 expected=f"{expected:08x}",
                 found=f"{found:08x}",
             )
-        known += page.buffers
+        known += ranges
     return known
+
+
+def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list[list[BufferRange]]:
+    """Where the values are that each page of a blob column describes; empty for other columns."""
+    places = [(top, leaf) for top in metadata.schema.fields for leaf in leaves(top)]
+    if index >= len(places) or not places[index][1].is_blob:
+        return []
+    top, leaf = places[index]
+    reader = open_column(file, metadata, describe_blobs(top), {leaf.id: index})
+    ranges: list[list[BufferRange]] = []
+    start = 0
+    for page in metadata.column(index).pages:
+        ranges.append([])
+        for array in reader.read(start, start + page.num_rows):
+            descriptors = _descend(top, leaf, array)
+            position, size = (pc.fill_null(values, 0).to_pylist() for values in descriptors.flatten())
+            ranges[-1] += [place for place in zip(position, size, strict=True) if place[1]]
+        start += page.num_rows
+    return ranges
+
+
+def _descend(field: Field, leaf: Field, array: pa.StructArray) -> pa.StructArray:
+    """The values of a field that structs lead to."""
+    if field is leaf:
+        return array
+    for child, values in zip(field.children, array.flatten(), strict=True):
+        if leaf in tuple(child.walk()):
+            return _descend(child, leaf, values)
+    raise CorruptFileError("a blob that is not in its column", column=leaf.name)
 
 
 def _verify_gaps(file: ReadableFile, known: list[BufferRange], end: int) -> None:

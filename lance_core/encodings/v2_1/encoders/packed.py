@@ -21,22 +21,16 @@ def is_fixed(packed_type: pa.StructType) -> bool:
     return all(fixed_bits(field.type) for field in packed_type)
 
 
-def require_packable(array: pa.StructArray, column: str) -> None:
-    """Refuse what a packed struct cannot hold.
+def require_no_nulls(array: pa.StructArray, column: str) -> None:
+    """Refuse members with nulls in rows that are not null themselves: a packed struct cannot hold them.
 
     Raises:
-        UnsupportedFeatureError: a member with nulls, or of a type that is not packed.
+        UnsupportedFeatureError: names the member.
     """
-    for field, member in zip(array.type, _members(array), strict=True):
-        if fixed_bits(field.type) % 8 or not (
-            fixed_bits(field.type) or offset_bits(field.type) or pa.types.is_fixed_size_list(field.type)
-        ):
-            raise UnsupportedFeatureError(
-                f"packed struct with the member {field.name!r}", column=column, found=field.type
-            )
-        if member.null_count and array.flatten()[array.type.get_field_index(field.name)].null_count > (
-            array.null_count
-        ):
+    if not any(member.null_count for member in _members(array)):
+        return
+    for field, member in zip(array.type, array.flatten(), strict=True):
+        if member.null_count > array.null_count:
             raise UnsupportedFeatureError(
                 f"packed struct with nulls in the member {field.name!r}", column=column
             )

@@ -20,7 +20,7 @@ from lance_core.encodings.v2_1.encoders.dictionary import (
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.fullzip import zip_fixed_page, zip_variable_page
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.packed import encode_packed, is_fixed, require_packable, zip_packed
+from lance_core.encodings.v2_1.encoders.packed import encode_packed, is_fixed, require_no_nulls, zip_packed
 from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
 from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
 from lance_core.encodings.v2_1.encoders.text import code_text, encode_text, text_of
@@ -67,13 +67,9 @@ def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
     if column.is_2_2 and (page := constant_page(structure, values)):
         return page
     if pa.types.is_struct(arrow_type):
-        require_packable(values, column.field.name)
+        require_no_nulls(values, column.field.name)
         if is_fixed(arrow_type):
             return mini_block_page(structure, encode_packed(values), column.is_2_2)
-        if not column.is_2_2:
-            raise UnsupportedFeatureError(
-                "packed struct with members of variable width", column=column.field.name, expected="2.2"
-            )
         return zip_variable_page(structure, *zip_packed(values))
     if pa.types.is_dictionary(arrow_type):
         return encoded_column_page(structure, values, column)

@@ -1,0 +1,73 @@
+"""Which types files of 2.1 and 2.2 can hold; the others are refused by name, before anything is written."""
+
+import pyarrow as pa
+
+from lance_core.encodings.v2_1.encoders.shred import Kind, steps_of
+from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
+from lance_core.schema import Field
+
+
+def check_field(top: Field, version: FileVersion) -> None:
+    """Refuse what a file of this version cannot hold, in a top-level field or below.
+
+    Raises:
+        UnsupportedFeatureError: names the column, its type, and the version that can where there is one.
+    """
+    for leaf, steps in steps_of(top):
+        _check_leaf(leaf, version)
+        if leaf.is_blob and any(step.kind is not Kind.ITEM for step in steps):
+            raise UnsupportedFeatureError("blobs in lists", column=leaf.name)
+    for field in top.walk():
+        in_2_2 = field.logical_type == "map" or (
+            field.logical_type.startswith("fixed_size_list:struct:") and field.children
+        )
+        if in_2_2 and version < FileVersion.V2_2:
+            raise UnsupportedFeatureError(
+                f"type {field.logical_type} in a data file of version {version}",
+                column=field.name,
+                expected="2.2",
+            )
+
+
+def _check_leaf(leaf: Field, version: FileVersion) -> None:
+    if leaf.is_blob_v2:
+        raise UnsupportedFeatureError("writing blobs of the second form", column=leaf.name)
+    if leaf.is_blob:
+        if version >= FileVersion.V2_2:
+            raise UnsupportedFeatureError(
+                f"blobs of the first form in a file of version {version}", column=leaf.name
+            )
+        return
+    arrow_type = leaf.arrow_type
+    if pa.types.is_struct(arrow_type):
+        _check_packed(leaf, version)
+    elif pa.types.is_dictionary(arrow_type):
+        if not (fixed_bits(arrow_type.value_type) or offset_bits(arrow_type.value_type)):
+            raise UnsupportedFeatureError("dictionary of such values", column=leaf.name, found=arrow_type)
+    elif pa.types.is_fixed_size_list(arrow_type):
+        item = arrow_type
+        while pa.types.is_fixed_size_list(item):
+            item = item.value_type
+        if fixed_bits(item) == 0 or (fixed_bits(item) != 1 and fixed_bits(item) % 8):
+            raise UnsupportedFeatureError("fixed-size list of such items", column=leaf.name, found=arrow_type)
+    elif not (pa.types.is_null(arrow_type) or fixed_bits(arrow_type) or offset_bits(arrow_type)):
+        raise UnsupportedFeatureError("type of a column", column=leaf.name, found=arrow_type)
+
+
+def _check_packed(leaf: Field, version: FileVersion) -> None:
+    for member in leaf.arrow_type:
+        bits = fixed_bits(member.type)
+        is_variable = bool(offset_bits(member.type)) or pa.types.is_fixed_size_list(member.type)
+        if (bits == 0 or bits % 8 or pa.types.is_dictionary(member.type)) and not is_variable:
+            raise UnsupportedFeatureError(
+                f"packed struct with the member {member.name!r}", column=leaf.name, found=member.type
+            )
+        if is_variable and version < FileVersion.V2_2:
+            raise UnsupportedFeatureError(
+                f"packed struct with the member {member.name!r} in a data file of version {version}",
+                column=leaf.name,
+                expected="2.2",
+                found=member.type,
+            )
