@@ -126,12 +126,12 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
     numbers = [0] * (NULL + 2)
     for layer in range(depth, -1, -1):
         null, empty = NULL - 2 * layer, NULL - 2 * layer + 1
+        # What lies in a null struct counts as null, too: the reference reads members without their struct.
+        if _under_nulls(layer, steps, counts):
+            counts[null] = max(counts[null], 1)
         if steps[layer].kind is Kind.LIST:
             if max_visible is None:
                 max_visible = number - 1
-            # The reference needs lists that can be null where structs around them are.
-            if _under_nulls(layer, steps, counts):
-                counts[null] = max(counts[null], 1)
             layers.append(_LIST_KINDS[counts[null] > 0, counts[empty] > 0])
         else:
             layers.append(proto.REPDEF_NULLABLE_ITEM if counts[null] else proto.REPDEF_ALL_VALID_ITEM)
