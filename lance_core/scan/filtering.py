@@ -25,8 +25,8 @@ from lance_core.scan.plan import ScanPlan
 from lance_core.scan.projection import FilteredProjection
 from lance_core.scan.pruning import Pruner, Segment
 from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
+from lance_core.scan.statistics import Gatherer
 from lance_core.scan.trace import Trace
-from lance_core.statistics.source import Gatherer
 
 # Windows begin between two mini-blocks of a flat column (Lance file format 2.1, section 5).
 _WINDOW_MULTIPLE = 4096

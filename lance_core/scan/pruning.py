@@ -12,8 +12,8 @@ import numpy.typing as npt
 from lance_core.scan.deletions import Offsets
 from lance_core.scan.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.files import FileCache
+from lance_core.scan.statistics import Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
-from lance_core.statistics.source import Gatherer, statistics_of
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 

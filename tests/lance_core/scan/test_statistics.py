@@ -19,12 +19,12 @@ from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import project
+from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.directory import StatisticsDirectory
 from lance_core.statistics.file_buffer import PageEntry
 from lance_core.statistics.prune import kept_rows
-from lance_core.statistics.source import FragmentStatistics, Gatherer, statistics_of
 from support.page_statistics import add_global_buffer, add_page_statistics
 
 ROWS = 60_000
