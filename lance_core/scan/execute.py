@@ -112,16 +112,17 @@ def _jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
 ) -> Iterator[Iterator[Job[Window] | Job[PassingWindow]]]:
     """The jobs of a stream."""
-    most_jobs = 2 + num_workers()
+    is_remote = snapshot.storage.is_remote
+    most_jobs = 2 + num_workers(is_remote)
     if plan.options.filter is None:
         projection = project(snapshot.manifest.schema, plan.options)
         windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-        with closing(run_ahead(windows, budget, most_jobs)) as jobs:
+        with closing(run_ahead(windows, budget, most_jobs, is_remote)) as jobs:
             yield jobs
         return
     with _filter_jobs(snapshot, plan, budget, files, strategy) as found:
         rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
-        with closing(run_ahead(rows, budget, most_jobs)) as passing_jobs:
+        with closing(run_ahead(rows, budget, most_jobs, is_remote)) as passing_jobs:
             yield passing_jobs
 
 
@@ -136,7 +137,9 @@ def _table_jobs(
         return
     projection = project(snapshot.manifest.schema, plan.options)
     pieces = TablePieces(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-    with closing(run_ahead(pieces, budget, most_jobs=4 * num_workers())) as piece_jobs:
+    is_remote = snapshot.storage.is_remote
+    most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
+    with closing(run_ahead(pieces, budget, most_jobs, is_remote)) as piece_jobs:
         yield piece_jobs
 
 
@@ -154,7 +157,8 @@ def _filter_jobs(
         Pruner(snapshot, condition, files, enabled=strategy.prune),
         RowFilter(condition, projection, strategy),
     )
-    with closing(run_ahead(windows, budget, most_jobs=2 + num_workers())) as jobs:
+    is_remote = snapshot.storage.is_remote
+    with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
         yield jobs
 
 

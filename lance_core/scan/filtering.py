@@ -21,9 +21,10 @@ from lance_core.scan.deletions import Offsets
 from lance_core.scan.expressions.evaluate import passing
 from lance_core.scan.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
-from lance_core.scan.plan import ScanPlan
+from lance_core.scan.plan import FragmentScan, ScanPlan
+from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import FilteredProjection
-from lance_core.scan.pruning import Pruner, Segment
+from lance_core.scan.pruning import Kept, Pruner, Segment
 from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
 from lance_core.scan.statistics import Gatherer
 from lance_core.scan.trace import Trace
@@ -194,14 +195,18 @@ class FilterWindows:
 
     def _open_fragments(self) -> Iterator[_Segments]:
         done = 0
-        for task in self._plan.tasks:
-            kept = self._pruner.keep(self._opener.fragment(task))
-            if kept.segments:
-                fragment = self._opener.open(task)
+        opened = map_ahead(self._open, self._plan.tasks, self._opener.is_remote)
+        for task, (kept, fragment) in zip(self._plan.tasks, opened, strict=True):
+            if fragment is not None:
                 segments = kept.between(fragment.start, fragment.end)
                 gatherer = self._pruner.gatherer(self._opener.fragment(task))
                 yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
             done += task.end - task.start
+
+    def _open(self, task: FragmentScan) -> tuple[Kept, FragmentReader | None]:
+        """What statistics leave of a fragment, and the fragment when they leave something."""
+        kept = self._pruner.keep(self._opener.fragment(task))
+        return kept, self._opener.open(task) if kept.segments else None
 
 
 class _Segments:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,6 +11,7 @@ from lance_core.scan.columns import Column, ExpressionColumn, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.plan import FragmentScan
+from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import ComputedColumn, DataColumn, Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
 from lance_core.scan.trace import Trace
@@ -78,6 +81,15 @@ class FragmentOpener:
     def fragment(self, task: FragmentScan) -> Fragment:
         """The fragment of a task, as the manifest describes it."""
         return self._fragments[task.fragment_id]
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether opening a fragment means waiting for a store."""
+        return self._snapshot.storage.is_remote
+
+    def open_all(self, tasks: Iterable[FragmentScan]) -> Iterator[FragmentReader]:
+        """`open` of each task, in order; errors are raised in the turn of their task."""
+        return map_ahead(self.open, tasks, self.is_remote)
 
     def open(self, task: FragmentScan) -> FragmentReader:
         """Open the files that a task needs, and read its deletions.

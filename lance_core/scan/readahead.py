@@ -72,8 +72,8 @@ class Source(Protocol[W_co]):
 class Job(Generic[W]):
     """Work handed to the pool, and the bytes of a budget that are held for what it gives."""
 
-    def __init__(self, work: W, budget: MemoryBudget, held_bytes: int) -> None:
-        pool = decode_pool()
+    def __init__(self, work: W, budget: MemoryBudget, held_bytes: int, is_remote: bool) -> None:
+        pool = decode_pool(is_remote)
         self.work = work
         self.held_bytes = held_bytes
         self._budget = budget
@@ -100,7 +100,9 @@ class Job(Generic[W]):
         self.hold(0)
 
 
-def run_ahead(source: Source[W], budget: MemoryBudget, most_jobs: int) -> Generator[Job[W], None, None]:
+def run_ahead(
+    source: Source[W], budget: MemoryBudget, most_jobs: int, is_remote: bool = False
+) -> Generator[Job[W], None, None]:
     """Jobs for the work of `source`, in order; up to `most_jobs` of them are begun.
 
     A job is stopped, and its part of the budget given back, when the one after it is asked for. Closing the
@@ -119,7 +121,7 @@ def run_ahead(source: Source[W], budget: MemoryBudget, most_jobs: int) -> Genera
                 needed = int(_estimate(work) * growth)
                 if not budget.take(needed, required=not begun):
                     break
-                begun.append(Job(work, budget, needed))
+                begun.append(Job(work, budget, needed, is_remote))
                 upcoming.advance()
             if not begun:
                 break

@@ -25,7 +25,7 @@ from lance_core.scan.deletions import LiveRows, Offsets
 from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
-from lance_core.scan.pool import run_all
+from lance_core.scan.pool import map_ahead, run_all
 from lance_core.scan.projection import project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
 from lance_core.table.fragment import DataFile, Fragment
@@ -221,13 +221,19 @@ class RowTaker:
         if not (addresses[1:] > addresses[:-1]).all():
             addresses, inverse = np.unique(addresses, return_inverse=True)
             order = pa.array(inverse)
-        jobs = []
-        for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS):
-            rows = (addresses[chosen] & _OFFSET_MASK).astype(np.int64)
-            opened = self._opened(self._fragments[fragment_id])
-            jobs += [partial(_read_rows, column, rows) for column in opened.columns(self._opener)]
+        is_remote = self._opener.is_remote
+        parts = [
+            (self._opened(self._fragments[fragment_id]), (addresses[chosen] & _OFFSET_MASK).astype(np.int64))
+            for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS)
+        ]
+        opened = map_ahead(lambda part: part[0].columns(self._opener), parts, is_remote)
+        jobs = [
+            partial(_read_rows, column, rows)
+            for (_, rows), columns in zip(parts, opened, strict=True)
+            for column in columns
+        ]
         few = len(addresses) * len(self._projection.columns) < _FEW_VALUES
-        arrays = [job() for job in jobs] if few else run_all(jobs)
+        arrays = [job() for job in jobs] if few and not is_remote else run_all(jobs, is_remote)
         step = len(self._projection.columns)
         try:
             joined = [

@@ -63,8 +63,8 @@ class Windows:
         return None
 
     def _open_fragments(self) -> Iterator[_FragmentBatches]:
-        for task in self._plan.tasks:
-            yield _FragmentBatches(self._opener.open(task), self._plan.options)
+        for fragment in self._opener.open_all(self._plan.tasks):
+            yield _FragmentBatches(fragment, self._plan.options)
 
 
 class _FragmentBatches:
@@ -135,8 +135,7 @@ class TablePieces:
         return Pieces(tuple(reads)) if reads else None
 
     def _all_reads(self) -> Iterator[Read]:
-        for task in self._plan.tasks:
-            fragment = self._opener.open(task)
+        for fragment in self._opener.open_all(self._plan.tasks):
             for index, column in enumerate(fragment.columns):
                 width = max(column.bytes_per_row, 0.125)
                 for start, end in cut_rows(

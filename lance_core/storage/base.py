@@ -161,6 +161,8 @@ class Storage(ABC):
     uri: str
     options: Mapping[str, str] = MappingProxyType({})
     """What the storage was opened with."""
+    is_remote: bool = False
+    """Whether a read is a round trip over a network, so that many of them should run at once."""
 
     @abstractmethod
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:

@@ -35,6 +35,8 @@ _memory_lock = threading.Lock()
 class FsspecStorage(Storage):
     """A directory of an fsspec file system."""
 
+    is_remote = True
+
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """`options` go to the file system as its arguments.
 

@@ -31,6 +31,8 @@ _FIRST_BACKOFF = 0.1
 class ObjectStorage(Storage):
     """The objects below one prefix of a bucket. Directories are what keys have in common."""
 
+    is_remote = True
+
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """`uri` is `s3://bucket/path`, `gs://...`, `az://...` or `abfss://...`.
 

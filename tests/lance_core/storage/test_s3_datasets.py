@@ -8,10 +8,17 @@ from pathlib import Path
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_core
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, StorageError, UnsupportedFeatureError
+from lance_core.errors import (
+    DatasetExistsError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from support.s3 import S3, Proxy
 
 
@@ -182,3 +189,53 @@ def test_distant_ranges_are_read_at_once(s3: S3, bucket: str, proxy: Proxy) -> N
         file.read_ranges([(start, 100) for start in range(0, 4 << 20, 256 << 10)])
     assert len(proxy.requests) == 16
     assert proxy.most_at_once >= 12
+
+
+@pytest.mark.parametrize("way", ["table", "stream", "filter", "take"])
+def test_round_trips_are_hidden(s3: S3, bucket: str, proxy: Proxy, way: str) -> None:
+    """Many fragments, small and far away: their files are opened and read at the same time, in order."""
+    uri = f"s3://{bucket}/far-{way}.lance"
+    data = pa.table({"a": np.arange(2400), "b": np.random.default_rng(1).random(2400)})
+    lance.write_dataset(data, uri, storage_options=s3.options(), max_rows_per_file=100)
+    ours = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    read = {
+        "table": lambda: ours.to_table() == data,
+        "stream": lambda: pa.Table.from_batches(ours.to_batches()) == data,
+        "filter": lambda: (
+            ours.to_table(filter="a % 2 = 0") == data.filter(pc.equal(pc.bit_wise_and(data["a"], 1), 0))
+        ),
+        "take": lambda: ours.take(list(range(0, 2400, 50))) == data.take(list(range(0, 2400, 50))),
+    }[way]
+    proxy.clear()
+    proxy.delay = 0.2
+    assert read()
+    assert len(proxy.requests) == 24
+    assert proxy.most_at_once >= 8
+
+
+def test_our_own_writes(s3: S3, bucket: str) -> None:
+    """Made, appended to and replaced in the store by both libraries in turn."""
+    uri, options = f"s3://{bucket}/own.lance", s3.options()
+    data = mixed_table(1500)
+    lance_core.write_dataset(data, uri, storage_options=options, max_rows_per_file=400)
+    lance.write_dataset(data, uri, mode="append", storage_options=options)
+    lance_core.write_dataset(data, uri, mode="append", storage_options=options)
+    theirs = lance.dataset(uri, storage_options=options)
+    assert theirs.to_table() == lance_core.dataset(uri, storage_options=options).to_table()
+    assert theirs.to_table() == pa.concat_tables([data, data, data])
+    assert theirs.validate() is None
+    lance_core.write_dataset(data.slice(0, 3), uri, mode="overwrite", storage_options=options)
+    assert lance.dataset(uri, storage_options=options).to_table() == data.slice(0, 3)
+    assert lance.dataset(uri, version=3, storage_options=options).count_rows() == 4500
+    with pytest.raises(DatasetExistsError):
+        lance_core.write_dataset(data, uri, storage_options=options)
+
+
+def test_a_dataset_in_another_file_system() -> None:
+    """Whatever fsspec knows; here a file system in memory."""
+    uri = "memory://datasets/own.lance"
+    data = mixed_table(700)
+    lance_core.write_dataset(data, uri)
+    lance_core.write_dataset(data, uri, mode="append")
+    assert lance_core.dataset(uri).to_table() == pa.concat_tables([data, data])
+    assert lance_core.dataset(uri, version=1).to_table() == data
