@@ -46,9 +46,20 @@ class Written:
 class Batches(Protocol):
     """Where rows come from. The iteration ends only when all have come, and raises when they will not."""
 
-    schema: pa.Schema
+    @property
+    def schema(self) -> pa.Schema: ...
 
     def batches(self) -> Iterator[pa.RecordBatch]: ...
+
+
+@dataclass(frozen=True)
+class NoRows:
+    """Nothing to write but columns."""
+
+    schema: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return iter(())
 
 
 class Mutations:
@@ -82,7 +93,7 @@ class Mutations:
                 for batch in upload.batches():
                     writer.write(batch)
                 snapshot = writer.commit()
-            return _written(storage, snapshot.manifest)
+            return written_by(storage, snapshot.manifest)
 
     def drop(self, name: str) -> None:
         """Remove a dataset and all its versions and branches.
@@ -151,7 +162,7 @@ def _earlier(storage: Storage, transaction_id: str | None) -> Written | None:
         if version > read_version:
             manifest = read_manifest(storage, version)
             if manifest.transaction_uuid == transaction_id:
-                return _written(storage, manifest)
+                return written_by(storage, manifest)
     return None
 
 
@@ -169,8 +180,8 @@ def _read_version(storage: Storage, transaction_id: str) -> int | None:
     return min(map(int, read_versions), default=None)
 
 
-def _written(storage: Storage, manifest: Manifest) -> Written:
-    """What the transaction of a version added."""
+def written_by(storage: Storage, manifest: Manifest) -> Written:
+    """What the transaction of a version added; errors are those of `read_transaction`."""
     transaction = read_transaction(storage, manifest)
     operation = transaction.WhichOneof("operation")
     fragments = getattr(transaction, operation).fragments if operation in ("append", "overwrite") else []

@@ -10,7 +10,7 @@ from flight_server.names import DatasetReference, parse_name, shown
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.write.dataset import Mode
 
-_MODES = ("create", "append", "overwrite")
+MODES = ("create", "append", "overwrite")
 _LATER_MODES = ("merge_insert", "add_columns")
 MAXIMUM_PROPERTIES = 256
 
@@ -90,9 +90,9 @@ def properties(field: str, value: Any) -> dict[str, str]:
 def _mode(field: str, value: Any) -> str:
     if value in _LATER_MODES:
         raise UnsupportedFeatureError(f"{field} {value} is not supported yet")
-    if value not in _MODES:
+    if value not in MODES:
         raise InvalidInputError(
-            f"{field}: expected one of {', '.join((*_MODES, *_LATER_MODES))}, found {shown(str(value))}"
+            f"{field}: expected one of {', '.join((*MODES, *_LATER_MODES))}, found {shown(str(value))}"
         )
     return str(value)
 

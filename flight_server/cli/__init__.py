@@ -12,6 +12,7 @@ from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
 from flight_server.cli.inspect import inspect
 from flight_server.cli.ls import ls
+from flight_server.cli.put import put
 from flight_server.cli.scan import scan
 from flight_server.cli.serve import serve
 from flight_server.cli.show import show
@@ -41,5 +42,5 @@ def main(
     """Lance datasets over Arrow Flight."""
 
 
-for verb in (serve, ls, show, head, scan, inspect):
+for verb in (serve, ls, show, head, scan, put, inspect):
     app.command()(verb)

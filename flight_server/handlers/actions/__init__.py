@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.handlers.actions import server, table
+from flight_server.handlers.actions import datasets, server, table
 from flight_server.service import Service
 
 
@@ -34,5 +34,14 @@ ACTIONS: Mapping[str, Action] = {
         "pages_pruned, fragments}: for each fragment and column how many pages a scan reads and how many "
         "statistics rule out; analyze runs it",
         table.explain_scan,
+    ),
+    "create_dataset": Action(
+        "{dataset, schema, data_storage_version, enable_stable_row_ids, transaction_id, properties} -> "
+        "{version}: make a dataset without rows; schema is a base64 IPC message",
+        datasets.create_dataset,
+    ),
+    "drop_dataset": Action(
+        "{dataset} -> {dataset}: remove a dataset with all its versions, tags and branches",
+        datasets.drop_dataset,
     ),
 }

@@ -1,0 +1,144 @@
+"""`lance-flight put`: files into a dataset, here and on a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, ipc, parquet
+from typer.testing import CliRunner, Result
+
+from flight_server.cli import app
+from support.comparison import assert_tables_equal
+from support.puts import files_below
+from support.server import RunningServer, start_server
+
+TABLE = pa.table({"id": range(30_000), "name": [f"n{row}" for row in range(30_000)]})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cli-put")
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture(params=["local", "remote"])
+def target(request: pytest.FixtureRequest, root: Path, server: RunningServer) -> Callable[[str], str]:
+    """A dataset of the root by its name, as both kinds of target."""
+    if request.param == "local":
+        return lambda name: str(root / f"{name}-local.lance")
+    return lambda name: f"{server.uri}/{name}-remote"
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return f"t{abs(hash(request.node.nodeid))}"
+
+
+def put(*arguments: str | Path, code: int = 0) -> Result:
+    done = CliRunner().invoke(app, ["put", *map(str, arguments)], prog_name="lance-flight")
+    assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+    return done
+
+
+def written(root: Path, target: str) -> pa.Table:
+    return lance.dataset(str(root / f"{Path(target).stem}.lance")).to_table()
+
+
+def write_arrow(table: pa.Table, path: str) -> None:
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def write_json(table: pa.Table, path: str) -> None:
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+
+
+WRITERS: dict[str, Callable[[pa.Table, str], Any]] = {
+    ".parquet": parquet.write_table,
+    ".csv": csv.write_csv,
+    ".jsonl": write_json,
+    ".json": write_json,
+    ".arrow": write_arrow,
+    ".feather": feather.write_feather,
+}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_kind_of_file(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path, suffix: str
+) -> None:
+    file = tmp_path / f"rows{suffix}"
+    WRITERS[suffix](TABLE, str(file))
+    done = put(file, target(name), "--mode", "create", "--json")
+    result = json.loads(done.stdout)
+    assert result["version"] == 1
+    assert (result["rows"], result["fragments"]) == (30_000, 1)
+    assert result["bytes"] > 100_000
+    assert "30,000 rows" in done.stderr
+    assert_tables_equal(TABLE, written(root, target(name)))
+
+
+def test_globs_and_modes(target: Callable[[str], str], name: str, root: Path, tmp_path: Path) -> None:
+    for number in range(3):
+        parquet.write_table(TABLE.slice(number * 10, 10), tmp_path / f"part-{number}.parquet")
+    more = TABLE.slice(0, 5).append_column("more", pa.array([1.5] * 5))
+    parquet.write_table(more, tmp_path / "wider.parquet")
+    aim = target(name)
+    assert "30 rows" in put(tmp_path / "part-*.parquet", aim, "--mode", "create").stdout
+    put(tmp_path / "part-0.parquet", tmp_path / "part-2.parquet", aim)
+    expected = pa.concat_tables([TABLE.slice(0, 40).slice(0, 30), TABLE.slice(0, 10), TABLE.slice(20, 10)])
+    assert_tables_equal(expected, written(root, aim))
+    put(tmp_path / "part-0.parquet", tmp_path / "wider.parquet", aim, "--mode", "overwrite")
+    assert written(root, aim).to_pydict()["more"] == [None] * 10 + [1.5] * 5
+    version = ["--mode", "overwrite", "--storage-version", "2.1"]
+    put(tmp_path / "part-0.parquet", aim, *version)
+    assert lance.dataset(str(root / f"{Path(aim).stem}.lance")).data_storage_version == "2.1"
+
+
+def test_failures_leave_nothing(target: Callable[[str], str], name: str, root: Path, tmp_path: Path) -> None:
+    good, other, broken = (tmp_path / f"{name}.parquet" for name in ("good", "other", "broken"))
+    parquet.write_table(TABLE, good)
+    parquet.write_table(pa.table({"id": ["text"]}), other)
+    broken.write_bytes(good.read_bytes()[:-100])
+    aim = target(name)
+    before = files_below(root)
+    for arguments, message in (
+        ((good, aim), "no dataset"),
+        ((broken, aim, "--mode", "create"), "arquet"),
+        ((good, other, aim, "--mode", "create"), "id"),
+    ):
+        done = put(*arguments, code=1)
+        assert message in done.stderr.splitlines()[-1]
+        assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert files_below(root) == before
+    put(good, aim, "--mode", "create")
+    before = files_below(root)
+    assert "exists" in put(good, aim, "--mode", "create", code=1).stderr
+    assert "column" in put(other, aim, code=1).stderr
+    assert files_below(root) == before
+
+
+def test_wrong_usage(target: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").touch()
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "a.txt").touch()
+    for arguments in (
+        [tmp_path / "missing.parquet", target("x")],
+        [tmp_path / "a.parquet", tmp_path / "a.csv", target("x")],
+        [tmp_path / "a.txt", target("x")],
+        [tmp_path / "a.parquet", target("x"), "--mode", "merge"],
+        [tmp_path / "a.parquet"],
+    ):
+        put(*arguments, code=2)
