@@ -24,7 +24,7 @@ class RemoteFile(ReadableFile):
     """A file that is read by requests over a network.
 
     Neighbouring ranges are merged over gaps of 64 KiB only: since requests run at once, fewer of them gain
-    little, and bytes between two columns would be paid for (docs/decisions/0004-remote-reads.md).
+    little, and bytes between two columns would be paid for (docs/decisions/0005-remote-reads.md).
     """
 
     max_gap = 64 << 10

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.s3 import s3_server
 from support.server import start_server
 
 ROOT = Path(__file__).parents[2]
@@ -21,3 +22,11 @@ def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert server.stop() == 0
     finally:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of an S3 server with the bucket that the examples use."""
+    with s3_server(tmp_path_factory.mktemp("s3") / "log") as s3:
+        s3.client.create_bucket(Bucket="lance-data")
+        yield s3.endpoint

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 URI_IN_EXAMPLES = "grpc://127.0.0.1:8815"
+STORE_IN_EXAMPLES = "http://127.0.0.1:9000"
 
 
 def examples(page: Path) -> list[tuple[int, str]]:
@@ -26,14 +27,18 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_run_in_order(page: str, demo_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run_in_order(
+    page: str, demo_server: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """The blocks of a page run one after the other, as a reader would type them, in the repository's root."""
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {"__name__": "example"}
     for line, source in examples(ROOT / page):
         padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
+        if STORE_IN_EXAMPLES in padded:
+            padded = padded.replace(STORE_IN_EXAMPLES, request.getfixturevalue("s3_endpoint"))
         exec(compile(padded, page, "exec"), names)
 
 
 def test_the_pages_with_examples_are_found() -> None:
-    assert {"README.md", "docs/flight-protocol.md"} <= set(PAGES)
+    assert {"README.md", "docs/flight-protocol.md", "docs/operations.md"} <= set(PAGES)
