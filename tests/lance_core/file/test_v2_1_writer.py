@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
-from support.written import check_file
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.metadata import read_file_metadata
+from lance_core.proto import encodings_v2_1_pb2 as pb
+from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.storage import storage_for
+from support.comparison import assert_values_equal
+from support.pages import features
+from support.written import check_file, read_file, write_file
 
 VERSIONS = ("2.1", "2.2")
+PAGE = 8 << 20
+
+
+def used(path: Path) -> set[str]:
+    """Names of everything that the pages of a file use, see `support.pages`."""
+    return {name for layout, _ in pages(path) for name in features(layout)}
+
+
+def pages(path: Path) -> Iterator[tuple[pb.PageLayout, int]]:
+    """Layout and bytes of each page."""
+    metadata = read_file_metadata(storage_for(str(path.parent), None).open_file(path.name))
+    for column in range(metadata.num_columns):
+        for page in metadata.column(column).pages:
+            layout = pb.PageLayout()
+            layout.ParseFromString(page.encoding)
+            yield layout, sum(size for _, size in page.buffers)
+
+
+def column(values: pa.Array, **metadata: str) -> pa.Table:
+    keys = {f"lance-encoding:{key.replace('_', '-')}": value for key, value in metadata.items()}
+    return pa.Table.from_arrays(
+        [values], schema=pa.schema([pa.field("c", values.type, metadata=keys or None)])
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -37,3 +70,253 @@ def test_flat_and_nested_columns(version: str, tmp_path: Path) -> None:
     )
     check_file(tmp_path / "a.lance", table, version)
     check_file(tmp_path / "b.lance", table, version, page_bytes=10_000)
+    check_file(tmp_path / "c.lance", table.slice(777, 5_001), version, page_bytes=30_000)
+
+
+# --- which encodings are chosen -------------------------------------------------------------------
+
+_RNG = np.random.default_rng(7)
+N = 20_000
+RANDOM = pa.array(_RNG.integers(-(2**63), 2**63, N))
+SMALL = pa.array(_RNG.integers(0, 1_000, N), pa.int32())
+TEXT = pa.array([f"some text with a number {x}" for x in range(N)])
+SMOOTH = pa.array(np.linspace(0, 1, N))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("values", "metadata", "expected"),
+    [
+        (RANDOM, {}, {"mini-block flat"}),
+        (SMALL, {}, {"mini-block inline_bitpacking"}),
+        (SMALL, {"compression": "none"}, {"mini-block flat"}),
+        (pa.array(np.arange(N) // 100), {}, {"mini-block rle"}),
+        (pa.array(np.arange(N) // 100), {"rle_threshold": "0.001"}, {"mini-block inline_bitpacking"}),
+        (
+            SMOOTH,
+            {"compression": "zstd", "bss": "on"},
+            {"mini-block byte_stream_split", "mini-block general ZSTD"},
+        ),
+        (SMOOTH, {"compression": "lz4", "bss": "off"}, {"mini-block general LZ4"}),
+        (TEXT, {}, {"mini-block fsst"}),
+        (TEXT, {"compression": "none"}, {"mini-block variable"}),
+        (TEXT, {"compression": "zstd"}, {"mini-block general ZSTD", "mini-block variable"}),
+        (TEXT, {"structural_encoding": "fullzip"}, {"full_zip_layout", "full-zip fsst"}),
+        (TEXT.cast(pa.binary()), {}, {"mini-block variable"}),
+        (
+            pa.array([f"item {x % 50}" for x in range(N)]),
+            {},
+            {"dictionary page", "dictionary values variable"},
+        ),
+        (pa.array([f"item {x % 50}" for x in range(N)]), {"dict_divisor": "1000000"}, {"mini-block fsst"}),
+        (pa.array([b"x" * 300, b"y"]), {}, {"full_zip_layout", "full-zip variable"}),
+        (pa.array([b"x" * 255, b"y"]), {}, {"mini_block_layout"}),
+        (pa.nulls(N, pa.int64()), {}, {"constant_layout"}),
+        (pa.array([True, False] * 500), {}, {"mini-block flat bits"}),
+        (pa.array([[1.0] * 128] * 4, pa.list_(pa.float32(), 128)), {}, {"full_zip_layout"}),
+        (pa.array([[1.0] * 16] * 4, pa.list_(pa.float32(), 16)), {}, {"mini-block fixed_size_list"}),
+    ],
+)
+def test_the_data_or_the_field_choose_the_encoding(
+    values: pa.Array, metadata: dict[str, str], expected: set[str], version: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.lance"
+    check_file(path, column(values, **metadata), version)
+    assert expected <= used(path), used(path)
+
+
+def test_2_2_has_more(tmp_path: Path) -> None:
+    for values, name in (
+        (pa.array([5] * N), "constant inline value"),
+        (pa.array(["a string that is longer than thirty-two bytes"] * N), "constant_layout"),
+        (pa.array(_RNG.integers(0, 50, N) * 0x9E3779B97F4A), "dictionary page"),
+        (pa.array([None if x // 5_000 % 2 else x * 0x9E3779B97F4A for x in range(N)]), "levels rle"),
+    ):
+        older, newer = tmp_path / f"{name}, 2.1", tmp_path / f"{name}, 2.2"
+        check_file(older, column(values), "2.1")
+        check_file(newer, column(values), "2.2")
+        assert name in used(newer), used(newer)
+        assert name not in used(older)
+
+
+@pytest.mark.parametrize(
+    "key", ["compression", "bss", "structural_encoding", "rle_threshold", "dict_divisor"]
+)
+def test_metadata_that_means_nothing_is_refused(key: str, tmp_path: Path) -> None:
+    table = column(SMALL, **{key: "sometimes"})
+    with pytest.raises(InvalidInputError, match=key.replace("_", "-")) as refusal:
+        write_file(tmp_path / "a.lance", table.to_batches(), table.schema, "2.1")
+    assert refusal.value.column == "c"
+    assert not (tmp_path / "a.lance").exists()
+
+
+# --- shapes that break pages ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_levels_that_outnumber_values(version: str, tmp_path: Path) -> None:
+    """Long runs of lists without items fit into no chunk: pages are split between rows."""
+    empties = pa.array([[1]] + [[]] * 200_000 + [None] * 70_000 + [[2, 3]], pa.list_(pa.int32()))
+    check_file(tmp_path / "a.lance", column(empties), version)
+    inside = pa.array([[[]] * 100_000 + [[1]], [[]] * 3], pa.list_(pa.list_(pa.int8())))
+    check_file(tmp_path / "b.lance", column(inside), version)
+    assert "full_zip_layout" in used(tmp_path / "b.lance")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_values_below_nulls_are_left_out(version: str, tmp_path: Path) -> None:
+    items = pa.array(range(10))
+    offsets = pa.array([0, 3, 7, 10], pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, items, mask=pa.array([False, True, False]))
+    assert len(lists.values) == 10
+    check_file(tmp_path / "a.lance", column(lists), version)
+    structs = pa.StructArray.from_arrays([lists], ["l"], mask=pa.array([True, False, False]))
+    check_file(tmp_path / "b.lance", column(structs), version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_dictionaries_that_differ_by_batch(version: str, tmp_path: Path) -> None:
+    def part(first: int) -> pa.Array:
+        words = pa.array([f"word {x}" for x in range(first, first + 100)] + [None])
+        return pa.DictionaryArray.from_arrays(pa.array([*range(101), None] * 3, pa.int8()), words)
+
+    batches = [pa.record_batch({"c": part(first)}) for first in (0, 50, 1_000, 2_000)]
+    table = pa.Table.from_batches(batches)
+    write_file(tmp_path / "a.lance", batches, table.schema, version)
+    # Pages keep what they can of different words; the reference reads none of its own such files either.
+    found = read_file(tmp_path / "a.lance")
+    assert_values_equal(table["c"], found["c"], label=version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_empty_files_and_batches(version: str, tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([], pa.int32()), "l": pa.array([], pa.list_(pa.string()))})
+    check_file(tmp_path / "a.lance", table, version)
+    assert not list(pages(tmp_path / "a.lance"))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "versions"),
+    [
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), ("2.1",)),
+        (pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.int32())]), 1)), ("2.1",)),
+        (pa.array([[[{"x": 1}]]], pa.list_(pa.list_(pa.struct([("x", pa.int32())]), 1))), VERSIONS),
+        (pa.array([b""], pa.binary(0)), VERSIONS),
+    ],
+)
+def test_types_that_a_version_cannot_hold(
+    values: pa.Array, versions: tuple[str, ...], tmp_path: Path
+) -> None:
+    for version in VERSIONS:
+        path = tmp_path / version
+        if version in versions:
+            with pytest.raises(UnsupportedFeatureError) as refusal:
+                write_file(path, [], column(values).schema, version)
+            assert refusal.value.column
+            assert not path.exists()
+        else:
+            check_file(path, column(values), version)
+
+
+@pytest.mark.parametrize(
+    ("members", "versions"),
+    [
+        ({"a": [True]}, VERSIONS),
+        ({"a": [[1]]}, VERSIONS),
+        ({"a": [1], "b": ["text"]}, ("2.1",)),
+        ({"a": [1], "b": [2.5]}, ()),
+    ],
+)
+def test_packed_structs(members: dict[str, list[object]], versions: tuple[str, ...], tmp_path: Path) -> None:
+    values = pa.StructArray.from_arrays([pa.array(each) for each in members.values()], list(members))
+    table = column(values, packed="true")
+    for version in VERSIONS:
+        if version in versions:
+            with pytest.raises(UnsupportedFeatureError, match="packed struct with the member"):
+                write_file(tmp_path / version, table.to_batches(), table.schema, version)
+        else:
+            check_file(tmp_path / version, table, version)
+
+
+def test_nulls_in_members_of_packed_structs(tmp_path: Path) -> None:
+    values = pa.array([{"a": 1, "b": 2}, {"a": None, "b": 3}])
+    table = column(values, packed="true")
+    with pytest.raises(UnsupportedFeatureError, match="nulls in the member 'a'"):
+        write_file(tmp_path / "a.lance", table.to_batches(), table.schema, "2.1")
+    assert not (tmp_path / "a.lance").exists()
+
+
+def test_batches_that_do_not_fit(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False)])
+    for batch in (
+        pa.record_batch({"a": pa.array([1, 2], pa.int64())}),
+        pa.record_batch({"a": pa.array([1, None], pa.int32())}),
+        pa.record_batch({"a": pa.array([1], pa.int32()), "b": pa.array([1])}),
+    ):
+        with pytest.raises(InvalidInputError):
+            write_file(tmp_path / "a.lance", [batch], schema, "2.2")
+        assert not (tmp_path / "a.lance").exists()
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pages_have_their_size(version: str, tmp_path: Path) -> None:
+    """However the rows come, pages of plain values hold 7.5 to 16 MiB, the last one of a column aside."""
+    rng = np.random.default_rng(3)
+    table = pa.table({"a": rng.integers(-(2**63), 2**63, 5_000_000), "b": rng.random(5_000_000, np.float32)})
+    for rows in (3_000, 700_000, 5_000_000):
+        path = tmp_path / f"{rows}.lance"
+        write_file(path, table.to_batches(rows), table.schema, version)
+        sizes = [size for _, size in pages(path)]
+        assert sum(size < 7 << 20 for size in sizes) <= 2, sizes
+        assert max(sizes) < 16 << 20, sizes
+
+
+def test_rows_of_very_different_sizes(tmp_path: Path) -> None:
+    """One value in a thousand is a thousand times as long; no page is much larger than it should be."""
+    rng = random.Random(5)
+    values = pa.array([rng.randbytes(200_000 if x % 1_000 == 999 else 200) for x in range(60_000)])
+    path = tmp_path / "a.lance"
+    check_file(path, column(values), "2.2")
+    sizes = [size for _, size in pages(path)]
+    assert max(sizes) <= 2 * PAGE + 300_000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_memory_is_bounded_by_columns_times_page_size(version: str, tmp_path: Path) -> None:
+    """T15: a narrow column beside a wide one holds on to none of the batches it came with."""
+    process = psutil.Process()
+    num_batches, rows = 120, 1_000
+    wide = pa.FixedSizeListArray.from_arrays(
+        pa.array(np.random.default_rng(0).random(rows * 1_024, np.float32)), 1_024
+    )
+    narrow = pa.array(range(rows))
+    schema = pa.schema([pa.field("narrow", pa.int64()), pa.field("wide", wide.type)])
+    peak = start = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal peak, start
+        for number in range(num_batches):
+            # As it comes over a network: all columns in one piece of memory.
+            batch = pa.record_batch([narrow, wide], schema=schema)
+            (received,) = pa.ipc.open_stream(stream_of(batch)).read_all().to_batches()
+            yield received
+            now = process.memory_info().rss
+            start = now if number == 20 else start
+            peak = max(peak, now if number > 20 else 0)
+
+    write_file(tmp_path / "a.lance", batches(), schema, version, recorder=FilePageRecorder)
+    assert num_batches * wide.nbytes > 400 << 20
+    assert peak - start < 100 << 20, (peak - start) >> 20
+
+
+def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue()
