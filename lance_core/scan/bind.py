@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow.compute as pc
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 from lance_core.scan.expressions.tree import Expression
 from lance_core.scan.options import Computed
 from lance_core.scan.projection import expression_schema
@@ -25,18 +25,20 @@ def bind_filter(
     if substrait is not None:
         if condition is not None:
             raise InvalidInputError("filter and substrait_filter exclude each other")
-        raise UnsupportedFeatureError("argument 'substrait_filter' is not supported yet")
+        from lance_core.scan.expressions.substrait import parse_substrait
+
+        return parse_substrait(substrait, expression_schema(schema))
     if condition is None:
         return None
     if isinstance(condition, str):
-        # The SQL parser takes longer to load than all the rest of the package: it waits for its first use.
+        # The parsers take longer to load than all the rest of the package: they wait for their first use.
         from lance_core.scan.expressions.sql import parse_filter
 
         return parse_filter(condition, expression_schema(schema))
     if isinstance(condition, pc.Expression):
-        raise UnsupportedFeatureError(
-            "argument 'filter': a pyarrow expression is not supported yet, give SQL"
-        )
+        from lance_core.scan.expressions.arrow import parse_arrow
+
+        return parse_arrow(condition, expression_schema(schema))
     raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
 
 

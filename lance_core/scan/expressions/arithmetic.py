@@ -30,10 +30,15 @@ from lance_core.scan.expressions.tree import Call, Expression, Literal
 
 _MOST_DIGITS = 38
 _KERNELS: dict[str, Callable[[Datum, Datum], Datum]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_CHECKED: dict[str, Callable[[Datum, Datum], Datum]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
 
 
-def arithmetic(op: str, left: Expression, right: Expression) -> Expression:
-    """`left op right` for `+ - * / %`.
+def arithmetic(op: str, left: Expression, right: Expression, *, checked: bool = False) -> Expression:
+    """`left op right` for `+ - * / %`; integers that overflow are an error if `checked`, or wrap around.
 
     Raises:
         InvalidInputError: the operator does not take these types.
@@ -42,7 +47,7 @@ def arithmetic(op: str, left: Expression, right: Expression) -> Expression:
         left, right = _typed_nulls(left, right)
     kinds = value_type(left.type), value_type(right.type)
     if is_number(kinds[0]) and is_number(kinds[1]):
-        return _numeric(op, left, right)
+        return _numeric(op, left, right, checked)
     if types.is_interval(kinds[1]) and op in "+-":
         return _shifted(op, left, right)
     if types.is_interval(kinds[0]) and op == "+":
@@ -68,14 +73,15 @@ def negative(operand: Expression) -> Expression:
     return Call("negative", (cast(operand, data_type),), data_type)
 
 
-def _numeric(op: str, left: Expression, right: Expression) -> Expression:
+def _numeric(op: str, left: Expression, right: Expression, checked: bool) -> Expression:
     given = value_type(left.type), value_type(right.type)
     common = common_number(*given)
     if types.is_decimal(common) and all(types.is_decimal(kind) or types.is_integer(kind) for kind in given):
         return _decimal(op, left, right)
     if types.is_float32(common) and not any(types.is_float32(kind) for kind in given):
         common = pa.float16()
-    return Call(op, (cast(left, common), cast(right, common)), common)
+    name = f"{op} checked" if checked and types.is_integer(common) and op in _CHECKED else op
+    return Call(name, (cast(left, common), cast(right, common)), common)
 
 
 def _decimal(op: str, left: Expression, right: Expression) -> Expression:
@@ -182,8 +188,13 @@ def _operator(op: str) -> Callable[[list[Datum], pa.DataType], Datum]:
     return lambda operands, data_type: compute(op, operands[0], operands[1], data_type)
 
 
+def _checked(op: str) -> Callable[[list[Datum], pa.DataType], Datum]:
+    return lambda operands, data_type: _CHECKED[op](operands[0], operands[1])
+
+
 ARITHMETIC: dict[str, Callable[[list[Datum], pa.DataType], Datum]] = {
     **{op: _operator(op) for op in "+-*/%"},
+    **{f"{op} checked": _checked(op) for op in _CHECKED},
     "negative": lambda operands, data_type: _negated(operands[0], data_type),
     "add_interval": lambda operands, data_type: moved(1, *operands),
     "subtract_interval": lambda operands, data_type: moved(-1, *operands),

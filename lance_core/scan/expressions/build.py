@@ -45,8 +45,10 @@ def describe(expression: Expression) -> str:
     if isinstance(expression, Column):
         return f"column {'.'.join(expression.path)!r} of type {expression.type}"
     if isinstance(expression, Literal):
-        value = expression.value.as_py()
-        return f"literal {value!r}" if value is not None else "null"
+        if not expression.value.is_valid:
+            return "null"
+        shown = repr(expression.value.as_py())
+        return f"literal {shown}" if len(shown) <= 60 else f"literal {shown[:57]}..."
     return f"an expression of type {expression.type}"
 
 
@@ -222,6 +224,19 @@ def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expressio
         common = wider
     typed = tuple((boolean(condition), cast(value, common)) for condition, value in branches)
     return Case(typed, cast(otherwise, common))
+
+
+def guarded_in(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression | None:
+    """`c IN (...)` for `CASE WHEN c IS NOT NULL THEN c IN (...) END`, as DuckDB writes it, or None."""
+    (condition, value), *more = branches or [(otherwise, otherwise)]
+    is_guarded = (
+        not more
+        and isinstance(value, IsIn)
+        and condition == Not(IsNull(value.operand))
+        and isinstance(otherwise, Literal)
+        and not otherwise.value.is_valid
+    )
+    return value if is_guarded else None
 
 
 def like(

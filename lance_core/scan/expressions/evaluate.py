@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.expressions.arithmetic import ARITHMETIC
@@ -59,31 +58,56 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
-    return _EVALUATORS[type(expression)](expression, batch)
+    result = _run(expression, batch)
+    if isinstance(result, pa.ArrowException):
+        raise result
+    return result
 
 
-def _column(column: Column, batch: pa.RecordBatch) -> Datum:
+def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
+    """The values, or the error where there are none: AND, OR and CASE may do without those of an operand.
+
+    Operands come before the node, from a list instead of by recursion, so that depth costs no stack.
+    """
+    values: list[Any] = []
+    for node in _operands_first(expression):
+        count = len(node.operands)
+        operands = values[len(values) - count :]
+        del values[len(values) - count :]
+        failed = next((value for value in operands if isinstance(value, pa.ArrowException)), None)
+        if failed is not None and not isinstance(node, And | Or | Case):
+            values.append(failed)
+            continue
+        try:
+            values.append(_EVALUATORS[type(node)](node, operands, batch))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            values.append(error)
+    return values[0]
+
+
+def _operands_first(expression: Expression) -> Iterator[Expression]:
+    # Parents before children from right to left, turned around.
+    order, stack = [], [expression]
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(node.operands)
+    return reversed(order)
+
+
+def _column(column: Column, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     values = batch.column(column.path[0])
     for name in column.path[1:]:
         values = pc.struct_field(values, name)
     return values
 
 
-def _comparison(node: Comparison, batch: pa.RecordBatch) -> Datum:
-    return _on_dictionary(
-        _evaluate(node.left, batch),
-        _evaluate(node.right, batch),
-        lambda left, right: compare(node.op, left, right),
-    )
-
-
-def _on_dictionary(left: Datum, right: Datum, function: Callable[[Datum, Datum], Datum]) -> Datum:
-    """Apply `function` to the dictionary only, where one side is encoded and the other constant."""
+def _comparison(node: Comparison, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
+    left, right = operands
+    # A comparison of an encoded column with a constant is one of its dictionary.
     if isinstance(left, pa.DictionaryArray) and isinstance(right, pa.Scalar):
-        return _by_dictionary(left, lambda values: function(values, right))
-    if isinstance(right, pa.DictionaryArray) and isinstance(left, pa.Scalar):
-        return _by_dictionary(right, lambda values: function(left, values))
-    return function(left, right)
+        return _by_dictionary(left, lambda values: compare(node.op, values, right))
+    return compare(node.op, left, right)
 
 
 def _by_dictionary(encoded: Datum, function: Callable[[Datum], Datum]) -> Datum:
@@ -93,13 +117,11 @@ def _by_dictionary(encoded: Datum, function: Callable[[Datum], Datum]) -> Datum:
     if len(encoded.dictionary) > len(encoded):
         return function(encoded.dictionary_decode())
     result = function(encoded.dictionary)
-    if isinstance(result, pa.Scalar):
-        result = pa.repeat(result, len(encoded.dictionary))
     return result.take(encoded.indices)
 
 
-def _distinct_from(node: DistinctFrom, batch: pa.RecordBatch) -> Datum:
-    left, right = _evaluate(node.left, batch), _evaluate(node.right, batch)
+def _distinct_from(node: DistinctFrom, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
+    left, right = operands
     differs = pc.fill_null(compare("!=", left, right), False)
     return pc.or_(differs, pc.xor(_is_null(left), _is_null(right)))
 
@@ -110,39 +132,36 @@ def _is_null(datum: Datum) -> Datum:
     return pc.is_null(datum)
 
 
-def _is_in(node: IsIn, batch: pa.RecordBatch) -> Datum:
-    return _by_dictionary(
-        _evaluate(node.operand, batch), lambda values: is_in(values, node.values, node.has_null)
-    )
+def _is_in(node: IsIn, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
+    return _by_dictionary(operands[0], lambda values: is_in(values, node.values, node.has_null))
 
 
-def _and(node: And, batch: pa.RecordBatch) -> Datum:
-    return _junction(node.parts, batch, pc.and_kleene, decided=False)
+def _and(node: And, operands: list[Any], batch: pa.RecordBatch) -> Datum:
+    return _junction(node.parts, operands, batch, pc.and_kleene, decided=False)
 
 
-def _or(node: Or, batch: pa.RecordBatch) -> Datum:
-    return _junction(node.parts, batch, pc.or_kleene, decided=True)
+def _or(node: Or, operands: list[Any], batch: pa.RecordBatch) -> Datum:
+    return _junction(node.parts, operands, batch, pc.or_kleene, decided=True)
 
 
 def _junction(
     parts: Sequence[Expression],
+    operands: list[Any],
     batch: pa.RecordBatch,
     kernel: Callable[[Datum, Datum], Datum],
     *,
     decided: bool,
 ) -> Datum:
-    """The parts combined; a part that fails is tried again on the rows that the parts before left undecided.
+    """The parts combined; one without values is tried again on the rows that the parts before left undecided.
 
     So `x <> 0 AND 10 / x > 1` has a value everywhere, while a condition without errors costs no selection.
     """
-    result = _evaluate(parts[0], batch)
-    for part in parts[1:]:
-        try:
-            value = _evaluate(part, batch)
-        except pa.ArrowInvalid:
-            open_rows = pc.fill_null(result if not decided else pc.invert(result), True)
-            value = _on_rows(part, batch, open_rows)
-        result = kernel(result, value)
+    result = pa.scalar(not decided)
+    for part, operand in zip(parts, operands, strict=True):
+        if isinstance(operand, pa.ArrowException):
+            undecided = pc.fill_null(pc.invert(result) if decided else result, True)
+            operand = _on_rows(part, batch, undecided)
+        result = kernel(result, operand)
     return result
 
 
@@ -156,45 +175,41 @@ def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datu
     return values.take(pc.if_else(rows, positions, pa.scalar(None, pa.int64())))
 
 
-def _case(node: Case, batch: pa.RecordBatch) -> Datum:
-    """The first branch whose condition holds; a value that fails is tried on the rows of its branch only."""
-    open_rows: Datum = pa.scalar(True)
-    conditions, values = [], []
-    for condition, value in (*node.branches, (None, node.otherwise)):
-        holds = open_rows
-        if condition is not None:
-            holds = pc.and_(open_rows, pc.fill_null(_where(condition, batch, open_rows), False))
-        conditions.append(holds)
-        values.append(_where(value, batch, holds))
-        open_rows = pc.and_not(open_rows, holds)
-    result = values[-1]
-    for holds, value in zip(reversed(conditions[:-1]), reversed(values[:-1]), strict=True):
-        result = pc.if_else(holds, value, result)
+def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
+    """The first branch whose condition holds; one without values is tried on the rows of its branch only."""
+
+    def values(place: int, rows: Datum) -> Datum:
+        found = operands[place]
+        return _on_rows(node.operands[place], batch, rows) if isinstance(found, pa.ArrowException) else found
+
+    undecided: Datum = pa.scalar(True)
+    chosen: list[tuple[Datum, Datum]] = []
+    for place in range(0, len(operands) - 1, 2):
+        holds = pc.and_(undecided, pc.fill_null(values(place, undecided), False))
+        chosen.append((holds, values(place + 1, holds)))
+        undecided = pc.and_not(undecided, holds)
+    result = values(len(operands) - 1, undecided)
+    for holds, branch in reversed(chosen):
+        result = pc.if_else(holds, branch, result)
     return result
 
 
-def _where(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
-    """The values, of all rows where that is possible, else of these rows only."""
-    try:
-        return _evaluate(expression, batch)
-    except pa.ArrowInvalid:
-        return _on_rows(expression, batch, rows)
-
-
-def _like(node: Like, batch: pa.RecordBatch) -> Datum:
+def _like(node: Like, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     return _by_dictionary(
-        _evaluate(node.operand, batch),
-        lambda values: like(values, node.pattern, node.escape, node.ignore_case),
+        operands[0], lambda values: like(values, node.pattern, node.escape, node.ignore_case)
     )
 
 
-def _cast(node: Cast, batch: pa.RecordBatch) -> Datum:
+def _starts_with(node: StartsWith, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
+    return _by_dictionary(operands[0], lambda values: pc.starts_with(values, node.prefix))
+
+
+def _cast(node: Cast, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     change = try_cast if node.try_cast else cast
-    return _by_dictionary(_evaluate(node.operand, batch), lambda values: change(values, node.data_type))
+    return _by_dictionary(operands[0], lambda values: change(values, node.data_type))
 
 
-def _call(node: Call, batch: pa.RecordBatch) -> Datum:
-    arguments = [_evaluate(argument, batch) for argument in node.arguments]
+def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         arguments[0] = pa.repeat(arguments[0], 1)
         return _applied(node, arguments)[0]
@@ -220,8 +235,10 @@ def _applied(node: Call, arguments: list[Datum]) -> Datum:
     return FUNCTIONS[node.function].compute(*arguments)
 
 
-def _arrow(node: ArrowExpression, batch: pa.RecordBatch) -> Datum:
-    """Arrow's own evaluation, of one batch."""
+def _arrow(node: ArrowExpression, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
+    """Arrow's own evaluation, of one batch; its engine is loaded at the first use."""
+    from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
+
     table = pa.Table.from_batches([batch])
     plan = Declaration.from_sequence(
         [
@@ -232,20 +249,16 @@ def _arrow(node: ArrowExpression, batch: pa.RecordBatch) -> Datum:
     return plan.to_table(use_threads=False).column(0).combine_chunks()
 
 
-def _starts_with(node: StartsWith, batch: pa.RecordBatch) -> Datum:
-    return _by_dictionary(_evaluate(node.operand, batch), lambda values: pc.starts_with(values, node.prefix))
-
-
-_EVALUATORS: dict[type[Expression], Callable[[Any, pa.RecordBatch], Datum]] = {
+_EVALUATORS: dict[type[Expression], Callable[[Any, list[Any], pa.RecordBatch], Datum]] = {
     Column: _column,
-    Literal: lambda node, batch: node.value,
+    Literal: lambda node, operands, batch: node.value,
     Comparison: _comparison,
     DistinctFrom: _distinct_from,
     IsIn: _is_in,
-    IsNull: lambda node, batch: _is_null(_evaluate(node.operand, batch)),
+    IsNull: lambda node, operands, batch: _is_null(operands[0]),
     And: _and,
     Or: _or,
-    Not: lambda node, batch: pc.invert(_evaluate(node.operand, batch)),
+    Not: lambda node, operands, batch: pc.invert(operands[0]),
     Like: _like,
     StartsWith: _starts_with,
     Cast: _cast,

@@ -104,7 +104,7 @@ def _bind_regexp_like(name: str, arguments: Sequence[Expression]) -> Bound:
 def check_regex(pattern: str | None) -> None:
     """Refuse what RE2 cannot compile, before any data is read. T20: RE2 has no catastrophic patterns."""
     try:
-        pc.match_substring_regex(pa.array([], pa.string()), pattern or "")
+        pc.match_substring_regex(pa.array([""]), pattern or "")
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None
 

@@ -1,0 +1,277 @@
+"""Substrait messages to expression trees: filters that Arrow, DuckDB and DataFusion write.
+
+Functions are known by name, from an allow-list, whatever the extension they are declared in. They mean what
+the same SQL means: NaN is a number, a null in IN is unknown. Columns are found by the names of the message's
+own schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import InvalidInputError
+from lance_core.proto import substrait_pb2 as messages
+from lance_core.scan.expressions import build
+from lance_core.scan.expressions.arithmetic import arithmetic, negative
+from lance_core.scan.expressions.coercion import is_string
+from lance_core.scan.expressions.evaluate import folded
+from lance_core.scan.expressions.functions import call
+from lance_core.scan.expressions.limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
+from lance_core.scan.expressions.names import child_type, resolve_column
+from lance_core.scan.expressions.substrait_values import arrow_scalar, arrow_type
+from lance_core.scan.expressions.tree import Column, Expression, Literal
+
+
+def parse_substrait(data: bytes, schema: pa.Schema) -> Expression:
+    """The condition of an `ExtendedExpression` with one expression, on rows of `schema`.
+
+    Raises:
+        InvalidInputError: the bytes are no such message, or ask for what is not supported; the message names
+        it.
+    """
+    return read_substrait(data, schema)[0]
+
+
+def read_substrait(data: bytes, schema: pa.Schema) -> tuple[Expression, int]:
+    """The condition, and how many of its IN lists no CASE guards against nulls, as DuckDB's does."""
+    if len(data) > MAX_TEXT:
+        raise InvalidInputError(f"the Substrait message has {len(data)} bytes, {MAX_TEXT} are allowed")
+    message = _parsed(messages.ExtendedExpression, data)
+    if len(message.referred_expr) != 1 or message.referred_expr[0].WhichOneof("expr_type") != "expression":
+        raise InvalidInputError("the Substrait message has to hold exactly one expression")
+    reader = _Reader(message, schema)
+    try:
+        found = reader.read(message.referred_expr[0].expression, 1)
+    except RecursionError:
+        raise InvalidInputError("the Substrait expression is nested too deeply") from None
+    return check_limits(build.boolean(found)), reader.unguarded
+
+
+def _parsed(kind: Callable[[], Any], data: bytes) -> Any:
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except (DecodeError, RuntimeError):
+        raise InvalidInputError(f"the bytes are not a Substrait {type(message).__name__}") from None
+    return message
+
+
+class _Reader:
+    """Reads the expressions of one message."""
+
+    def __init__(self, message: Any, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._fields = _named_fields(message.base_schema)
+        self._functions: dict[int, str] = {}
+        self._types: dict[int, str] = {}
+        self.unguarded = 0
+        for extension in message.extensions:
+            if extension.WhichOneof("mapping_type") == "extension_function":
+                function = extension.extension_function
+                # A name may carry the types of its arguments: `equal:any_any`.
+                self._functions[function.function_anchor] = function.name.partition(":")[0].lower()
+            else:
+                self._types[extension.extension_type.type_anchor] = extension.extension_type.name
+
+    def read(self, data: bytes, depth: int) -> Expression:
+        """The meaning of the bytes of one expression, `depth` levels below the whole."""
+        check_size(depth, 0, 0)
+        expression = _parsed(messages.Expression, data)
+        kind = expression.WhichOneof("rex_type")
+        if kind is None:
+            raise InvalidInputError("a Substrait expression is of a kind that is not supported")
+        return folded(getattr(self, f"_{kind}")(getattr(expression, kind), depth + 1))
+
+    def _literal(self, given: Any, depth: int) -> Expression:
+        return Literal(arrow_scalar(given, self._types))
+
+    def _selection(self, given: Any, depth: int) -> Expression:
+        segment = given.direct_reference
+        if given.WhichOneof("root_type") == "expression":
+            return self._below(self.read(given.expression, depth), segment, [])
+        if segment.WhichOneof("reference_type") != "struct_field":
+            raise InvalidInputError("a Substrait field reference does not start at a column")
+        name, children = _field(self._fields, segment.struct_field.field)
+        column = resolve_column([name], self._schema, exact=True)
+        if not segment.struct_field.HasField("child"):
+            return column
+        return self._below(column, segment.struct_field.child, children)
+
+    def _below(self, operand: Expression, segment: Any, children: list[Any]) -> Expression:
+        """A child of a struct or an element of a list; `children` are the names that the message gives."""
+        for _ in range(MAX_DEPTH):
+            kind = segment.WhichOneof("reference_type")
+            if kind == "list_element":
+                step = segment.list_element
+                index = build.literal(step.offset + 1 if step.offset >= 0 else step.offset)
+                operand, children = folded(call("array_element", [operand, index])), []
+            elif kind == "struct_field" and isinstance(operand, Column) and children:
+                step = segment.struct_field
+                name, children = _field(children, step.field)
+                operand = Column((*operand.path, name), child_type(operand.path, operand.type, name))
+            else:
+                raise InvalidInputError("a Substrait field reference goes where the message has no field")
+            if not step.HasField("child"):
+                return operand
+            segment = step.child
+        raise InvalidInputError(f"a Substrait field reference has more than {MAX_DEPTH} steps")
+
+    def _scalar_function(self, given: Any, depth: int) -> Expression:
+        name = self._functions.get(given.function_reference)
+        if name is None:
+            raise InvalidInputError(f"Substrait function {given.function_reference} is not declared")
+        options = {option.name.lower(): set(option.preference) for option in given.options}
+        if name in ("and", "or"):
+            parts = [self.read(part, depth) for part in self._chain(given, name)]
+            if not parts:
+                raise InvalidInputError(f"Substrait function {name!r} has no arguments")
+            return (build.conjunction if name == "and" else build.disjunction)(parts)
+        arguments = [self.read(argument, depth) for argument in _arguments(given, name)]
+        return _call(name, arguments, options)
+
+    def _chain(self, given: Any, name: str) -> Iterator[bytes]:
+        """The parts of nested calls of one function, AND or OR, as one list."""
+        stack = list(reversed(_arguments(given, name)))
+        while stack:
+            data = stack.pop()
+            inner = _parsed(messages.Expression, data)
+            function = inner.scalar_function
+            if inner.WhichOneof("rex_type") == "scalar_function" and (
+                self._functions.get(function.function_reference) == name
+            ):
+                stack += reversed(_arguments(function, name))
+            else:
+                yield data
+
+    def _if_then(self, given: Any, depth: int) -> Expression:
+        branches = [
+            (self.read(getattr(clause, "if"), depth), self.read(clause.then, depth)) for clause in given.ifs
+        ]
+        default = getattr(given, "else")
+        otherwise = self.read(default, depth) if default else build.literal(None)
+        guarded = build.guarded_in(branches, otherwise)
+        if guarded is None:
+            return build.case(branches, otherwise)
+        self.unguarded -= 1
+        return guarded
+
+    def _singular_or_list(self, given: Any, depth: int) -> Expression:
+        self.unguarded += 1
+        return build.is_in(
+            self.read(given.value, depth), [self.read(option, depth) for option in given.options]
+        )
+
+    def _cast(self, given: Any, depth: int) -> Expression:
+        data_type = arrow_type(given.type, self._types)
+        return build.cast(self.read(given.input, depth), data_type, try_cast=given.failure_behavior == 1)
+
+
+def _named_fields(schema: Any) -> list[Any]:
+    """Pairs of a name and the same of its children, for each top-level field."""
+    names = iter(schema.names)
+
+    def fields(types: Sequence[Any]) -> list[Any]:
+        return [(next(names), below(data_type)) for data_type in types]
+
+    def below(data_type: Any) -> list[Any]:
+        kind = data_type.WhichOneof("kind")
+        if kind == "struct":
+            return fields(data_type.struct.types)
+        if kind == "list":
+            below(data_type.list.type)
+        elif kind == "map":
+            below(data_type.map.key)
+            below(data_type.map.value)
+        return []
+
+    try:
+        return fields(schema.struct.types)
+    except (StopIteration, RuntimeError):
+        raise InvalidInputError("the Substrait message names fewer fields than its schema has") from None
+
+
+def _field(fields: list[Any], index: int) -> Any:
+    if not 0 <= index < len(fields):
+        raise InvalidInputError(f"the Substrait message refers to field {index} of {len(fields)}")
+    return fields[index]
+
+
+def _arguments(given: Any, name: str) -> list[bytes]:
+    if given.args:
+        return list(given.args)
+    if any(argument.WhichOneof("arg_type") != "value" for argument in given.arguments):
+        raise InvalidInputError(f"Substrait function {name!r} has an argument that is no value")
+    return [argument.value for argument in given.arguments]
+
+
+_COMPARISONS = {"equal": "=", "not_equal": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulus": "%"}
+_ONE: dict[str, Callable[[Expression], Expression]] = {
+    "not": build.negation,
+    "is_null": build.is_null,
+    "is_not_null": lambda operand: build.negation(build.is_null(operand)),
+    "is_true": lambda operand: build.is_true(operand, True),
+    "is_false": lambda operand: build.is_true(operand, False),
+    "is_not_true": lambda operand: build.negation(build.is_true(operand, True)),
+    "is_not_false": lambda operand: build.negation(build.is_true(operand, False)),
+    "negate": negative,
+}
+_SAME_NAMES = (
+    ("abs", "ceil", "floor", "sqrt", "exp", "ln", "log10", "log2", "power", "sign", "sin", "cos", "tan"),
+    ("asin", "acos", "atan", "atan2", "coalesce", "nullif", "lower", "upper", "char_length", "octet_length"),
+    ("substring", "concat", "replace", "ltrim", "rtrim", "trim", "contains", "ends_with"),
+)
+_CALLS = {
+    **{name: name for names in _SAME_NAMES for name in names},
+    "is_nan": "isnan",
+    "utf8_lower": "lower",
+    "utf8_upper": "upper",
+}
+
+
+def _call(name: str, arguments: list[Expression], options: dict[str, set[str]]) -> Expression:
+    """A function by its name in Substrait; options that would change the result are refused."""
+    ignore_case = _checked_options(name, options)
+    if name in _ONE and len(arguments) == 1:
+        return _ONE[name](arguments[0])
+    if name in _CALLS:
+        return call(_CALLS[name], arguments)
+    if len(arguments) == 2:
+        left, right = arguments
+        if name in _COMPARISONS:
+            return build.comparison(_COMPARISONS[name], left, right)
+        if name in _ARITHMETIC:
+            checked = "ERROR" in options.get("overflow", ())
+            return arithmetic(_ARITHMETIC[name], left, right, checked=checked)
+        if name == "starts_with":
+            return build.starts_with(left, right)
+        if name in ("is_distinct_from", "is_not_distinct_from"):
+            distinct = build.distinct_from(left, right)
+            return distinct if name == "is_distinct_from" else build.negation(distinct)
+    if name == "between" and len(arguments) == 3:
+        return build.between(*arguments)
+    if name == "like" and len(arguments) in (2, 3):
+        escape = _escape(arguments[2]) if len(arguments) == 3 else None
+        return build.like(arguments[0], arguments[1], escape, ignore_case=ignore_case)
+    raise InvalidInputError(f"Substrait function {name!r} of {len(arguments)} arguments is not supported")
+
+
+def _checked_options(name: str, options: dict[str, set[str]]) -> bool:
+    """Whether case is ignored."""
+    case = options.get("case_sensitivity", {"CASE_SENSITIVE"})
+    if name == "like" and case <= {"CASE_INSENSITIVE", "CASE_INSENSITIVE_ASCII"}:
+        return True
+    if "CASE_SENSITIVE" not in case:
+        raise InvalidInputError(f"Substrait function {name!r} without regard to case is not supported")
+    return False
+
+
+def _escape(argument: Expression) -> str:
+    escape = argument.value.as_py() if isinstance(argument, Literal) and is_string(argument.type) else None
+    if not isinstance(escape, str) or len(escape) != 1:
+        raise InvalidInputError("the escape of Substrait's 'like' has to be one character")
+    return escape
