@@ -22,6 +22,7 @@ from lance_core.refs import Branches, Tags
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
+from lance_core.scan.validate import validate_snapshot
 from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
@@ -237,6 +238,14 @@ class LanceDataset:
             arguments: Others of `scanner`.
         """
         return self.scanner([], filter, **arguments).count_rows()
+
+    def validate(self) -> None:
+        """Check every file of this version: every byte of 2.x files of ours, and that all others decode.
+
+        Raises:
+            CorruptFileError: the first thing that is wrong; names file, column and page.
+        """
+        validate_snapshot(self._snapshot)
 
     def scanner(
         self,
