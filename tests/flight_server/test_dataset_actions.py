@@ -17,21 +17,35 @@ import pytest
 from pyarrow import flight
 
 from support.puts import descriptor_of, files_below, finish_message, put
-from support.served import StartServer
+from support.server import RunningServer, start_server
 
 TABLE = pa.table({"id": range(100), "name": [str(row) for row in range(100)]})
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, Path]]:
+    base = tmp_path_factory.mktemp("actions")
+    server = start_server(base, tmp_path_factory.mktemp("log") / "server.log")
+    yield server, base
+    assert server.stop() == 0
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "served"
+def space() -> str:
+    """A namespace that no other test has."""
+    return f"s{uuid4().hex}"
+
+
+@pytest.fixture
+def root(server: tuple[RunningServer, Path], space: str) -> Path:
+    path = server[1] / space
     path.mkdir()
     return path
 
 
 @pytest.fixture
-def client(root: Path, serve: StartServer) -> Iterator[flight.FlightClient]:
-    with serve(root).client() as client:
+def client(server: tuple[RunningServer, Path]) -> Iterator[flight.FlightClient]:
+    with server[0].client() as client:
         yield client
 
 
@@ -44,10 +58,10 @@ def encoded(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize()).decode()
 
 
-def test_create_and_drop(client: flight.FlightClient, root: Path) -> None:
+def test_create_and_drop(client: flight.FlightClient, root: Path, space: str) -> None:
     identity = str(uuid4())
     body = {
-        "dataset": "ns/t",
+        "dataset": f"{space}/ns/t",
         "schema": encoded(TABLE.schema.with_metadata({"owner": "me"})),
         "data_storage_version": "2.1",
         "enable_stable_row_ids": True,
@@ -62,11 +76,11 @@ def test_create_and_drop(client: flight.FlightClient, root: Path) -> None:
     assert dataset.schema.equals(TABLE.schema.with_metadata({"owner": "me"}), check_metadata=True)
     assert (dataset.data_storage_version, dataset.has_stable_row_ids) == ("2.1", True)
     assert dataset.read_transaction(1).uuid == identity
-    assert put(client, "ns/t", TABLE)["version"] == 2
-    assert act(client, "drop_dataset", dataset="ns/t") == {"dataset": "ns/t"}
+    assert put(client, f"{space}/ns/t", TABLE)["version"] == 2
+    assert act(client, "drop_dataset", dataset=f"{space}/ns/t") == {"dataset": f"{space}/ns/t"}
     assert files_below(root) == {"ns"}
     with pytest.raises(KeyError, match="no dataset"):
-        act(client, "drop_dataset", dataset="ns/t")
+        act(client, "drop_dataset", dataset=f"{space}/ns/t")
     assert act(client, "create_dataset", **body) == {"version": 1}
 
 
@@ -83,72 +97,67 @@ def test_create_and_drop(client: flight.FlightClient, root: Path) -> None:
     ],
 )
 def test_what_cannot_be_created(
-    client: flight.FlightClient, root: Path, body: dict[str, Any], message: str
+    client: flight.FlightClient, root: Path, space: str, body: dict[str, Any], message: str
 ) -> None:
     """T7, T18"""
     with pytest.raises(pa.ArrowInvalid, match=message):
-        act(client, "create_dataset", **body)
+        act(client, "create_dataset", **{**body, "dataset": f"{space}/{body['dataset']}"})
     assert files_below(root) == set()
 
 
-def test_names_that_are_in_the_way(client: flight.FlightClient, root: Path) -> None:
+def test_names_that_are_in_the_way(
+    client: flight.FlightClient, root: Path, space: str, tmp_path: Path
+) -> None:
     """T8: nothing is made through a link, nor below something that is no namespace."""
-    outside = root.parent / "outside"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (root / "link").symlink_to(outside)
     (root / "file").touch()
-    (root / "gone.lance").symlink_to(root.parent / "nowhere")
-    put(client, {"dataset": "t", "mode": "create"}, TABLE)
-    before = files_below(root.parent)
+    (root / "gone.lance").symlink_to(tmp_path / "nowhere")
+    put(client, {"dataset": f"{space}/t", "mode": "create"}, TABLE)
+    before = files_below(root)
     for name in ("link/t", "file/t", "t.lance/t", "gone"):
         with pytest.raises(pa.ArrowInvalid, match=r"no namespace|something else|not allowed"):
-            act(client, "create_dataset", dataset=name, schema=encoded(TABLE.schema))
+            act(client, "create_dataset", dataset=f"{space}/{name}", schema=encoded(TABLE.schema))
         with pytest.raises((pa.ArrowInvalid, KeyError)):
-            act(client, "drop_dataset", dataset=name)
-    assert files_below(root.parent) == before
+            act(client, "drop_dataset", dataset=f"{space}/{name}")
+    assert files_below(root) == before
+    assert not list(outside.iterdir())
 
 
-def test_what_a_link_leads_to_is_not_dropped(client: flight.FlightClient, root: Path) -> None:
+def test_what_a_link_leads_to_is_not_dropped(
+    client: flight.FlightClient, root: Path, space: str, tmp_path: Path
+) -> None:
     """T8"""
-    put(client, {"dataset": "t", "mode": "create"}, TABLE)
+    (tmp_path / "kept").touch()
+    put(client, {"dataset": f"{space}/t", "mode": "create"}, TABLE)
     (root / "alias.lance").symlink_to(root / "t.lance")
     with pytest.raises(NotImplementedError, match="through a link"):
-        act(client, "drop_dataset", dataset="alias")
+        act(client, "drop_dataset", dataset=f"{space}/alias")
     inside = root / "t.lance" / "data" / "link"
-    inside.symlink_to(root.parent)
-    act(client, "drop_dataset", dataset="t")
+    inside.symlink_to(tmp_path)
+    act(client, "drop_dataset", dataset=f"{space}/t")
     assert files_below(root) == {"alias.lance"}
-    assert root.parent.is_dir()
+    assert (tmp_path / "kept").is_file()
 
 
-def test_a_dataset_that_is_written_is_not_dropped(client: flight.FlightClient, root: Path) -> None:
+def test_a_dataset_that_is_written_is_not_dropped(
+    server: tuple[RunningServer, Path], client: flight.FlightClient, root: Path, space: str
+) -> None:
     """T37: otherwise the commit would bring back a dataset of one version."""
-    put(client, {"dataset": "t", "mode": "create"}, TABLE)
-    writer, reader = client.do_put(descriptor_of("t"), TABLE.schema)
+    put(client, {"dataset": f"{space}/t", "mode": "create"}, TABLE)
+    writer, reader = client.do_put(descriptor_of(f"{space}/t"), TABLE.schema)
     writer.write_table(TABLE)
-    while not any(fd_is_unnamed(pid, root) for pid in server_pids(root)):
+    while not fd_is_unnamed(server[0].process.pid, root):
         threading.Event().wait(0.05)
     with pytest.raises(flight.FlightServerError, match="is being written") as caught:
-        act(client, "drop_dataset", dataset="t")
+        act(client, "drop_dataset", dataset=f"{space}/t")
     assert json.loads(caught.value.extra_info)["retryable"]
     writer.write_metadata(finish_message(100, 1))
     writer.close()
     assert reader is not None
     assert lance.dataset(str(root / "t.lance")).count_rows() == 200
-    act(client, "drop_dataset", dataset="t")
-
-
-def server_pids(root: Path) -> list[int]:
-    """The processes that serve the root."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            arguments = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if os.fsencode(root) in arguments:
-            found.append(int(process.name))
-    return found
+    act(client, "drop_dataset", dataset=f"{space}/t")
 
 
 def fd_is_unnamed(pid: int, root: Path) -> bool:
