@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URI of a `lance-flight serve` process on ``demo/data``."""
-    server = start_server(ROOT / "demo" / "data", tmp_path_factory.mktemp("server") / "log")
+    """URI of a `lance-flight serve` process on a copy of ``demo/data``, since some examples write."""
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copytree(ROOT / "demo" / "data", folder / "data")
+    server = start_server(folder / "data", folder / "log")
     try:
         yield server.uri
         assert server.stop() == 0
