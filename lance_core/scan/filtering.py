@@ -34,6 +34,9 @@ _WINDOW_MULTIPLE = 4096
 # What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
 _ROW_BYTES = 9.0
+# From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
+# its values are learnt of, and the next filter gains.
+_LEARNING_SHARE = 1 / 32
 # A segment costs about as much as decoding this: rows that would save less are not left out.
 _GAP_BYTES = 512 << 10
 
@@ -71,7 +74,9 @@ class RowFilter:
             for part in conjuncts(condition)
         )
         self.columns = tuple(projection.inputs.values())
-        self.dense_share = strategy.dense_share
+        self._learning_share = strategy.dense_share
+        if strategy.prune and strategy.dense_share == DENSE_SHARE:
+            self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Columns of the filter that the scan returns too."""
         self._names = {index: name for name, index in projection.inputs.items()}
@@ -94,7 +99,7 @@ class RowFilter:
                     learn(start, arrays)
                     decoded[index] = fragment.live(arrays, start, end)
                 else:
-                    decoded[index] = read_rows(fragment.columns[index], rows, self.dense_share, learn)
+                    decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
             mask = passing(conjunct.expression, batch_of(named, num_rows))
             num_passing = mask.true_count

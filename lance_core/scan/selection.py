@@ -11,17 +11,18 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.scan.columns import Column
 from lance_core.scan.deletions import Offsets
 
 # Rows are judged in blocks of so many, about what a few mini-blocks hold.
 _BLOCK_ROWS = 4096
-# The share of wanted rows in a block from which all of it is decoded: taking a row costs about as much as
-# decoding so many.
-DENSE_SHARE = 1 / 32
-# Up to this many runs of rows, joining slices beats `filter` and `take` (see `deletions`).
+# The share of wanted rows in a block from which all of it is decoded. Taking rows is cheap for all but lists;
+# decoding wins where rows are wanted that follow each other, because a run of them is a slice.
+DENSE_SHARE = 3 / 4
+# What is decoded at once where some of it is dropped.
+_READ_BYTES = 8 << 20
+# Up to this many runs of rows, joining slices beats `take`.
 _MOST_SLICES = 32
 
 
@@ -56,18 +57,28 @@ def read_rows(
     """
     arrays: list[pa.Array] = []
     for chosen, is_dense in _stretches(rows, dense_share):
-        if is_dense:
-            first, end = int(chosen[0]), int(chosen[-1]) + 1
+        if not is_dense:
+            arrays += column.take(chosen)
+            continue
+        for some in _divided(chosen, column.bytes_per_row):
+            first, end = int(some[0]), int(some[-1]) + 1
             if learn is not None:  # of whole blocks, so that no rows are left out between two stretches
                 first = first // _BLOCK_ROWS * _BLOCK_ROWS
                 end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
             decoded = column.read(first, end)
             if learn is not None:
                 learn(first, decoded)
-            arrays += select_rows(decoded, chosen - first)
-        else:
-            arrays += column.take(chosen)
+            arrays += select_rows(decoded, some - first)
     return arrays
+
+
+def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
+    """Rows that are decoded together: all, if nothing has to be dropped, else as many as memory allows."""
+    if rows[-1] - rows[0] + 1 == len(rows):
+        return [rows]
+    rows_at_once = max(1, int(_READ_BYTES / max(bytes_per_row, 0.125)))
+    parts = rows // rows_at_once
+    return np.split(rows, np.flatnonzero(np.diff(parts)) + 1)
 
 
 def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
@@ -94,8 +105,5 @@ def _select(array: pa.Array, rows: Offsets) -> pa.Array:
         edges = [0, *breaks.tolist(), len(rows)]
         slices = [array.slice(int(rows[first]), last - first) for first, last in pairwise(edges)]
         return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
-    if pa.types.is_nested(array.type) or len(rows) < len(array) * DENSE_SHARE:
-        return array.take(pa.array(rows))
-    mask = np.zeros(len(array), dtype=bool)
-    mask[rows] = True
-    return pc.filter(array, pa.array(mask))
+    # `pyarrow.compute.filter` is slower, whatever the share.
+    return array.take(pa.array(rows))

@@ -318,7 +318,7 @@ def test_columns_of_the_filter_are_decoded_once(ours):
             reads.append((key, tuple(pages.tolist())))
 
     options = options_for(ours, "id >= 0 and few is not null", columns=("id", "few"))
-    run(ours.snapshot, options, Strategy(prune=False, trace=Counting()))
+    run(ours.snapshot, options, Strategy(prune=False, dense_share=0, trace=Counting()))
     assert len(reads) == len(set(reads))
 
 
