@@ -1,5 +1,8 @@
 """The Lance columnar format: datasets read and written, with the names of the reference library."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from lance_core.dataset import LanceDataset, dataset
 from lance_core.errors import (
     CommitConflictError,
@@ -18,8 +21,10 @@ from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner, set_cache_directory
 from lance_core.table.bases import DatasetBasePath
 from lance_core.version import __version__
-from lance_core.write.fragments import FragmentWriteProgress
-from lance_core.writing import write_dataset
+
+if TYPE_CHECKING:
+    from lance_core.write.fragments import FragmentWriteProgress
+    from lance_core.writing import write_dataset
 
 __all__ = [
     "CommitConflictError",
@@ -43,3 +48,16 @@ __all__ = [
     "set_cache_directory",
     "write_dataset",
 ]
+
+# Most processes only read: what writes is imported when it is asked for.
+_WRITING = {
+    "FragmentWriteProgress": "lance_core.write.fragments",
+    "write_dataset": "lance_core.writing",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _WRITING.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)

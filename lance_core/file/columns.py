@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.file import v2_0, v2_1
+from lance_core.file import v2_1
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.row_runs import Rows
@@ -63,6 +63,8 @@ def open_column(
     if metadata.version in (FileVersion.V2_1, FileVersion.V2_2):
         return v2_1.ColumnReader(file, metadata, field, columns)
     if metadata.version == FileVersion.V2_0:
+        from lance_core.file import v2_0  # not needed by most processes, which start sooner without it
+
         return v2_0.ColumnReader(file, metadata, field, columns)
     raise UnsupportedFeatureError(
         "columns of this file version are not read yet",

@@ -6,7 +6,6 @@ from typing import Protocol
 from lance_core.file.columns import ColumnReader, open_column
 from lance_core.file.footer import FileVersion, read_version
 from lance_core.file.metadata import read_file_metadata
-from lance_core.file.v0_1 import LegacyFile
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -48,6 +47,8 @@ def open_data_file(file: ReadableFile, version: FileVersion | None = None) -> Da
         StorageError: the storage failed.
     """
     if (version or read_version(file)) == FileVersion.V0_1:
+        from lance_core.file.v0_1 import LegacyFile  # not needed by most processes
+
         return LegacyFile(file)
     return ModernFile(file)
 

@@ -105,7 +105,7 @@ class ColumnReader:
     @cached_property
     def _cuts(self) -> Rows:
         """Rows at which pages of any leaf begin."""
-        return np.unique(np.concatenate([leaf.starts for leaf in self._leaves]))
+        return np.array(sorted({row for leaf in self._leaves for row in leaf.starts}), np.int64)
 
     def _take_pieces(self, pieces: Sequence[Rows]) -> list[pa.Array]:
         """Rows of pieces that lie in one page of every leaf each, all read together."""

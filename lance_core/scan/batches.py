@@ -37,7 +37,7 @@ class BatchCutter:
             cuts: The rows where batches should begin and end, first and last included. Where two are equal,
                 no batch is between them; what is too large is divided.
         """
-        cuts = self._halve_large(np.unique(cuts), columns)
+        cuts = self._halve_large(np.array(sorted(set(cuts.tolist()))), columns)
         if all(len(arrays) == 1 for arrays in columns):
             rows = pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
             yield from (rows.slice(start, end - start) for start, end in pairwise(cuts.tolist()))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import project
-from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
 
-@dataclass(frozen=True)
-class FragmentScan:
+class FragmentScan(NamedTuple):
     """One unit of work: the rows `[start, end)` of one fragment, deleted rows not counted."""
 
     fragment_id: int
@@ -55,30 +54,35 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     """
     schema = project(snapshot.manifest.schema, options).schema
     skip, left = (options.offset or 0, options.limit) if options.filter is None else (0, None)
-    tasks = []
-    for fragment in _chosen(snapshot, options):
-        if left == 0:
-            break
-        rows = fragment.num_rows
-        start = min(skip, rows)
-        skip -= start
-        end = rows if left is None else min(rows, start + left)
-        if left is not None:
-            left -= end - start
-        if end > start:
-            tasks.append(FragmentScan(fragment.id, start, end))
+    rows = _rows_of_fragments(snapshot, options)
+    if skip or left is not None:
+        tasks = [task for task in _cut(rows, skip, left) if task.end > task.start]
+    else:
+        tasks = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
     return ScanPlan(options, schema, (), 0).with_tasks(tasks)
 
 
-def _chosen(snapshot: Snapshot, options: ScanOptions) -> Iterator[Fragment]:
-    fragments = snapshot.manifest.fragments
+def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterator[FragmentScan]:
+    """The rows that an offset and a limit leave of fragments with so many rows."""
+    for fragment_id, count in rows:
+        if left == 0:
+            return
+        start = min(skip, count)
+        skip -= start
+        end = count if left is None else min(count, start + left)
+        if left is not None:
+            left -= end - start
+        yield FragmentScan(fragment_id, start, end)
+
+
+def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
+    """The number of each fragment of the scan, and how many rows it has."""
+    manifest = snapshot.manifest
+    rows = zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)
     if options.fragments is None:
-        yield from fragments
-        return
-    by_id = {fragment.id: fragment for fragment in fragments}
+        return rows
+    by_id = dict(rows)
     for fragment_id in options.fragments:
         if fragment_id not in by_id:
-            raise InvalidInputError(
-                f"fragment {fragment_id} does not exist in version {snapshot.manifest.version}"
-            )
-        yield by_id[fragment_id]
+            raise InvalidInputError(f"fragment {fragment_id} does not exist in version {manifest.version}")
+    return [(fragment_id, by_id[fragment_id]) for fragment_id in options.fragments]

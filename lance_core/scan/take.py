@@ -132,7 +132,7 @@ class RowTaker:
             InvalidInputError: an offset is not below the number of rows.
             LanceError: deletions cannot be read.
         """
-        ends = self._ends if fragments is None else _ends(fragments)
+        ends = self._ends if fragments is None else _ends([fragment.num_rows for fragment in fragments])
         fragments = self._snapshot.manifest.fragments if fragments is None else fragments
         if len(offsets) and offsets.max() >= ends[-1]:
             raise InvalidInputError(
@@ -198,7 +198,7 @@ class RowTaker:
 
     @cached_property
     def _ends(self) -> Keys:
-        return _ends(self._snapshot.manifest.fragments)
+        return _ends(self._snapshot.manifest.fragment_rows)
 
     def _opened(self, fragment: Fragment) -> _OpenFragment:
         """What is known of a fragment, kept for the next time."""
@@ -297,9 +297,9 @@ class _OpenFragment:
         return columns
 
 
-def _ends(fragments: Sequence[Fragment]) -> Keys:
-    """The row offset at which each fragment begins, and the number of rows."""
-    return np.cumsum([0, *(fragment.num_rows for fragment in fragments)], dtype=np.uint64)
+def _ends(rows: Sequence[int]) -> Keys:
+    """The row offset at which each of some fragments with so many rows begins, and the number of rows."""
+    return np.cumsum([0, *rows], dtype=np.uint64)
 
 
 def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:

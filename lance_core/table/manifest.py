@@ -8,7 +8,7 @@ Source: Lance table format, "Manifest file"; docs/format.md.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -70,13 +70,25 @@ class Manifest:
             CorruptFileError: an id appears twice or has more than 32 bits.
         """
         format_ = None if self.has_mixed_file_versions else self.declared_file_version
-        ids = {message.id for message in self._fragment_messages}
-        if len(ids) != len(self._fragment_messages) or max(ids, default=0) >= MAX_ROWS:
+        bases = self.base_paths if self.fragment_ids else {}
+        return tuple([Fragment(message, self.name, format_, bases) for message in self._fragment_messages])
+
+    @cached_property
+    def fragment_ids(self) -> Sequence[int]:
+        """The ids of the fragments in order; errors are those of `fragments`."""
+        ids = [message.id for message in self._fragment_messages]
+        if len(set(ids)) != len(ids) or max(ids, default=0) >= MAX_ROWS:
             raise CorruptFileError(
                 "fragment ids", file=self.name, expected="unique 32-bit numbers", found=max(ids, default=0)
             )
-        bases = self.base_paths
-        return tuple([Fragment(message, self.name, format_, bases) for message in self._fragment_messages])
+        return ids
+
+    @cached_property
+    def fragment_rows(self) -> Sequence[int]:
+        """Rows of each fragment that are not deleted; errors are those of `Fragment.num_rows`."""
+        if self.has_row_counts and not self._deletion_messages:
+            return list(map(_physical_rows, self._fragment_messages))
+        return [fragment.num_rows for fragment in self.fragments]
 
     @property
     def has_row_counts(self) -> bool:
