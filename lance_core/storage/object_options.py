@@ -11,7 +11,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, StorageError
 
 _CLIENT_KEYS = frozenset(
     {
@@ -44,6 +43,8 @@ _MAX_RETRIES = "client_max_retries"
 _RETRY_TIMEOUT = "client_retry_timeout"
 _DOWNLOAD_RETRIES = "download_retry_count"
 
+_S3_ENDPOINT = "aws_endpoint_url_s3"
+
 _SYNONYMS = {"request_timeout": "timeout"}
 """What the documentation calls differently from the library."""
 
@@ -60,7 +61,7 @@ _AWS = _keys(
     "checksum_algorithm server_side_encryption sse_kms_key_id sse_bucket_key_enabled "
     "sse_customer_key_base64 s3_express disable_tagging disable_bulk_delete metadata_endpoint "
     "imdsv1_fallback container_credentials_relative_uri container_credentials_full_uri "
-    "container_authorization_token_file web_identity_token_file role_arn role_session_name sts_endpoint",
+    "container_authorization_token_file web_identity_token_file role_arn role_session_name endpoint_url_sts",
 ) | {
     "aws_default_region": "aws_region",
     "default_region": "aws_region",
@@ -82,7 +83,7 @@ _GOOGLE = _keys(
 _AZURE = (
     _keys("azure_storage_", "account_name account_key client_id client_secret tenant_id sas_key token")
     | _keys("azure_", "endpoint msi_endpoint federated_token_file use_azure_cli object_id msi_resource_id")
-    | _keys("azure_", "skip_signature authority_host credential_type encryption_key disable_tagging")
+    | _keys("azure_", "skip_signature authority_host credential_type disable_tagging")
     | _keys("azure_", "use_fabric_endpoint")
     | {
         "azure_storage_use_emulator": "azure_storage_use_emulator",
@@ -109,16 +110,37 @@ _PREFIXES = ("aws_", "google_", "azure_")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class Clients:
     """How to talk to one bucket."""
 
-    patient: Any
-    """Repeats what fails: for requests that may be repeated."""
-    once: Any
-    """Sends every request one time: for those whose repetition must be decided upon."""
-    download_retries: int
-    """How often an answer that breaks off is asked for again."""
+    _process: int | None = None
+    """The process whose threads serve all clients."""
+
+    def __init__(self, patient: Any, once: Any, download_retries: int) -> None:
+        self._patient = patient
+        self._once = once
+        self.download_retries = download_retries
+        """How often an answer that breaks off is asked for again."""
+
+    @property
+    def patient(self) -> Any:
+        """Repeats what fails: for requests that may be repeated."""
+        self._check_process()
+        return self._patient
+
+    @property
+    def once(self) -> Any:
+        """Sends every request one time: for those whose repetition must be decided upon."""
+        self._check_process()
+        return self._once
+
+    @staticmethod
+    def _check_process() -> None:
+        if Clients._process is None:
+            Clients._process = os.getpid()
+        elif Clients._process != os.getpid():
+            # The threads did not survive the fork: a request would wait for ever.
+            raise StorageError("object stores cannot be used in a process forked from one that used them")
 
 
 def connect(scheme: str, bucket: str, options: Mapping[str, str]) -> Clients:
@@ -160,23 +182,25 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]) ->
 
 def _resolve(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
     """Settings by the names that the client knows: from the options, else from the environment."""
-    names = _PROVIDERS[scheme]
+    environment = {
+        key.lower(): value
+        for key, value in os.environ.items()
+        if key.lower().startswith(_PREFIXES) or key.lower() in _CLIENT_KEYS
+    }
+    return _by_name(scheme, environment) | _by_name(scheme, options)
+
+
+def _by_name(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Settings by name; where one is spelled in several ways, the name itself counts first."""
     resolved: dict[str, str] = {}
-    exact: set[str] = set()
     for key, value in sorted(options.items()):
-        name = _name(key.lower(), names)
+        name = _name(key.lower(), _PROVIDERS[scheme])
         if name is None:
             _log.debug("storage option %r is not known for %s", key, scheme)
-        elif name not in exact:
+        elif key == name or (name not in resolved and name not in options):
             resolved[name] = str(value)
-            if key == name:
-                exact.add(name)
-    for key, value in os.environ.items():
-        key = key.lower()
-        if key.startswith(_PREFIXES) or key in _CLIENT_KEYS:
-            name = _name(key, names)
-            if name is not None:
-                resolved.setdefault(name, value)
+    if _S3_ENDPOINT in resolved:  # more particular than the other, and not taken by the client
+        resolved["aws_endpoint"] = resolved.pop(_S3_ENDPOINT)
     return resolved
 
 

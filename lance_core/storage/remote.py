@@ -1,11 +1,13 @@
 """What files that are far away have in common: every request costs a round trip, so many run at once."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import StorageError
@@ -18,6 +20,8 @@ MAX_REQUESTS = 64
 
 
 _KEPT_TAIL = 64 << 10
+_MOST_PER_REQUEST = 8 << 20
+"""Bytes. A connection brings some 50 MB in a second, and requests have a time limit."""
 
 
 class RemoteFile(ReadableFile):
@@ -28,7 +32,7 @@ class RemoteFile(ReadableFile):
     """
 
     max_gap = 64 << 10
-    max_merged_read = 8 << 20
+    max_merged_read = _MOST_PER_REQUEST
 
     is_closed = False
     _tail: pa.Buffer | None = None
@@ -47,22 +51,45 @@ class RemoteFile(ReadableFile):
         tail = self._tail
         if tail is not None and offset >= self.size - tail.size:
             return aligned(tail.slice(offset - (self.size - tail.size), length))
+        if length > _MOST_PER_REQUEST:
+            return self._read_parts(offset, length)
         data = self.fetch(offset, length)
         if offset + length == self.size and length <= _KEPT_TAIL:
             self._tail = data
         return data
 
+    def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
+        if len(ranges) == 1:
+            return super().read_merged(ranges)
+        # What is large makes several requests; it is begun here, since a thread of the pool must not wait for
+        # others of the pool.
+        small = [r for r in ranges if r.length <= _MOST_PER_REQUEST]
+        reads = {r: _pool().submit(self.read, r.offset, r.length) for r in small}
+        try:
+            large = {r: self.read(r.offset, r.length) for r in ranges if r not in reads}
+        finally:
+            wait(reads.values())  # so that no read goes on when this returns
+        return [reads[r].result() if r in reads else large[r] for r in ranges]
+
     def close(self) -> None:
         self.is_closed = True
         self._tail = None
 
-    def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
-        if len(ranges) == 1:
-            return super().read_merged(ranges)
-        reads = [_pool().submit(self.read, merged.offset, merged.length) for merged in ranges]
-        for read in reads:
-            read.exception()  # waits, so that no read goes on when this returns
-        return [read.result() for read in reads]
+    def _read_parts(self, offset: int, length: int) -> pa.Buffer:
+        """A large range by several requests at once, each of which ends in good time."""
+        whole = pa.py_buffer(Block(length))
+        target = np.frombuffer(whole, np.uint8)
+        starts = range(0, length, _MOST_PER_REQUEST)
+
+        def read(start: int) -> None:
+            size = min(_MOST_PER_REQUEST, length - start)
+            target[start : start + size] = np.frombuffer(self.fetch(offset + start, size), np.uint8)
+
+        parts = [_pool().submit(read, start) for start in starts]
+        wait(parts)
+        for part in parts:
+            part.result()
+        return whole
 
 
 def aligned(data: Any) -> pa.Buffer:
@@ -71,10 +98,13 @@ def aligned(data: Any) -> pa.Buffer:
     if buffer.address % 64 == 0:
         return buffer
     copy = pa.py_buffer(Block(buffer.size))
-    memoryview(copy)[:] = memoryview(buffer)
+    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(buffer, np.uint8)  # without the lock of the interpreter
     return copy
 
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="lance-storage")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # its threads do not survive a fork

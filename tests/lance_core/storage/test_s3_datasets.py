@@ -19,6 +19,8 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from lance_core.storage import storage_for
+from lance_core.table.bases import DatasetBasePath, open_base
 from support.s3 import S3, Proxy
 
 
@@ -88,9 +90,6 @@ def test_a_clone_reads_its_source_with_the_same_options(uri: str, s3: S3) -> Non
 
 def test_a_base_of_another_kind_of_server_is_not_followed(tmp_path: Path) -> None:
     """T11: a manifest alone does not make this process send requests to any server."""
-    from lance_core.storage import storage_for
-    from lance_core.table.bases import DatasetBasePath, open_base
-
     for path in ("http://169.254.169.254/latest", "ftp://host/x", "memory://x"):
         with pytest.raises(UnsupportedFeatureError, match="base path 1"):
             open_base(DatasetBasePath(1, None, path, True), storage_for(str(tmp_path)))
@@ -179,8 +178,6 @@ def test_requests_for_opening_and_scanning_are_bounded(s3: S3, bucket: str, prox
 
 def test_distant_ranges_are_read_at_once(s3: S3, bucket: str, proxy: Proxy) -> None:
     """One round trip for many ranges, not one each."""
-    from lance_core.storage import storage_for
-
     storage = storage_for(f"s3://{bucket}/ranges", s3.options(proxy.endpoint))
     storage.put_if_absent("file", bytes(4 << 20))
     proxy.clear()
@@ -239,3 +236,19 @@ def test_a_dataset_in_another_file_system() -> None:
     lance_core.write_dataset(data, uri, mode="append")
     assert lance_core.dataset(uri).to_table() == pa.concat_tables([data, data])
     assert lance_core.dataset(uri, version=1).to_table() == data
+
+
+def test_a_large_range_is_read_in_parts(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """So that no request outlives its time limit, and several connections bring the bytes."""
+    content = np.random.default_rng(4).bytes(40 << 20)
+    storage = storage_for(f"s3://{bucket}/parts", s3.options(proxy.endpoint))
+    with storage.create_file("file") as new:
+        new.write(content)
+    proxy.clear()
+    with storage.open_file("file", len(content)) as file:
+        data = file.read(100, 35 << 20)
+        assert data.address % 64 == 0
+        assert bytes(data) == content[100 : 100 + (35 << 20)]
+        assert len(proxy.requests) == 5
+        both = file.read_ranges([(0, 20 << 20), (39 << 20, 1000)])
+        assert [bytes(part) for part in both] == [content[: 20 << 20], content[39 << 20 : (39 << 20) + 1000]]
