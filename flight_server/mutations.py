@@ -10,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from flight_server.catalog import Catalog
+from flight_server.errors import DrainingError
 from flight_server.names import shown
 from flight_server.write_command import WriteCommand
 from lance_core.errors import (
@@ -68,6 +69,10 @@ class Mutations:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._writing: Counter[str] = Counter()
+        """How many puts are under way, by the path of the dataset."""
+        self._unfinished: set[DatasetWriter] = set()
+        """Those of puts that have not come to their commit."""
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def put(self, command: WriteCommand, upload: Batches) -> Written:
@@ -90,10 +95,37 @@ class Mutations:
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
             mode: Mode = "create" if base is None else command.mode
             with DatasetWriter(storage, upload.schema, mode, _options(command), base=base) as writer:
-                for batch in upload.batches():
-                    writer.write(batch)
+                with self._abandonable(writer):
+                    for batch in upload.batches():
+                        writer.write(batch)
                 snapshot = writer.commit()
             return written_by(storage, snapshot.manifest)
+
+    def close(self) -> None:
+        """Give up the puts that wait for their clients, as the last thing before the process ends.
+
+        Commits that have begun are left alone, and none begins from now on.
+        """
+        with self._lock:
+            self._is_closed = True
+            for writer in self._unfinished:
+                writer.abort()
+            for path in self._writing:
+                self._catalog.remove_unfinished(path)
+
+    @contextmanager
+    def _abandonable(self, writer: DatasetWriter) -> Iterator[None]:
+        """A time in which `close` may abort the writer; raises DrainingError at the end of it if it did."""
+        with self._lock:
+            self._unfinished.add(writer)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._unfinished.discard(writer)
+                is_closed = self._is_closed
+        if is_closed:
+            raise DrainingError("the server stopped before the upload was complete")
 
     def drop(self, name: str) -> None:
         """Remove a dataset and all its versions and branches.

@@ -31,18 +31,20 @@ def run_server(settings: Settings) -> None:
     # Blocked here and in every thread made from now on, the signals wait for `sigwait`.
     # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-    server = FlightServer(Service(settings))
+    service = Service(settings)
+    server = FlightServer(service)
     print(server.uri, flush=True)
     signal.sigwait(_STOP_SIGNALS)
-    threading.Thread(target=_drain_and_exit, args=(server, settings.drain_grace), daemon=True).start()
+    threading.Thread(target=_drain_and_exit, args=(server, service), daemon=True).start()
     os._exit(128 + signal.sigwait(_STOP_SIGNALS))
 
 
-def _drain_and_exit(server: FlightServer, grace: float) -> None:
-    server.admission.close()
-    if not server.admission.wait_idle(grace):
-        server.admission.end_streams()
-        server.admission.wait_idle(_LAST_WORDS_SECONDS)
+def _drain_and_exit(server: FlightServer, service: Service) -> None:
+    service.admission.close()
+    if not service.admission.wait_idle(service.settings.drain_grace):
+        service.admission.end_streams()
+        service.admission.wait_idle(_LAST_WORDS_SECONDS)
+    service.mutations.close()
     # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.
     shutdown = threading.Thread(target=server.shutdown, daemon=True)
     shutdown.start()

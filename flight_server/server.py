@@ -25,7 +25,6 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(self, service: Service) -> None:
         settings = service.settings
         self._service = service
-        self.admission = service.admission
         self._host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
         super().__init__(f"grpc://{self._host}:{settings.port}")
 

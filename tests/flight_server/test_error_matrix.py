@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +14,7 @@ import pytest
 
 from flight_server.admission import Admission
 from flight_server.errors import DrainingError, OverloadedError
+from flight_server.mutations import Mutations
 from flight_server.server import FlightServer
 from flight_server.service import ScanStream, Service
 from flight_server.settings import Settings
@@ -29,6 +30,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from support.puts import flight_data, ipc_messages
 from support.raw_flight import action, call, criteria, path_descriptor, ticket
 
 SECRET = "/srv/secret/place"
@@ -64,13 +66,27 @@ CALLS = {
     "DoGet, in a stream with dictionaries": ("DoGet", ticket(b"dictionary")),
     "DoAction health": ("DoAction", action("health")),
     "DoAction describe": ("DoAction", action("describe", b'{"dataset": "a"}')),
+    "DoAction drop_dataset": ("DoAction", action("drop_dataset", b'{"dataset": "a"}')),
+    "DoPut": (
+        "DoPut",
+        flight_data(next(ipc_messages(pa.table({"x": [1]})))[0], descriptor=path_descriptor("a")),
+    ),
 }
+
+
+class FailingMutations(Mutations):
+    def __init__(self, fail: Callable[..., NoReturn]) -> None:
+        self.put = self.drop = fail  # type: ignore[method-assign]
 
 
 class FailingService(Service):
     """Fails in everything it is asked for; streams fail after one batch."""
 
     error: Exception
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.mutations = FailingMutations(self._fail)
 
     def _fail(self, *_: Any) -> NoReturn:
         raise self.error

@@ -93,12 +93,12 @@ def test_overwrite_creates_and_namespaces_are_made(
     assert f"{name}/inner/t" in listed
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2", "stable"])
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2", "stable"])
 def test_versions_of_data_files(client: flight.FlightClient, root: Path, name: str, version: str) -> None:
     table = TABLE.select(["id", "driver", "vector"])
     put(client, {"dataset": name, "mode": "create", "data_storage_version": version}, table)
     dataset = reference(root, name)
-    assert dataset.data_storage_version == {"stable": "2.2"}.get(version, version)
+    assert dataset.data_storage_version == {"legacy": "0.1", "stable": "2.2"}.get(version, version)
     assert_tables_equal(table, dataset.to_table())
     put(client, name, table)
     assert reference(root, name).count_rows() == 1400
@@ -386,6 +386,28 @@ def test_a_server_that_stops_during_an_upload(serve: StartServer, served: Path, 
     assert reference(served, "t").count_rows() == (2100 if in_time else 700)
     if not in_time:
         assert files_below(served) == before
+
+
+@pytest.mark.parametrize("mode", ["append", "create"])
+def test_a_silent_upload_leaves_nothing_when_the_server_stops(
+    serve: StartServer, served: Path, mode: str
+) -> None:
+    """T34: nobody can wake who waits for a client; files that were complete are removed all the same."""
+    server = serve(served, "--drain-grace", "0.2")
+    with server.client() as client:
+        put(client, {"dataset": "t", "mode": "create"}, TABLE)
+        before = files_below(served)
+        command = {"dataset": "t" if mode == "append" else "u", "mode": mode, "max_rows_per_file": 100}
+        writer, _ = client.do_put(descriptor_of(command), TABLE.schema)
+        writer.write_table(TABLE)
+        deadline = time.monotonic() + 20
+        while len(files_below(served)) < len(before) + 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert server.stop() == 0
+        assert files_below(served) == before
+        with pytest.raises(flight.FlightError):
+            writer.close()
 
 
 def test_only_uploads_read_from_clients() -> None:
