@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -10,9 +11,11 @@ import lance
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from pyarrow import flight
+from pyarrow.substrait import serialize_expressions
 
 from flight_server.commands import COMMAND_TYPE_URL
 from flight_server.proto.command_pb2 import Columns, Command, Expression, Scan
@@ -99,6 +102,20 @@ def test_both_forms_of_a_command_mean_the_same(client: flight.FlightClient) -> N
     columns = {"b": "id + 1", "a": "driver"}
     assert_same(found, read(client, filter="id >= 2000 and id < 2010", columns=columns))
     assert found.schema.names == ["b", "a"]
+
+
+def test_a_filter_may_be_substrait(client: flight.FlightClient) -> None:
+    schema = pa.schema([("id", pa.int64()), ("driver", pa.string())])
+    condition = (pc.field("id") < 50) & (pc.field("driver") == "driver 3")
+    data = bytes(serialize_expressions([condition], ["filter"], schema))
+    expected = read(client, filter="id < 50 and driver = 'driver 3'")
+    assert expected.num_rows > 0
+    text = base64.b64encode(data).decode()
+    assert_same(read(client, substrait_filter=text), expected)
+    assert act(client, "count_rows", dataset="trips", substrait_filter=text)["count"] == expected.num_rows
+    command = Command(scan=Scan(dataset="trips", substrait_filter=data))
+    packed = AnyMessage(type_url=COMMAND_TYPE_URL, value=command.SerializeToString()).SerializeToString()
+    assert_same(client.do_get(flight.Ticket(packed)).read_all(), expected)
 
 
 def test_computed_columns_are_taken(client: flight.FlightClient, reference: Any) -> None:
@@ -193,6 +210,7 @@ def test_tickets_are_redeemed_on_another_server(root: Root, serve: StartServer) 
         ({"columns": {"x": "nope + 1"}}, "nope"),
         ({"columns": {"x": 1}}, "columns.*x"),
         ({"substrait_filter": "%%"}, "base64"),
+        ({"substrait_filter": "bm8gcHJvdG9idWY="}, "(?i)substrait"),
     ],
     ids=str,
 )
