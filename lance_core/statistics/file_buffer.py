@@ -31,7 +31,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.metadata import BufferRange
 from lance_core.statistics.collect import has_bounds
 from lance_core.statistics.sealed import DamagedBatch, seal, unseal
-from lance_core.statistics.stored_bounds import decode_bounds, encode_bounds
+from lance_core.statistics.stored_bounds import decode_bounds, encode_bound
 from lance_core.statistics.table import statistics_schema
 
 METADATA_KEY = "lance_flight:page_statistics"
@@ -61,9 +61,23 @@ class PageEntry:
 
 def to_buffer(columns: Mapping[int, Sequence[PageEntry]]) -> pa.Buffer:
     """The content of the global buffer, from the pages of each column of the file."""
-    parts = [_entries(number, pages) for number, pages in sorted(columns.items()) if pages]
-    batch = pa.Table.from_batches(parts, _SCHEMA).combine_chunks().to_batches()
-    return pa.py_buffer(seal(batch[0] if batch else pa.RecordBatch.from_pylist([], _SCHEMA)))
+    rows = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
+    entries = [page for _, _, page in rows]
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array([number for number, _, _ in rows], pa.int32()),
+            pa.array([page for _, page, _ in rows], pa.int32()),
+            pa.array([page.first_row for page in entries], pa.int64()),
+            pa.array([page.rows for page in entries], pa.int64()),
+            pa.array([_count(page, "null_count") for page in entries], pa.int64()),
+            pa.array([_count(page, "nan_count") for page in entries], pa.int64()),
+            pa.array([_bound(page, "min") for page in entries], pa.binary()),
+            pa.array([_bound(page, "max") for page in entries], pa.binary()),
+            pa.array([page.crc32c for page in entries], pa.uint32()),
+        ],
+        schema=_SCHEMA,
+    )
+    return pa.py_buffer(seal(batch))
 
 
 class FilePageStatistics:
@@ -167,33 +181,9 @@ def _check_numbers(batch: pa.RecordBatch, file: str) -> None:
         raise CorruptFileError("page statistics contradict themselves", file=file)
 
 
-def _entries(number: int, pages: Sequence[PageEntry]) -> pa.RecordBatch:
-    known = [page.bounds for page in pages if page.bounds is not None]
-    nulls, nans = (_spread(pages, name) for name in ("null_count", "nan_count"))
-    if known and not pa.types.is_null(known[0].schema.field("min").type):
-        bounds = pa.Table.from_batches(known)
-        at = np.cumsum([page.bounds is not None for page in pages]) - 1
-        places = pa.array(at, mask=np.array([page.bounds is None for page in pages]))
-        least, most = (encode_bounds(bounds[side].combine_chunks()).take(places) for side in ("min", "max"))
-    else:
-        least = most = pa.nulls(len(pages), pa.binary())
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.full(len(pages), number, np.int32)),
-            pa.array(np.arange(len(pages), dtype=np.int32)),
-            pa.array([page.first_row for page in pages], pa.int64()),
-            pa.array([page.rows for page in pages], pa.int64()),
-            nulls,
-            nans,
-            least,
-            most,
-            pa.array([page.crc32c for page in pages], pa.uint32()),
-        ],
-        schema=_SCHEMA,
-    )
+def _count(page: PageEntry, name: str) -> int | None:
+    return None if page.bounds is None else page.bounds[name][0].as_py()
 
 
-def _spread(pages: Sequence[PageEntry], name: str) -> pa.Array:
-    return pa.array(
-        [None if page.bounds is None else page.bounds[name][0].as_py() for page in pages], pa.int64()
-    )
+def _bound(page: PageEntry, side: str) -> bytes | None:
+    return None if page.bounds is None else encode_bound(page.bounds[side])

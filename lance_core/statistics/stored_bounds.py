@@ -29,6 +29,18 @@ def encode_bounds(bounds: pa.Array) -> pa.Array:
     return pc.if_else(bounds.is_valid(), every, pa.scalar(None, pa.binary()))
 
 
+def encode_bound(bound: pa.Array) -> bytes | None:
+    """The only bound of an array, as `encode_bounds` gives it: many columns have few pages each."""
+    if bound.null_count:
+        return None
+    if offset_bits(bound.type):
+        return bytes(bound[0].as_buffer())
+    if pa.types.is_boolean(bound.type):
+        return bytes([bound[0].as_py()])
+    width = fixed_bits(bound.type) // 8
+    return bytes(memoryview(bound.buffers()[1])[bound.offset * width : (bound.offset + 1) * width])
+
+
 def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
     """The bounds of type `value_type`; None where the bytes are no such values."""
     if stored.null_count == len(stored):
