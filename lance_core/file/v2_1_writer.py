@@ -1,8 +1,8 @@
 """Writing 2.1 and 2.2 files: rows are gathered per leaf column until they fill a page, which is then encoded.
 
 Pages are encoded on a pool of threads while further rows arrive, a few at a time, and written in the order in
-which they were filled. What is gathered is copied: a batch that came over the network is one block of memory
-that a slice of its narrowest column would keep alive.
+which they were filled. What is gathered is copied before the batches that it came with take much memory: a
+batch that came over the network is one block that a slice of its narrowest column would keep alive.
 """
 
 from collections import deque
@@ -20,6 +20,7 @@ from lance_core.encodings.v2_1.encoders.options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
 from lance_core.encodings.v2_1.encoders.shred import Kind, LeafRows, shred, steps_of
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
+from lance_core.encodings.values import as_buffer, fixed_bits
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.encode_pool import encode_pool, num_workers
@@ -32,6 +33,8 @@ from lance_core.schema import Field, Schema
 from lance_core.storage.base import Bytes, WritableFile
 
 _COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
+_MAX_BORROWED_BYTES = 32 << 20
+"""Memory of batches that waiting rows may keep alive."""
 _LEVEL_BYTES = 4
 """A repetition and a definition level."""
 
@@ -61,6 +64,7 @@ class FileWriter:
             self._columns += leaves
             self._tops.append((top, leaves))
         self._encoding: deque[tuple[_Column, Future[list[_Page]]]] = deque()
+        self._borrowed_bytes = 0
         self.num_rows = 0
 
     @property
@@ -82,6 +86,11 @@ class FileWriter:
                 for leaf, rows in zip(leaves, shred(top, piece), strict=True):
                     self._append(leaf, rows)
         self.num_rows += batch.num_rows
+        self._borrowed_bytes += batch.get_total_buffer_size()
+        if self._borrowed_bytes > _MAX_BORROWED_BYTES:
+            for column in self._columns:
+                column.own()
+            self._borrowed_bytes = 0
 
     def finish(self) -> WrittenFile:
         """Write the rest; see `lance_core.file.writer`."""
@@ -124,7 +133,7 @@ class FileWriter:
             start += count
 
     def _append(self, column: "_Column", rows: LeafRows) -> None:
-        column.append(rows, keep=column.num_bytes + _num_bytes(rows) < self._full)
+        column.append(rows)
         if column.num_bytes >= self._full:
             self._fill_page(column)
 
@@ -172,22 +181,32 @@ class _Column:
         self.number = number
         self.num_bytes = 0
         self._rows: list[LeafRows] = []
+        self._num_owned = 0
+        """The first of them, which are copies."""
         self.num_rows = 0
         self.metadata = file2_pb2.ColumnMetadata(
             encoding=described(_COLUMN_ENCODING, _plain_column()),
         )
 
-    def append(self, rows: LeafRows, *, keep: bool) -> None:
-        """Add rows; with `keep` they stay for a while, so that they must not hold on to their batch."""
-        if keep:
-            values = pa.concat_arrays([rows.values])
-            rows = LeafRows(values, rows.num_rows, rows.num_entries, rows.rep, rows.def_)
+    def append(self, rows: LeafRows) -> None:
+        """Add rows, which hold on to the batch that they came with."""
         self._rows.append(rows)
         self.num_bytes += _num_bytes(rows)
 
+    def own(self) -> None:
+        """Let go of all batches: copy what has not been copied yet."""
+        borrowed, self._rows = self._rows[self._num_owned :], self._rows[: self._num_owned]
+        borrowed = [rows for rows in borrowed if rows.num_rows]
+        if borrowed:
+            try:
+                self._rows.append(_joined(borrowed))
+            except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
+                self._rows += [_joined([rows]) for rows in borrowed]
+        self._num_owned = len(self._rows)
+
     def take(self) -> list[LeafRows]:
         """All waiting rows, which wait no more: those of one page, or of several."""
-        waiting, self._rows, self.num_bytes = self._rows, [], 0
+        waiting, self._rows, self.num_bytes, self._num_owned = self._rows, [], 0, 0
         waiting = [rows for rows in waiting if rows.num_rows]
         if len(waiting) > 1:
             try:
@@ -246,12 +265,25 @@ def _num_bytes(rows: LeafRows) -> int:
 
 def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
     return LeafRows(
-        pa.concat_arrays([piece.values for piece in pieces]),
+        _joined_values([piece.values for piece in pieces]),
         sum(piece.num_rows for piece in pieces),
         sum(piece.num_entries for piece in pieces),
         _joined_levels([(piece.rep, piece.num_entries) for piece in pieces]),
         _joined_levels([(piece.def_, piece.num_entries) for piece in pieces]),
     )
+
+
+def _joined_values(arrays: Sequence[pa.Array]) -> pa.Array:
+    """One array with memory of its own; of plain values in blocks that are used again and again."""
+    arrow_type = arrays[0].type
+    bits = fixed_bits(arrow_type)
+    is_plain = bits % 8 == 0 and bits > 0 and not pa.types.is_dictionary(arrow_type)
+    if not is_plain or any(array.null_count for array in arrays):
+        return pa.concat_arrays(arrays)
+    width = bits // 8
+    parts = [array.buffers()[1].slice(array.offset * width, len(array) * width) for array in arrays]
+    data = as_buffer(kernels.join_bytes(parts))
+    return pa.Array.from_buffers(arrow_type, sum(map(len, arrays)), [None, data])
 
 
 def _joined_levels(parts: Sequence[tuple[Bytes | None, int]]) -> Bytes | None:

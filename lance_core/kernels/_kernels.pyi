@@ -270,6 +270,7 @@ def zip_variable(
 ) -> tuple[Block, Block]:
     """Zipped entries and repetition index."""
 
+def join_bytes(pieces: Sequence[_Bytes]) -> Block: ...
 def interleave_rows(columns: Sequence[_Bytes], widths: Sequence[int], num_rows: int) -> Block: ...
 def join_variable_rows(
     fields: Sequence[tuple[int, int, _Bytes | None, _Bytes | None]],

@@ -192,6 +192,18 @@ void bind_rows(nb::module_& m) {
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("length_bits"), nb::arg("rep").none(),
       nb::arg("def_").none(), nb::arg("rep_bits"), nb::arg("def_bits"), nb::arg("max_visible"), nb::arg("max_rep"));
   m.def(
+      "join_bytes",
+      [](const std::vector<nb::object>& pieces) {
+        std::vector<std::unique_ptr<Source>> sources;
+        std::vector<Bytes> bytes;
+        for (const nb::object& piece : pieces) {
+          sources.push_back(std::make_unique<Source>(piece));
+          bytes.push_back(sources.back()->bytes());
+        }
+        return without_gil([&] { return join_bytes(bytes); });
+      },
+      nb::arg("pieces"));
+  m.def(
       "interleave_rows",
       [](const std::vector<nb::object>& columns, const std::vector<size_t>& widths, size_t num_rows) {
         std::vector<std::unique_ptr<Source>> sources;
