@@ -129,7 +129,8 @@ class Upload:
             )
         with _readable(f"batch {number}"):
             batch.validate(full=True)
-            size = sum(map(decoded_bytes, batch.columns))
+            # Buffers may be larger than their values need.
+            size = max(sum(map(decoded_bytes, batch.columns)), batch.get_total_buffer_size())
         if size > self._settings.max_batch_bytes:
             raise InvalidInputError(
                 f"batch {number} is too large, send smaller ones",

@@ -18,6 +18,7 @@ from uuid import uuid4
 import grpc
 import lance
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 from pyarrow import flight
@@ -272,6 +273,50 @@ def test_a_compressed_bomb(serve: StartServer, tmp_path: Path) -> None:
                 put(client, {"dataset": "b", "mode": "create"}, zeros, options=options)
         assert server.anonymous_bytes() < 300 << 20
         put(client, {"dataset": "b", "mode": "create"}, zeros.slice(0, 1000), options=options)
+
+
+def inflated(num_bytes: int) -> list[bytes]:
+    """An upload of 64 rows over a compressed buffer of `num_bytes` zeros."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        for _ in range(num_bytes >> 20):
+            stream.write(bytes(1 << 20))
+    buffer = struct.pack("<q", num_bytes) + sink.getvalue().to_pybytes()
+    body = buffer + bytes(-len(buffer) % 64)
+    table = pa.table({"x": pa.array([0] * 64, pa.int64())})
+    (schema, _), (header, small) = ipc_messages(table, compression="zstd")
+    # Lengths in the header: of the body, and of the buffer, which ends somewhere in the last eight bytes.
+    (length,) = (n for n in range(len(small) - 7, len(small)) if header.count(struct.pack("<q", n)) == 1)
+    for before, after in ((len(small), len(body)), (length, len(buffer))):
+        header = header.replace(struct.pack("<q", before), struct.pack("<q", after))
+    return [flight_data(schema, descriptor=DESCRIPTOR), flight_data(header, body)]
+
+
+def test_a_buffer_larger_than_its_rows(serve: StartServer, tmp_path: Path) -> None:
+    """T16"""
+    served = tmp_path / "served"
+    served.mkdir()
+    server = serve(served, "--max-batch-bytes", "8MiB")
+    outcome = call(server.address, "DoPut", *inflated(32 << 20))
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "too large" in outcome.details
+
+
+def test_a_large_bomb_under_a_limit_of_the_process(server: RunningServer) -> None:
+    """T16: 200 kB that expand to 6 GiB; what the operating system refuses ends the upload alone."""
+    process = server.statistics()
+    limits = process.rlimit(psutil.RLIMIT_AS)
+    bomb = inflated(6 << 30)
+    assert sum(map(len, bomb)) < 1 << 20
+    process.rlimit(psutil.RLIMIT_AS, (5 << 30, limits[1]))
+    try:
+        for _ in range(5):
+            outcome = call(server.address, "DoPut", *bomb)
+            assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT
+            assert "does not fit into memory" in outcome.details
+        assert server.anonymous_bytes() < 300 << 20
+    finally:
+        process.rlimit(psutil.RLIMIT_AS, limits)
 
 
 def test_a_compressed_length_that_lies(server: RunningServer) -> None:
