@@ -46,6 +46,9 @@ class Catalog:
     that is below the root or below one of `base_directories` (threat T11).
     """
 
+    is_remote = False
+    """Whether looking something up means waiting for a store."""
+
     def __init__(self, root: str, cache_bytes: int, base_directories: Sequence[str] = ()) -> None:
         self._root = root
         self._base_directories = (root, *base_directories)

@@ -30,6 +30,7 @@ from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
+from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import project
 from lance_core.scan.take import Keys, RowTaker, TakerCache, as_keys
 from lance_core.storage import scheme_of, storage_for
@@ -126,9 +127,8 @@ class Service:
 
     def list_datasets(self, pattern: str) -> Iterator[DatasetSummary]:
         """The datasets whose names match the glob `pattern` (empty: all), each from its manifest alone."""
-        for name in self._catalog.names():
-            if not pattern or fnmatchcase(name, pattern):
-                yield self._summary(name)
+        names = (name for name in self._catalog.names() if not pattern or fnmatchcase(name, pattern))
+        return map_ahead(self._summary, names, self._catalog.is_remote)
 
     def plan(self, command: ScanCommand | TakeCommand) -> PlannedScan:
         """Plan what a command asks for, in the version that is the latest now or that it names."""

@@ -6,6 +6,7 @@ read. All objects below the root are served: a store has no links that could lea
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -30,6 +31,8 @@ _MAXIMUM_LOCATIONS = 10_000
 class StoreCatalog(Catalog):
     """The datasets below one prefix of an object store. Thread-safe."""
 
+    is_remote = True
+
     def __init__(self, root: Storage, cache_bytes: int) -> None:
         super().__init__(root.uri, cache_bytes)
         self._storage = root
@@ -43,15 +46,18 @@ class StoreCatalog(Catalog):
 
     def _names_in(self, namespace: str, directories: list[str], depth: int) -> Iterator[str]:
         paths = [f"{namespace}/{name}" if namespace else name for name in directories]
-        found: set[str] = set()
-        for path, below in zip(paths, self._listings.map(self._directories, paths), strict=True):
+        listed = list(zip(paths, self._listings.map(self._directories, paths), strict=True))
+        datasets = Counter(path.removesuffix(SUFFIX) for path, below in listed if VERSIONS_DIRECTORY in below)
+        for path, below in listed:
             segment = path.rpartition("/")[2]
             name = path.removesuffix(SUFFIX)
             if VERSIONS_DIRECTORY in below:
                 if not is_segment(segment) or name.endswith(SUFFIX):
                     self._report(path, "is a dataset whose name is not allowed")
-                elif name not in found:
-                    found.add(name)
+                elif datasets[name] == 1:
+                    self._remember(name, path)
+                    yield name
+                elif path == name:  # and there is one with the suffix: opening says that
                     yield name
             elif is_segment(segment):
                 if depth < MAXIMUM_NAMESPACES:
@@ -79,10 +85,7 @@ class StoreCatalog(Catalog):
             raise InvalidInputError(
                 f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
             )
-        with self._locations_lock:
-            if len(self._locations) >= _MAXIMUM_LOCATIONS:
-                self._locations.clear()
-            self._locations[name] = (time.monotonic(), found[0])
+        self._remember(name, found[0])
         return found[0]
 
     def place(self, name: str) -> str:
@@ -112,6 +115,12 @@ class StoreCatalog(Catalog):
         if base.path.startswith(root):
             return self._storage.below(base.path[len(root) :].rstrip("/"))
         raise UnsupportedFeatureError(f"{base} lies outside the served root")
+
+    def _remember(self, name: str, path: str) -> None:
+        with self._locations_lock:
+            if len(self._locations) >= _MAXIMUM_LOCATIONS:
+                self._locations.clear()
+            self._locations[name] = (time.monotonic(), path)
 
     def _is_dataset(self, path: str) -> bool:
         return VERSIONS_DIRECTORY in self._directories(path)

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import flight
 
 from flight_server.names import DatasetReference
+from flight_server.service import Service
 from flight_server.settings import Settings
 from flight_server.store_catalog import StoreCatalog
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
@@ -164,6 +165,26 @@ def test_requests_of_the_catalog_are_bounded(root: str, s3: S3, proxy: Proxy) ->
     proxy.clear()
     catalog.open(catalog.pin(reference))
     assert [request.method for request in proxy.requests] == ["GET", "HEAD"]
+
+
+def test_listing_does_not_wait_for_one_dataset_after_the_other(s3: S3, proxy: Proxy, tmp_path: Path) -> None:
+    """Each costs its names, a look and, the first time, its manifest; of several at the same time."""
+    root = f"s3://{s3.new_bucket()}/many"
+    for number in range(16):
+        lance.write_dataset(TABLE.slice(0, 1), f"{root}/d{number}.lance", storage_options=s3.options())
+    service = Service(
+        Settings.resolve(root, {"storage_options": json.dumps(s3.options(proxy.endpoint))}, environment={})
+    )
+    assert len(list(service.list_datasets(""))) == 16
+    proxy.clear()
+    proxy.delay = 0.1
+    try:
+        assert [summary.num_rows for summary in service.list_datasets("")] == [1] * 16
+    finally:
+        proxy.delay = 0.0
+    print(f"listing 16 datasets again: {len(proxy.requests)} requests")
+    assert len(proxy.requests) <= 1 + 3 * 16
+    assert proxy.most_at_once >= 8
 
 
 def test_a_dataset_made_again_is_not_mistaken(root: str, s3: S3) -> None:
