@@ -143,8 +143,8 @@ class Catalog:
                 with suppress(OSError):
                     os.rmdir(os.path.join(path, directory))
 
-    def drop(self, name: str) -> None:
-        """Remove a dataset. It is renamed to a name that is never served, then deleted: gone at once.
+    def hide(self, name: str) -> str:
+        """Take a dataset out of service at once: it gets a name that is never served. Returns its path.
 
         Raises:
             UnsupportedFeatureError: its directory is a link; what that leads to is not ours to delete.
@@ -160,7 +160,11 @@ class Catalog:
             os.rename(path, hidden)
         except OSError as error:
             raise StorageError(f"dataset {shown(name)} cannot be dropped: {error.strerror}") from None
-        shutil.rmtree(hidden, onerror=self._report_leftover)
+        return hidden
+
+    def delete(self, path: str) -> None:
+        """Delete what `hide` left; what cannot be deleted is reported in the log."""
+        shutil.rmtree(path, onerror=self._report_leftover)
 
     def _report_leftover(self, _call: object, path: str, error: Any) -> None:
         self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")

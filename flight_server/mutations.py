@@ -139,7 +139,8 @@ class Mutations:
             path = self._catalog.locate(name)
             if self._writing[path]:
                 raise CommitConflictError(f"dataset {name} is being written", retryable=True)
-            self._catalog.drop(name)
+            hidden = self._catalog.hide(name)
+        self._catalog.delete(hidden)
 
     @contextmanager
     def _target(self, command: WriteCommand) -> Iterator[tuple[Storage, Snapshot | None]]:

@@ -102,7 +102,7 @@ class StoreCatalog(Catalog):
     def remove_unfinished(self, path: str) -> None:
         """Nothing to do: a store has no directories without files."""
 
-    def drop(self, name: str) -> None:
+    def hide(self, name: str) -> str:
         """Refused: in a store a dataset cannot be removed at once."""
         raise UnsupportedFeatureError(f"dropping dataset {shown(self.locate(name))} in an object store")
 

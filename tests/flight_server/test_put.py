@@ -22,7 +22,7 @@ import flight_server
 from flight_server.commands import COMMAND_TYPE_URL
 from flight_server.proto.command_pb2 import Command, Write
 from support.comparison import assert_tables_equal
-from support.puts import descriptor_of, files_below, finish_message, put, send
+from support.puts import descriptor_of, files_below, finish_message, put, send, small_tables
 from support.served import StartServer, trips_table
 from support.server import RunningServer, start_server
 
@@ -145,6 +145,25 @@ def test_branches_are_written_to(client: flight.FlightClient, root: Path, name: 
     assert reference(root, name).checkout_version(("team/dev", None)).count_rows() == 717
     with pytest.raises(KeyError, match="no branch"):
         put(client, {"dataset": name, "branch": "absent"}, TABLE)
+
+
+def test_every_layout_of_arrow(client: flight.FlightClient, root: Path, name: str) -> None:
+    """Views are stored as plain text, and read as such."""
+    for number, table in enumerate(small_tables()):
+        dataset = f"{name}/t{number}"
+        put(client, {"dataset": dataset, "mode": "create"}, table, batch_rows=25)
+        field = table.schema.field(0)
+        expected = table.cast(pa.schema([field.with_type(pa.string())])) if field.name == "view" else table
+        assert_tables_equal(expected, reference(root, dataset).to_table())
+
+
+def test_dictionaries_that_change_between_batches(client: flight.FlightClient, root: Path, name: str) -> None:
+    parts = [["a", "b", None, "a"], ["c", "b"], [None, None], ["z"] * 5, ["a", "c"]]
+    batches = [pa.record_batch({"x": pa.array(part, pa.string()).dictionary_encode()}) for part in parts]
+    send(client, {"dataset": name, "mode": "create"}, *batches, finish_message(15, 5))
+    found = reference(root, name).to_table()
+    assert pa.types.is_dictionary(found.schema.field("x").type)
+    assert found["x"].to_pylist() == [value for part in parts for value in part]
 
 
 def test_an_empty_upload(client: flight.FlightClient, root: Path, name: str) -> None:

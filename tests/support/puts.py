@@ -102,3 +102,35 @@ def flight_data(
     """One FlightData message."""
     parts = ((1, descriptor), (2, header), (3, metadata), (1000, body))
     return b"".join(field(number, data) for number, data in parts if data)
+
+
+def small_tables() -> list[pa.Table]:
+    """Small tables that together have every layout of Arrow that can be written."""
+    n = 40
+    numbers = pa.array([None if i % 5 == 0 else i for i in range(n)], pa.int64())
+    texts = pa.array([None if i % 7 == 0 else "é" * (i % 9) for i in range(n)])
+    lists = pa.array([None if i % 6 == 0 else list(range(i % 4)) for i in range(n)], pa.list_(pa.int32()))
+    structs = pa.array([None if i % 8 == 0 else {"a": i, "b": str(i)} for i in range(n)])
+    columns = {
+        "int": numbers,
+        "small": numbers.cast(pa.int8()),
+        "float": numbers.cast(pa.float32()),
+        "bool": pa.array([None if i % 5 == 0 else i % 2 == 0 for i in range(n)]),
+        "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "time": numbers.cast(pa.timestamp("us", "UTC")),
+        "decimal": numbers.cast(pa.decimal128(30, 2)),
+        "text": texts,
+        "large text": texts.cast(pa.large_string()),
+        "view": texts.cast(pa.string_view()),
+        "bytes": texts.cast(pa.binary()),
+        "fixed": pa.array([b"abcd"] * n, pa.binary(4)),
+        "list": lists,
+        "large list": lists.cast(pa.large_list(pa.int32())),
+        "vector": pa.array([[1.0, 2.0]] * n, pa.list_(pa.float32(), 2)),
+        "struct": structs,
+        "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+        "dictionary": texts.dictionary_encode(),
+        "nested": pa.array([[{"x": [str(i)]}] for i in range(n)]),
+        "null": pa.nulls(n),
+    }
+    return [pa.table({name: column}) for name, column in columns.items()]
