@@ -41,8 +41,9 @@ EXPRESSIONS = """
     a+1 ; a+b ; -a ; a/2 ; a%2 ; a=1 ; a=b ; not (a=1) ; a in (1,2) ; a in (1,null) ; a between 1 and 2 ;
     cast(a as double) ; cast(b as double) ; upper(s) ; lower(t) ; length(s) ; abs(a) ; concat(s,'x') ;
     s || 'x' ; s like 'q%' ; t like 'q%' ; starts_with(s,'q') ; p.x ; p.y ; p ; array_length(l) ;
-    array_has(l,1) ; coalesce(b,1) ; a is distinct from b ; a is not distinct from b ; date_part('year', time) ;
-    sqrt(f) ; time ; a>1 and b>1 ; a>1 or a<0 ; (a>1) is true ; _rowid ; f*2 ; nullif(a,1) ; b is null and a>1
+    array_has(l,1) ; coalesce(b,1) ; a is distinct from b ; a is not distinct from b ;
+    date_part('year',time) ; sqrt(f) ; time ; a>1 and b>1 ; a>1 or a<0 ; (a>1) is true ; _rowid ; f*2 ;
+    nullif(a,1) ; b is null and a>1
 """
 
 
