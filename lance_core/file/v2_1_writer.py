@@ -251,7 +251,7 @@ def _encode(
     for page, part in encoded:
         bounds = None
         if recorder is not None:
-            bounds = recorder.bounds(part.values) if has_bounds else None
+            bounds = recorder.bounds(part.values, page.items) if has_bounds else None
             for data in page.buffers:
                 crc = kernels.crc32c(data, crc)
         pages.append(_Page(page, bounds, crc))

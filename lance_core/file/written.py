@@ -15,8 +15,11 @@ PAGE_BYTES = 8 << 20
 class PageRecorder(Protocol):
     """Keeps what one 2.x file says about its own pages; see `lance_core.statistics.recorder`."""
 
-    def bounds(self, values: pa.Array) -> pa.RecordBatch:
-        """Statistics of the values of a page. Called from several threads."""
+    def bounds(self, values: pa.Array, items: pa.Array | None = None) -> pa.RecordBatch:
+        """Statistics of the values of a page, of which `items` are the distinct ones where they are known.
+
+        Called from several threads.
+        """
 
     def add_page(
         self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int

@@ -365,3 +365,14 @@ def pick_bits(stream: Stream, counts: Counts, picks: _Bytes) -> Block: ...
 def pick_inline(stream: Stream, counts: Counts, picks: _Bytes, word_bits: int) -> Block: ...
 def pick_variable(stream: Stream, counts: Counts, picks: _Bytes, offset_bits: int) -> tuple[Block, Block]: ...
 def pick_levels(stream: Stream, counts: Counts, picks: _Bytes, coding: str, bits: int) -> Block: ...
+def find_distinct(
+    offsets: _Bytes | None,
+    data: _Bytes,
+    offset_bits: int,
+    width: int,
+    num_values: int,
+    validity: _Bytes | None,
+    first_bit: int,
+    max_items: int,
+) -> tuple[Block, list[int]] | None:
+    """Indices of 32 bits, and where each item occurs first; None where there are more items."""

@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "encode_bitpacking.hpp"
 #include "encode_chunks.hpp"
+#include "encode_dictionary.hpp"
 #include "encode_fsst.hpp"
 #include "encode_fullzip.hpp"
 #include "encode_levels.hpp"
@@ -130,6 +131,23 @@ void bind_words(nb::module_& m) {
 }
 
 void bind_symbols(nb::module_& m) {
+  m.def(
+      "find_distinct",
+      [](nb::handle offsets, nb::handle data, unsigned offset_bits, size_t width, size_t n, nb::handle validity,
+         size_t first_bit, size_t max_items) -> nb::object {
+        OptionalSource offset_source(offsets), validity_source(validity);
+        Source data_source(data);
+        Distinct out = without_gil([&] {
+          return find_distinct({offset_source.bytes(), data_source.bytes(), offset_bits, width, n},
+                               {validity_source.bytes(), first_bit}, max_items);
+        });
+        if (!out.complete) {
+          return nb::none();
+        }
+        return nb::cast(std::make_pair(std::move(out.indices), std::move(out.first)));
+      },
+      nb::arg("offsets").none(), nb::arg("data"), nb::arg("offset_bits"), nb::arg("width"), nb::arg("num_values"),
+      nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("max_items"));
   m.def(
       "train_symbols",
       [](nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits, size_t sample_bytes) {

@@ -16,9 +16,16 @@ class FilePageRecorder:
     def __init__(self) -> None:
         self._pages: defaultdict[int, list[PageEntry]] = defaultdict(list)
 
-    def bounds(self, values: pa.Array) -> pa.RecordBatch:
-        """Statistics of the values of a page."""
-        return page_bounds(values)
+    def bounds(self, values: pa.Array, items: pa.Array | None = None) -> pa.RecordBatch:
+        """Statistics of the values of a page, of which `items` are the distinct ones where they are known."""
+        if items is None or pa.types.is_floating(values.type):  # NaN are counted one by one
+            return page_bounds(values)
+        bounds = page_bounds(items)
+        counts = {"rows": len(values), "null_count": values.null_count}
+        for name, count in counts.items():
+            at = bounds.schema.get_field_index(name)
+            bounds = bounds.set_column(at, bounds.schema.field(at), pa.array([count], pa.int64()))
+        return bounds
 
     def add_page(
         self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int

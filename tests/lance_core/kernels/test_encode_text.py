@@ -195,3 +195,52 @@ OFFSETS = values.integers([0, 4, 2], 32)
 def test_sizes_that_contradict_each_other_are_refused(kernel: object) -> None:
     with pytest.raises(CorruptData):
         kernel()  # type: ignore[operator]
+
+
+@given(st.lists(st.none() | st.binary(max_size=12), max_size=200), st.sampled_from((0, 32, 64)))
+def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int) -> None:
+    """With `bits` 0, values of one width."""
+    plain = [value or b"" for value in drawn]
+    values_ = plain if bits else [value.ljust(12, b"\0") for value in plain]
+    offsets, data = arrow(values_, bits) if bits else (None, inputs.place(b"".join(values_), 1))
+    validity = inputs.bitmap([True, *(value is not None for value in drawn)])
+    width = 0 if bits else 12
+    first: dict[bytes, int] = {}
+    for i, (value, kept) in enumerate(zip(drawn, values_, strict=True)):
+        if value is not None:
+            first.setdefault(kept, i)
+    numbers = {value: number for number, value in enumerate(first)}
+    found = kernels.find_distinct(offsets, data, bits, width, len(drawn), validity, 1, len(first))
+    assert found is not None
+    assert found[1] == list(first.values())
+    assert inputs.numbers(found[0], "<u4") == [
+        0 if value is None else numbers[kept] for value, kept in zip(drawn, values_, strict=True)
+    ]
+    if first:
+        arguments = (offsets, data, bits, width, len(drawn), validity, 1)
+        assert kernels.find_distinct(*arguments, len(first) - 1) is None
+
+
+def test_many_items_are_found() -> None:
+    texts = [b"%d" % (x * x % 60_000) for x in range(50_000)]
+    found = kernels.find_distinct(*arrow(texts, 32), 32, 0, len(texts), None, 0, 100_000)
+    assert found is not None
+    indices, first = found
+    assert len(first) == len(set(texts))
+    assert [texts[first[index]] for index in inputs.numbers(indices, "<u4")] == texts
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda: kernels.find_distinct(OFFSETS, b"1234", 32, 0, 2, None, 0, 9),
+        lambda: kernels.find_distinct(OFFSETS[:8], b"1234", 32, 0, 2, None, 0, 9),
+        lambda: kernels.find_distinct(None, b"123", 0, 2, 2, None, 0, 9),
+        lambda: kernels.find_distinct(None, b"", 0, 0, 2, None, 0, 9),
+        lambda: kernels.find_distinct(None, b"1234", 0, 2, 2, b"\1", 7, 9),
+        lambda: kernels.find_distinct(None, b"1234", 0, 2, 2, None, 0, 1 << 40),
+    ],
+)
+def test_distinct_values_of_sizes_that_contradict_each_other(kernel: object) -> None:
+    with pytest.raises(CorruptData):
+        kernel()  # type: ignore[operator]

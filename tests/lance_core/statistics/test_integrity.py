@@ -120,3 +120,17 @@ def test_statistics_are_those_of_the_pages(version: str, tmp_path: Path) -> None
     values = statistics.column(1, pa.float64())
     assert values is not None
     assert sum(values["null_count"].to_pylist()) == table["value"].null_count
+
+
+def test_bounds_of_dictionary_pages_are_those_of_their_items(tmp_path: Path) -> None:
+    path = tmp_path / "a.lance"
+    table = pa.table({"c": pa.array([f"item {x % 50}" if x % 3 else None for x in range(3_000)])})
+    write_file(path, table.to_batches(), table.schema, "2.2", recorder=FilePageRecorder)
+    file = storage_for(str(tmp_path), None).open_file(path.name)
+    reader = open_data_file(file)
+    place = buffer_of(reader.schema.metadata, reader.metadata.global_buffers, path.name)
+    assert place is not None
+    rows = from_buffer(file.read(*place), path.name).column(0, pa.string())
+    assert rows is not None
+    (row,) = rows.to_pylist()
+    assert (row["rows"], row["null_count"], row["min"], row["max"]) == (3_000, 1_000, "item 0", "item 9")

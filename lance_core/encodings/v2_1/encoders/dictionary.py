@@ -3,6 +3,8 @@
 docs/format.md, dictionary pages.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +27,6 @@ _MOST_ITEMS = 100_000
 _SAMPLE = 4096
 _MOST_UNIQUE = 0.98
 """Of a sample; above, no dictionary is tried."""
-_INDEX_BITS = 32
 
 
 def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage | None:
@@ -33,14 +34,14 @@ def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) 
     raw_bytes = _raw_bytes(values, column.is_2_2)
     if raw_bytes is None or not _promising(values, raw_bytes, column):
         return None
-    encoded = values.dictionary_encode()
-    items, indices = encoded.dictionary, encoded.indices
-    if len(items) > min(len(values) // column.options.dictionary_divisor, _MOST_ITEMS):
+    found = _find_distinct(values, min(len(values) // column.options.dictionary_divisor, _MOST_ITEMS))
+    if found is None:
         return None
+    indices, items = found
     index_bytes = len(values) * max(len(items) - 1, 1).bit_length() / 8
     if index_bytes + items.nbytes > column.options.dictionary_ratio * raw_bytes:
         return None
-    return _page(structure, indices, items, column)
+    return replace(_page(structure, indices, items, column), items=items)
 
 
 def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column: LeafColumn) -> EncodedPage:
@@ -66,6 +67,25 @@ def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
     renumbered = pc.if_else(valid, number, None).take(values.indices)
     indices = renumbered.cast(values.type.index_type)
     return pa.DictionaryArray.from_arrays(indices, items.filter(valid))
+
+
+def _find_distinct(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array] | None:
+    """Indices and items; None where there are more items than `most`."""
+    validity = values.buffers()[0] if values.null_count else None
+    if offset_bits(values.type):
+        text = text_of(values)
+        found = kernels.find_distinct(
+            text.offsets, text.data, text.offset_bits, 0, len(values), validity, values.offset, most
+        )
+    else:
+        width = fixed_bits(values.type) // 8
+        data = values.buffers()[1].slice(values.offset * width, len(values) * width)
+        found = kernels.find_distinct(None, data, 0, width, len(values), validity, values.offset, most)
+    if found is None:
+        return None
+    indices, first = found
+    numbers = pa.Array.from_buffers(pa.uint32(), len(values), [None, as_buffer(indices)])
+    return numbers, values.take(pa.array(first, pa.int64()))
 
 
 def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.shred import Step
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -32,3 +34,5 @@ class EncodedPage:
     """What the page calls its length: rows, or slots below a fixed-size list of structs."""
     num_rows: int
     """Top-level rows."""
+    items: pa.Array | None = None
+    """The distinct values of a page that has a dictionary of its own making."""
