@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.scan.expressions.casts import cast
 from lance_core.statistics.collect import has_bounds
 
 Flags = npt.NDArray[np.bool_]
@@ -108,11 +109,7 @@ def cast_values(values: Values, data_type: pa.DataType, try_cast: bool) -> Value
     if values.least is None or values.most is None or not _is_monotone(values.type, data_type):
         return None
     try:
-        target = _comparable_type(data_type)
-        least, most = (
-            pc.cast(side, options=pc.CastOptions(target, allow_float_truncate=True, allow_time_truncate=True))
-            for side in (values.least, values.most)
-        )
+        least, most = (_comparable(cast(side, data_type)) for side in (values.least, values.most))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     # What lies between bounds that fit does fit. Of values without bounds nobody knows.
@@ -274,10 +271,6 @@ def _places(
 
 def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.asarray(pc.fill_null(counts, -1))
-
-
-def _comparable_type(kind: pa.DataType) -> pa.DataType:
-    return pa.float32() if kind == pa.float16() else kind
 
 
 def _comparable(values: Any) -> Any:

@@ -151,7 +151,7 @@ def _like(node: tree.Like, operand: Values) -> Truth | None:
     characters = iter(node.pattern)
     for character in characters:
         if node.escape is not None and character == node.escape:
-            character = next(characters, "%")
+            character = next(characters, character)  # one at the very end stands for itself
         elif character in "%_\\":
             break
         prefix += character

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
+from lance_core.scan.expressions.casts import cast
 from lance_core.scan.expressions.evaluate import passing
 from lance_core.scan.expressions.sql import parse_filter
 from lance_core.scan.expressions.tree import (
@@ -39,6 +40,23 @@ from support.arrays import Spec, make_array
 from support.types import ORDERED
 
 TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+CASTS = {
+    pa.int8(): (pa.int32(), pa.uint8(), pa.float32()),
+    pa.int64(): (pa.int32(), pa.float32(), pa.float64()),
+    pa.uint64(): (pa.int64(), pa.float64()),
+    pa.float16(): (pa.float32(), pa.float64()),
+    pa.float32(): (pa.float64(), pa.int64()),
+    pa.decimal128(20, 3): (pa.decimal128(25, 5), pa.decimal128(20, 1), pa.int64()),
+    pa.date32(): (pa.date64(), pa.timestamp("s"), pa.timestamp("ns")),
+    pa.date64(): (pa.date32(), pa.timestamp("us")),
+    pa.timestamp("s"): (pa.timestamp("ns"), pa.timestamp("ms"), pa.date32()),
+    pa.timestamp("us", "UTC"): (pa.timestamp("s", "UTC"), pa.timestamp("s")),
+    pa.timestamp("ns"): (pa.timestamp("s"), pa.timestamp("us")),
+    pa.string(): (pa.large_string(), pa.binary(), pa.int32()),
+    pa.large_binary(): (pa.binary(), pa.string()),
+    pa.bool_(): (pa.int8(),),
+}
+"""Casts that keep the order of values, that do not, and that fail."""
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -103,8 +121,8 @@ class Trees:
             choices += ["prefix", "prefix"]
         if pa.types.is_boolean(column.type):
             choices += ["bare"]
-        if pa.types.is_integer(column.type) or column.type == pa.float32():
-            choices += ["cast"]
+        if column.type in CASTS:
+            choices += ["cast", "cast"]
         match self.rng.choice(choices):
             case "compare":
                 return self.swapped(column, self.constant(name))
@@ -121,15 +139,14 @@ class Trees:
             case "bare":
                 return column
             case "cast":
-                target = self.rng.choice((pa.float64(), pa.int64()) if name != "f" else (pa.float64(),))
-                if pa.types.is_floating(column.type):
-                    target = pa.float64()
-                value = (
-                    self.rng.choice((0, 1, -1, 3.5, 100))
-                    if target == pa.float64()
-                    else self.rng.choice((0, 7))
-                )
-                return self.swapped(Cast(column, target), Literal(pa.scalar(value, target)))
+                target = self.rng.choice(CASTS[column.type])
+                try:
+                    value = cast(self.constant(name).value, target)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    value = (
+                        pa.scalar(0).cast(target) if pa.types.is_integer(target) else pa.scalar(None, target)
+                    )
+                return self.swapped(Cast(column, target, self.rng.random() < 0.5), Literal(value))
         prefix = self.constant(name).value.as_py() or ("" if "string" in str(column.type) else b"")
         return StartsWith(column, prefix[: self.rng.randrange(5)])
 
@@ -147,7 +164,7 @@ class Trees:
 
 
 @pytest.mark.parametrize("data_type", ORDERED, ids=str)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_no_row_that_passes_is_dropped(data_type: pa.DataType, seed: int) -> None:
     """T22: random trees on two columns with pages of different lengths, nulls, NaN, cut bounds."""
@@ -381,6 +398,31 @@ def test_what_is_not_known_is_kept() -> None:
     unknown = Like(Column(("a",), pa.string()), "abc%", ignore_case=True)
     assert kept_rows(unknown, {("a",): table_of(pa.array(["x", "y"]), 1)}, 2) == [(0, 2)]
     assert kept_rows(parse_filter("a > 7", schema), {}, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "text"),
+    [
+        ("abc!", "!", "abc!"),
+        ("a!%c%", "!", "a%cd"),
+        ("a\\%c%", None, "a%cd"),
+        ("abc\\", None, "abc\\"),
+        ("%", "%", "%"),
+    ],
+)
+def test_patterns_with_escapes(pattern: str, escape: str | None, text: str) -> None:
+    """The text before the first wildcard is the one that the evaluation looks for."""
+    tree = Like(Column(("a",), pa.string()), pattern, escape)
+    array = pa.array([text])
+    assert passing(tree, pa.RecordBatch.from_arrays([array], ["a"])).to_pylist() == [True]
+    assert kept_rows(tree, {("a",): table_of(array, 1)}, 1) == [(0, 1)]
+
+
+def test_casts_are_followed() -> None:
+    schema = pa.schema([("a", pa.int32()), ("t", pa.timestamp("us"))])
+    statistics = {"a": table_of(pa.array(range(100), pa.int32()), 10)}
+    tree = parse_filter("CAST(a AS BIGINT) > 85", schema)
+    assert kept_rows(tree, {("a",): statistics["a"]}, 100) == [(80, 100)]
 
 
 def test_a_column_that_no_file_holds_is_null() -> None:
