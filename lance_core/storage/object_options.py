@@ -15,10 +15,10 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from obstore.exceptions import BaseError
 from obstore.store import from_url
 
-from lance_core.errors import InvalidInputError, StorageError
+from lance_core.errors import InvalidInputError, StorageError, UnsupportedFeatureError
+from lance_core.storage.aws_profile import profile_credentials
 
 _CLIENT_KEYS = frozenset(
     {
@@ -148,12 +148,14 @@ def connect(scheme: str, bucket: str, options: Mapping[str, str]) -> Clients:
 
     Raises:
         InvalidInputError: an option has an impossible value; the message names options, never their values.
+        UnsupportedFeatureError: a profile is asked for that cannot be read.
     """
-    return _connect(scheme, bucket, tuple(sorted(_resolve(scheme, options).items())))
+    settings = tuple(sorted(_resolve(scheme, options).items()))
+    return _connect(scheme, bucket, settings, os.environ.get("AWS_PROFILE"))
 
 
 @lru_cache(maxsize=64)
-def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]) -> Clients:
+def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], profile: str | None) -> Clients:
     config = dict(settings)
     retries = _number(config, _MAX_RETRIES, 10)
     timeout = timedelta(seconds=_number(config, _RETRY_TIMEOUT, 180))
@@ -161,18 +163,22 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]) ->
     # Apart from the others: the client takes them there, too, but fails when it shows them again.
     client_options = {key: config.pop(key) for key in _CLIENT_KEYS & config.keys()}
     make: Any = from_url  # whose overloads are by provider
+    arguments: dict[str, Any] = {"config": config, "client_options": client_options}
 
     def client(max_retries: int) -> Any:
         return make(
             f"{scheme}://{bucket}",
-            config=config,
-            client_options=client_options,
             retry_config={"max_retries": max_retries, "retry_timeout": timeout},
+            **arguments,
         )
 
     try:
+        if scheme == "s3" and (credentials := profile_credentials(config)) is not None:
+            arguments["credential_provider"] = credentials
         return Clients(client(retries), client(0), download_retries)
-    except (BaseError, ValueError) as error:
+    except UnsupportedFeatureError:
+        raise
+    except Exception as error:  # of the client, or of boto3
         given = ", ".join(key for key, _ in settings) or "none"
         reason = _without_values(str(error).partition("\n")[0], settings)
         raise InvalidInputError(

@@ -6,15 +6,17 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import obstore
 import pytest
 from obstore.exceptions import BaseError
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.storage import object_options, storage_for
+from lance_core.storage.aws_profile import profile_credentials
 from lance_core.storage.object_options import _AWS, _AZURE, _CLIENT_KEYS, _GOOGLE, _by_name, _resolve
-from support.s3 import S3
+from support.s3 import KEY, S3, SECRET
 
 STORES = {"s3": _AWS, "gs": _GOOGLE, "az": _AZURE}
 
@@ -24,6 +26,7 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in list(os.environ):
         if key.lower().startswith(("aws_", "google_", "azure_")) or key.lower() in _CLIENT_KEYS:
             monkeypatch.delenv(key)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)  # not those of whoever runs the tests
 
 
 NAMES = [(scheme, name) for scheme, keys in STORES.items() for name in sorted(set(keys.values()))]
@@ -99,6 +102,47 @@ def test_clients_are_shared() -> None:
     one, other = (object_options.connect("s3", "bucket", dict(options)) for _ in range(2))
     assert one is other
     assert object_options.connect("s3", "bucket", options | {"aws_region": "q"}) is not one
+
+
+def write_profiles(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    credentials = f"aws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    (directory / "credentials").write_text(f"[default]\n{credentials}\n[other]\n{credentials}")
+    (directory / "config").write_text("[default]\nregion = us-east-1\n[profile other]\nregion = us-east-1\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(directory / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(directory / "config"))
+
+
+@pytest.mark.parametrize("profile", [None, "other"])
+def test_profiles_give_credentials(
+    s3: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None
+) -> None:
+    write_profiles(tmp_path, monkeypatch)
+    if profile:
+        monkeypatch.setenv("AWS_PROFILE", profile)
+    options = {"aws_endpoint": s3.endpoint, "allow_http": "true"}
+    for region in ({}, {"aws_region": "us-east-1"}):
+        storage = storage_for(f"s3://{bucket}/profile-{profile}", options | region)
+        storage.put_if_absent(f"file-{len(region)}", b"x")
+        assert storage.read_file(f"file-{len(region)}") == b"x"
+
+
+def test_options_count_before_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_profiles(tmp_path, monkeypatch)
+    assert profile_credentials({}) is not None
+    assert profile_credentials({"aws_access_key_id": "a"}) is None
+    assert profile_credentials({"aws_skip_signature": "true"}) is None
+    (tmp_path / "credentials").unlink()
+    assert profile_credentials({}) is None
+    monkeypatch.setenv("AWS_PROFILE", "none")
+    with pytest.raises(InvalidInputError, match="none"):
+        storage_for("s3://bucket/x")
+
+
+def test_a_profile_without_boto3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_profiles(tmp_path, monkeypatch)
+    monkeypatch.setitem(sys.modules, "obstore.auth.boto3", None)
+    with pytest.raises(UnsupportedFeatureError, match="boto3"):
+        storage_for("s3://no-boto3/x")
 
 
 def test_a_forked_process_is_told_instead_of_waiting_for_ever(s3: S3, bucket: str) -> None:

@@ -1,0 +1,37 @@
+"""Credentials of a profile in `~/.aws`, which the client of the stores does not read; boto3 does."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.errors import UnsupportedFeatureError
+
+_OTHER_SOURCES = (
+    "aws_access_key_id",
+    "aws_skip_signature",
+    "aws_web_identity_token_file",
+    "aws_container_credentials_relative_uri",
+    "aws_container_credentials_full_uri",
+)
+"""Settings that say where credentials come from, or that there are none."""
+
+
+def profile_credentials(settings: Mapping[str, str]) -> Any:
+    """What the client asks for credentials; None when it finds them by itself.
+
+    A profile counts when it is named by `AWS_PROFILE` or when there is a file of credentials, and nothing in
+    the settings says otherwise.
+
+    Raises:
+        UnsupportedFeatureError: boto3 is not installed.
+    """
+    if any(key in settings for key in _OTHER_SOURCES):
+        return None
+    file = os.path.expanduser(os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"))
+    if "AWS_PROFILE" not in os.environ and not os.path.isfile(file):
+        return None
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise UnsupportedFeatureError("AWS profiles need the package boto3") from None
+    return Boto3CredentialProvider()
