@@ -87,9 +87,10 @@ class FileWriter:
         self._file.abort()
 
     def _write_pages(self, column: "_TopColumn") -> None:
-        array = column.take()
-        if array is None:
-            return
+        for array in column.take():
+            self._write_rows(column, array)
+
+    def _write_rows(self, column: "_TopColumn", array: pa.Array) -> None:
         pages = encode_node(column.field, array, self._place)
         for node, page in zip(column.nodes, pages, strict=True):
             if node.has_one_page:
@@ -155,14 +156,12 @@ class _TopColumn:
         self._waiting.append(pa.concat_arrays([array]))
         self.num_bytes += array.nbytes
 
-    def take(self) -> pa.Array | None:
-        """All waiting rows, which wait no more."""
+    def take(self) -> list[pa.Array]:
+        """All waiting rows, which wait no more: one array, unless their dictionaries outgrow the key type."""
         waiting, self._waiting, self.num_bytes = self._waiting, [], 0
-        if not waiting:
-            return None
+        if len(waiting) < 2:
+            return waiting
         try:
-            return waiting[0] if len(waiting) == 1 else pa.concat_arrays(waiting)
-        except pa.ArrowInvalid as error:
-            raise InvalidInputError(
-                "rows of a page do not go together", column=self.field.name, found=error
-            ) from None
+            return [pa.concat_arrays(waiting)]
+        except pa.ArrowInvalid:
+            return waiting

@@ -152,20 +152,20 @@ def _case(
     long: bool = False,
     reference_fails: str = "",
 ) -> Case:
-    present = tuple(Column(_with_present_structs(column.field), column.spec) for column in columns)
+    present = tuple(Column(present(column.field), column.spec) for column in columns)
     return Case(name, present, rows, pages, VERSIONS, long, reference_fails)
 
 
-def _with_present_structs(field: pa.Field) -> pa.Field:
+def present(field: pa.Field) -> pa.Field:
     """The field with every struct at or below it required."""
     data_type = field.type
     if isinstance(data_type, pa.BaseExtensionType):
         return field
     if pa.types.is_struct(data_type):
-        children = [_with_present_structs(child) for child in data_type]
+        children = [present(child) for child in data_type]
         return field.with_type(pa.struct(children)).with_nullable(False)
     if pa.types.is_list(data_type):
-        return field.with_type(pa.list_(_with_present_structs(data_type.value_field)))
+        return field.with_type(pa.list_(present(data_type.value_field)))
     if pa.types.is_large_list(data_type):
-        return field.with_type(pa.large_list(_with_present_structs(data_type.value_field)))
+        return field.with_type(pa.large_list(present(data_type.value_field)))
     return field

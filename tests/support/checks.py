@@ -41,7 +41,7 @@ def write_case(case: Case, version: str, path: Path) -> pa.Table:
 
 def expected_table(case: Case, path: Path, source: pa.Table) -> pa.Table:
     """What the reference reads; it has to equal the source, or the cell belongs into `LEFT_OUT`."""
-    stored = _as_stored(source, path)
+    stored = as_stored(source, path)
     if case.reference_fails:
         return stored
     expected = read_reference(path)
@@ -52,7 +52,7 @@ def expected_table(case: Case, path: Path, source: pa.Table) -> pa.Table:
     return expected
 
 
-def _as_stored(source: pa.Table, path: Path) -> pa.Table:
+def as_stored(source: pa.Table, path: Path) -> pa.Table:
     """The source under the dataset's schema: views are stored as plain strings and binaries."""
     schema = reference_schema(path)
     columns = [
