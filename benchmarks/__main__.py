@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks import filtered_scan, flight_scan, local_scan, peak_memory
+from benchmarks import filtered_scan, flight_scan, local_scan, opening, peak_memory, single_rows
 from benchmarks.data import prepare
 from benchmarks.measure import Measurement
 
@@ -24,7 +24,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     datasets = [
         dataset
-        for dataset in prepare(options.folder, options.scale)
+        for dataset in ([] if options.only == "open" else prepare(options.folder, options.scale))
         if any(dataset.name.startswith(prefix) for prefix in options.only.split(","))
     ]
     print(f"{platform.machine()}, {os.cpu_count()} cores, {options.runs} runs each, medians", flush=True)
@@ -34,10 +34,14 @@ def main() -> None:
     memory: dict[str, dict[str, dict[str, int]]] = {}
     _heading("local to_table", "ours", "pylance", "faster", "less CPU")
     for dataset in datasets:
-        for measure in (local_scan.measure, filtered_scan.measure):
+        for measure in (local_scan.measure, filtered_scan.measure, single_rows.measure):
             for measurement in measure(dataset, options.runs):
                 local.append(measurement)
                 _local_row(measurement)
+    if options.only in ("", "open"):
+        for measurement in opening.measure(options.folder, options.runs):
+            local.append(measurement)
+            _local_row(measurement)
     _geometric_means((m.group, m.ratio(local_scan.OURS, local_scan.REFERENCE)) for m in local)
 
     if not options.local:
@@ -67,7 +71,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=5, help="measured runs per competitor")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rows")
-    parser.add_argument("--only", default="", help="prefixes of dataset names, comma separated")
+    parser.add_argument("--only", default="", help="prefixes of dataset names, comma separated, or open")
     parser.add_argument("--local", action="store_true", help="leave out the servers and the memory")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     return parser.parse_args()

@@ -1,0 +1,50 @@
+"""`take` of random rows against that of the reference, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import lance
+import numpy as np
+
+import lance_core
+from benchmarks.data import SEED, Dataset
+from benchmarks.local_scan import OURS, REFERENCE
+from benchmarks.measure import Measurement, interleave
+from benchmarks.touch import touch_table
+
+COLUMNS = {
+    "mixed": ["id", "small", "value", "maybe", "flag", "category", "text"],
+    "vectors": ["vector"],
+}
+MANY_ROWS = 1000
+# One row takes so little that as many runs are needed for a steady median as other tasks have rows.
+RUNS_OF_ONE_ROW = 200
+
+
+def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
+    """Many rows, one row, and many rows of each column; every run takes other rows, unsorted."""
+    columns = COLUMNS["vectors" if dataset.columns == ("vector",) else "mixed"]
+    yield _measure(dataset, columns, MANY_ROWS, "take 1000 rows", runs)
+    yield _measure(dataset, columns, 1, "take 1 row", max(runs, RUNS_OF_ONE_ROW))
+    if len(dataset.columns) > 1:
+        for column in dataset.columns:
+            yield _measure(dataset, [column], MANY_ROWS, "take 1000 rows, single columns", runs)
+
+
+def _measure(dataset: Dataset, columns: list[str], num_rows: int, group: str, runs: int) -> Measurement:
+    ours, reference = lance_core.dataset(str(dataset.path)), lance.dataset(str(dataset.path))
+    total = ours.count_rows()
+    chosen = {name: np.random.default_rng(SEED) for name in (OURS, REFERENCE)}
+
+    def rows(name: str) -> list[int]:
+        """Other rows in every run, the same for both."""
+        return chosen[name].integers(0, total, num_rows).tolist()
+
+    size = ours.take(list(range(num_rows)), columns=columns).nbytes
+    what = columns[0] if len(columns) == 1 else f"{len(columns)} columns"
+    competitors = {
+        OURS: lambda: touch_table(ours.take(rows(OURS), columns=columns)),
+        REFERENCE: lambda: touch_table(reference.take(rows(REFERENCE), columns=columns)),
+    }
+    return interleave(f"{dataset.name} take {num_rows} {what}", group, size, competitors, runs)
