@@ -20,9 +20,9 @@ from lance_core.errors import (
 from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner, set_cache_directory
 from lance_core.table.bases import DatasetBasePath
-from lance_core.version import __version__
 
 if TYPE_CHECKING:
+    from lance_core.version import __version__
     from lance_core.write.fragments import FragmentWriteProgress
     from lance_core.writing import write_dataset
 
@@ -49,15 +49,16 @@ __all__ = [
     "write_dataset",
 ]
 
-# Most processes only read: what writes is imported when it is asked for.
-_WRITING = {
+# Most processes only read, and start sooner without the rest: it is imported when it is asked for.
+_LATE = {
+    "__version__": "lance_core.version",
     "FragmentWriteProgress": "lance_core.write.fragments",
     "write_dataset": "lance_core.writing",
 }
 
 
 def __getattr__(name: str) -> object:
-    module = _WRITING.get(name)
+    module = _LATE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)

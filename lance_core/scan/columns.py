@@ -22,7 +22,6 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
-from lance_core.scan.expressions.evaluate import evaluate
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import ComputedColumn, DataColumn
 from lance_core.scan.sizes import value_bits
@@ -187,6 +186,8 @@ class ExpressionColumn:
     def _values(self, arrays: Mapping[str, list[pa.Array]], num_rows: int) -> list[pa.Array]:
         if not num_rows:
             return []
+        from lance_core.scan.expressions.evaluate import evaluate  # late: most scans compute nothing
+
         return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
 
 

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from lance_core.scan.columns import batch_of
 from lance_core.scan.deletions import Offsets
-from lance_core.scan.expressions.evaluate import passing
 from lance_core.scan.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
 from lance_core.scan.plan import FragmentScan, ScanPlan
@@ -83,6 +82,8 @@ class RowFilter:
 
     def passing(self, fragment: FragmentReader, segment: Segment, gatherer: Gatherer) -> Passing:
         """The live rows of a segment that pass; LanceError when they cannot be decoded or judged."""
+        from lance_core.scan.expressions import evaluate  # late: most processes do not filter
+
         start, end = segment.start, segment.end
         rows: Offsets | None = None  # all live ones
         num_rows = fragment.num_live_rows(start, end)
@@ -101,7 +102,7 @@ class RowFilter:
                 else:
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
-            mask = passing(conjunct.expression, batch_of(named, num_rows))
+            mask = evaluate.passing(conjunct.expression, batch_of(named, num_rows))
             num_passing = mask.true_count
             if num_passing == num_rows:
                 continue
