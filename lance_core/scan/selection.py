@@ -22,7 +22,7 @@ _BLOCK_ROWS = 4096
 DENSE_SHARE = 3 / 4
 # What is decoded at once where some of it is dropped.
 _READ_BYTES = 8 << 20
-# Up to this many runs of rows, joining slices beats `take`.
+# Where fewer values than this are dropped, joining what lies between them beats `take`.
 _MOST_SLICES = 32
 
 
@@ -77,33 +77,36 @@ def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
     if rows[-1] - rows[0] + 1 == len(rows):
         return [rows]
     rows_at_once = max(1, int(_READ_BYTES / max(bytes_per_row, 0.125)))
-    parts = rows // rows_at_once
-    return np.split(rows, np.flatnonzero(np.diff(parts)) + 1)
+    cuts = np.searchsorted(rows, np.arange(rows[0] + rows_at_once, rows[-1] + 1, rows_at_once))
+    return [part for part in np.split(rows, cuts) if len(part)]
 
 
 def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
     """The rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
     if not len(rows):
         return
-    blocks = rows // _BLOCK_ROWS
-    firsts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    is_dense = np.diff(firsts, append=len(rows)) >= dense_share * _BLOCK_ROWS
-    leaves_out = np.diff(blocks[firsts], prepend=blocks[0]) > 1
-    changes = np.diff(is_dense, prepend=is_dense[0]) | (is_dense & leaves_out)
-    starts = np.flatnonzero(changes)
-    edges = np.concatenate(([0], starts, [len(firsts)]))
-    ends = np.append(firsts, len(rows))
-    for first, last in pairwise(edges.tolist()):
-        if last > first:
-            yield rows[ends[first] : ends[last]], bool(is_dense[first])
+    if dense_share <= 1 and rows[-1] - rows[0] + 1 == len(rows):
+        yield rows, True
+        return
+    blocks = np.arange(rows[0] // _BLOCK_ROWS, rows[-1] // _BLOCK_ROWS + 2)
+    edges = np.searchsorted(rows, blocks * _BLOCK_ROWS)
+    counts = np.diff(edges)
+    is_dense = counts >= max(1, dense_share * _BLOCK_ROWS)
+    # Between blocks that are dense and those that are not; empty ones are thin.
+    changes = np.flatnonzero(is_dense[1:] != is_dense[:-1]) + 1
+    for first, last in pairwise([0, *changes.tolist(), len(counts)]):
+        if edges[last] > edges[first]:
+            yield rows[edges[first] : edges[last]], bool(is_dense[first])
 
 
 def _select(array: pa.Array, rows: Offsets) -> pa.Array:
     """Some of the values of one array."""
-    breaks = np.flatnonzero(np.diff(rows) > 1) + 1 if len(rows) < len(array) else rows[:0]
-    if len(breaks) < _MOST_SLICES:
-        edges = [0, *breaks.tolist(), len(rows)]
-        slices = [array.slice(int(rows[first]), last - first) for first, last in pairwise(edges)]
-        return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
-    # `pyarrow.compute.filter` is slower, whatever the share.
-    return array.take(pa.array(rows))
+    if rows[-1] - rows[0] + 1 - len(rows) >= _MOST_SLICES:
+        # `pyarrow.compute.filter` is slower, whatever the share.
+        return array.take(pa.array(rows))
+    breaks = np.flatnonzero(np.diff(rows) > 1) + 1
+    slices = [
+        array.slice(int(rows[first]), last - first)
+        for first, last in pairwise([0, *breaks.tolist(), len(rows)])
+    ]
+    return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)

@@ -71,10 +71,10 @@ def test_rows_of_arrays_are_those_asked_for(rows, cuts, values):
         (np.flatnonzero(np.arange(NUM_ROWS) % 10), 0, NUM_ROWS - 1),
         (np.arange(0, NUM_ROWS, 2), NUM_ROWS // 2, 0),
         (np.arange(0, NUM_ROWS, 1000), 20, 0),
-        (np.array([5]), 1, 0),
+        (np.array([5, 6]), 0, 2),
         (np.concatenate((np.arange(500, 4096), [9000, 19_000])), 2, 3596),
     ],
-    ids=["all", "nine of ten", "every other", "thin", "one", "dense, then thin"],
+    ids=["all", "nine of ten", "every other", "thin", "neighbours", "dense, then thin"],
 )
 def test_dense_stretches_are_decoded_whole_and_thin_ones_row_by_row(rows, num_taken, num_read):
     column = _Column()
