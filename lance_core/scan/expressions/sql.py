@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.expressions.limits import MAX_TEXT, check_limits, check_size
@@ -32,6 +33,14 @@ class _Lance(Dialect):
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar = {}
         NO_PAREN_FUNCTIONS: ClassVar = {}
+        # Without the arrows of JSON, about which sqlglot writes warnings.
+        COLUMN_OPERATORS: ClassVar = {
+            token: parser.Parser.COLUMN_OPERATORS[token]
+            for token in (TokenType.DOT, TokenType.DCOLON)
+        }
+        # Types inside types are none of ours; the time to try them would double with each level.
+        NESTED_TYPE_TOKENS: ClassVar = set()
+        STRUCT_TYPE_TOKENS: ClassVar = set()
         FUNCTION_PARSERS: ClassVar = {
             name: parser.Parser.FUNCTION_PARSERS[name]
             for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
@@ -73,7 +82,9 @@ def _parse(text: str, schema: pa.Schema) -> Expression:
     except ParseError as error:
         raise InvalidInputError(_syntax_error(error)) from None
     except TokenError:
-        raise InvalidInputError("the expression has a quote or comment without an end") from None
+        raise InvalidInputError(
+            "the expression has a quote or comment without an end, or digits that are none"
+        ) from None
     except RecursionError:
         raise InvalidInputError("the expression is nested too deeply") from None
     if len(parsed) != 1 or parsed[0] is None:

@@ -219,7 +219,7 @@ def _moved_by_months(moment: Datum, months: int) -> Datum:
     first, after = _first_days(count), _first_days(pc.add(count, 1))
     target = pc.min_element_wise(pc.add(first, in_month), pc.subtract(after, 1), skip_nulls=False)
     if types.is_date(moment.type):
-        return target.cast(pa.date32()).cast(moment.type)
+        return target.cast(pa.int32()).cast(pa.date32()).cast(moment.type)
     seconds = pc.multiply(pc.subtract(target, day).cast(pa.int64()), 86_400)
     return pc.add(moment, seconds.cast(pa.duration("s")).cast(pa.duration(moment.type.unit)))
 
