@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lance_core.file.data_file import DataFileReader, ModernFile
 from lance_core.file.v0_1 import LegacyFile
 from lance_core.scan.expressions.tree import Path
+from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.schema import Schema
 from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.columns import owns_column
@@ -28,9 +29,6 @@ from lance_core.statistics.table import all_null, refined
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from lance_core.scan.files import FileCache
 
 Source = Literal["file", "cache", "none"]
 
@@ -65,6 +63,7 @@ def statistics_of(
     """
     tables: dict[Path, pa.Table] = {}
     sources: dict[Path, Source] = {}
+    opened = FragmentFiles(snapshot, fragment, files)
     for path in paths:
         leaf = _leaf(snapshot.manifest.schema, path)
         if leaf is None:
@@ -73,7 +72,7 @@ def statistics_of(
         if data_file is None:
             tables[path], sources[path] = all_null(leaf.arrow_type, fragment.physical_rows), "file"
             continue
-        column = _StoredColumn(snapshot, fragment, data_file, leaf, files)
+        column = _StoredColumn(snapshot, fragment, data_file, leaf, files, opened)
         stored, gathered = column.stored(), column.gathered()
         if gathered is not None:
             whole = gathered if stored is None else refined(stored, gathered, fragment.physical_rows)
@@ -91,11 +90,12 @@ class Gatherer:
     ) -> None:
         """Prepare to learn about the columns at `paths`; those without statistics are left out."""
         self._columns: dict[str, list[tuple[Path, _StoredColumn]]] = {}
+        opened = FragmentFiles(snapshot, fragment, files)
         for path in paths:
             leaf = _leaf(snapshot.manifest.schema, path)
             data_file = None if leaf is None else _holder(leaf, fragment)
             if leaf is not None and data_file is not None:
-                column = _StoredColumn(snapshot, fragment, data_file, leaf, files)
+                column = _StoredColumn(snapshot, fragment, data_file, leaf, files, opened)
                 self._columns.setdefault(path[0], []).append((path[1:], column))
 
     def add(self, name: str, first_row: int, arrays: Sequence[pa.Array]) -> None:
@@ -113,9 +113,15 @@ class _StoredColumn:
     """A leaf column of one data file."""
 
     def __init__(
-        self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile, leaf: Field, files: FileCache
+        self,
+        snapshot: Snapshot,
+        fragment: Fragment,
+        data_file: DataFile,
+        leaf: Field,
+        files: FileCache,
+        fragment_files: FragmentFiles,
     ) -> None:
-        opened = files.open(snapshot, fragment, data_file)
+        opened = fragment_files.open(data_file)
         self._reader: DataFileReader = opened.reader
         self._leaf = leaf
         self._number = data_file.columns[leaf.id]

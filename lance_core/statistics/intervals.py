@@ -250,7 +250,7 @@ def _result(comparison: Callable[[Any, Any], Any], a: Any, b: Any, *, unknown: b
     result = comparison(a, b)
     if isinstance(result, pa.Scalar):
         return np.array([result.as_py() if result.is_valid else unknown])
-    return np.asarray(pc.fill_null(result, unknown))
+    return np.asarray(pc.fill_null(result, unknown) if result.null_count else result)
 
 
 def _missing(bound: pa.Array | pa.Scalar) -> Flags:
@@ -270,7 +270,7 @@ def _places(
 
 
 def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    return np.asarray(pc.fill_null(counts, -1))
+    return np.asarray(pc.fill_null(counts, -1) if counts.null_count else counts)
 
 
 def _comparable(values: Any) -> Any:

@@ -58,7 +58,7 @@ def decide_rows(
 def _ranges(flags: Flags, edges: npt.NDArray[np.int64]) -> RowRanges:
     chosen = np.zeros(len(edges) + 1, np.bool_)
     chosen[1:-1] = flags
-    (turns,) = np.nonzero(chosen[1:] != chosen[:-1])
+    turns = np.flatnonzero(chosen[1:] != chosen[:-1])
     return [(start, end) for start, end in edges[turns].reshape(-1, 2).tolist()]
 
 

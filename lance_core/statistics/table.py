@@ -54,7 +54,7 @@ def piece_edges(tables: Iterable[pa.Table], num_rows: int) -> npt.NDArray[np.int
     for table in tables:
         first = np.asarray(table["first_row"])
         rows += [first, first + np.asarray(table["rows"])]
-    return np.unique(np.clip(np.concatenate(rows), 0, num_rows))
+    return np.unique(np.minimum(np.concatenate(rows), num_rows))
 
 
 def rows_of_pieces(table: pa.Table, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
