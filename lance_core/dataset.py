@@ -92,11 +92,14 @@ class LanceDataset:
         uri: str,
         version: Reference | None = None,
         storage_options: Mapping[str, str] | None = None,
+        *,
+        snapshot: Snapshot | None = None,
     ) -> None:
+        """Open a dataset, see `dataset`; or take a `snapshot` of it that is open already."""
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
-        self._snapshot = open_snapshot(storage_for(uri, storage_options), number)
+        self._snapshot = snapshot or open_snapshot(storage_for(uri, storage_options), number)
         # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
         main_uri = _main_uri(uri, self._snapshot.manifest.branch)
         self._root = self._storage if main_uri == uri else storage_for(main_uri, storage_options)

@@ -96,7 +96,7 @@ def write_dataset(
     snapshot = write_data(storage, data_obj, schema, mode, options, base=base)
     if opened is not None:
         return opened.at(snapshot)
-    return LanceDataset(path, snapshot.manifest.version, storage_options)
+    return LanceDataset(path, storage_options=storage_options, snapshot=snapshot)
 
 
 def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:

@@ -111,6 +111,9 @@ def _add_fragments(
 ) -> None:
     """Add fragments with the next ids, and with the next row ids where the table keeps them."""
     known = [fragment.id for fragment in message.fragments]
+    if known != sorted(known):
+        # Rows are in the order of the fragments, and readers expect that to be the order of their ids.
+        message.fragments.sort(key=lambda fragment: fragment.id)
     if message.HasField("max_fragment_id"):
         known.append(message.max_fragment_id)
     next_id = max(known, default=-1) + 1
@@ -128,8 +131,6 @@ def _add_fragments(
             added.inline_created_at_versions = one_version(message.version, rows)
             added.inline_last_updated_at_versions = one_version(message.version, rows)
             message.next_row_id += rows
-    # Rows are in the order of the fragments, and readers expect that to be the order of their ids.
-    message.fragments.sort(key=lambda fragment: fragment.id)
 
 
 def _set_flags(message: table_pb2.Manifest, stable_row_ids: bool, has_indices: bool) -> None:

@@ -19,6 +19,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
+from lance_core.table.bases import open_base
 from lance_core.table.commit import commit
 from lance_core.table.manifest import Manifest
 from lance_core.table.next_manifest import TableSettings
@@ -72,6 +73,7 @@ class DatasetWriter:
         if base is not None and mode == "create":
             raise DatasetExistsError(f"dataset already exists: {storage.uri}")
         self._base = base.manifest if base else None
+        self._open_base = base.open_base if base else open_base
         self._mode = mode
         if self._base is not None:
             feature_flags.check_writable(
@@ -150,7 +152,7 @@ class DatasetWriter:
                 if self._mode == "create":
                     raise DatasetExistsError(f"dataset was created by another: {self._storage.uri}") from None
                 raise
-        return Snapshot(self._storage, manifest)
+        return Snapshot(self._storage, manifest, self._open_base)
 
     def abort(self) -> None:
         """Remove what was written."""

@@ -99,25 +99,6 @@ def test_keys_of_a_dictionary_column_must_have_room_for_null(tmp_path: Path) -> 
         _write(pa.table({"column": full}), tmp_path / "new")
 
 
-def test_memory_does_not_hold_on_to_batches(tmp_path: Path) -> None:
-    """T28: narrow columns wait long for a full page; what they keep is a copy, not the batch they came in."""
-    before = pa.total_allocated_bytes()
-    most = 0
-
-    def batches() -> object:
-        nonlocal most
-        for number in range(60):
-            most = max(most, pa.total_allocated_bytes() - before)
-            wide = np.full(1 << 20, number % 251, np.uint8).tobytes()
-            yield pa.record_batch({"narrow": pa.array([number], pa.int8()), "wide": [wide]})
-
-    schema = pa.schema([("narrow", pa.int8()), ("wide", pa.binary())])
-    dataset = _write(batches(), tmp_path, schema=schema)  # type: ignore[arg-type]
-
-    assert dataset.count_rows() == 60
-    assert most < 24 << 20, f"{most >> 20} MiB were held for 60 MiB that were written"
-
-
 def _table_of_all_kinds() -> pa.Table:
     numbers = range(700)
     return pa.table(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -253,3 +255,25 @@ def test_progress_is_told_about_fragments(tmp_path: Path) -> None:
     lance_core.write_dataset(pa.table({"a": range(5)}), tmp_path, max_rows_per_file=3, progress=progress)
 
     assert progress.events == [("begin", 0), ("complete", 3), ("begin", 0), ("complete", 2)]
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> None:
+    """T28: narrow columns wait long for a full page; what they keep is a copy, not the batch they came in."""
+    before = pa.total_allocated_bytes()
+    most = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for number in range(100):
+            most = max(most, pa.total_allocated_bytes() - before)
+            wide = rng.integers(0, 256, (1000, 1000), np.uint8)
+            rows = pa.array([row.tobytes() for row in wide], pa.binary())
+            yield pa.record_batch({"narrow": pa.array([number % 100] * 1000, pa.int8()), "wide": rows})
+
+    rng = np.random.default_rng(5)
+    schema = pa.schema([("narrow", pa.int8()), ("wide", pa.binary())])
+    dataset = lance_core.write_dataset(batches(), tmp_path, schema=schema, data_storage_version=version)
+
+    assert dataset.count_rows() == 100_000
+    assert most < 48 << 20, f"{most >> 20} MiB were held for 100 MiB that were written"
