@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnReader
-from lance_core.file.data_file import DataFileReader, open_data_file
+from lance_core.file.data_file import DataFileReader, ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
 from lance_core.statistics.cache import StatisticsCache
+from lance_core.statistics.integrity import FileChecksums
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
@@ -21,9 +22,13 @@ from lance_core.table.snapshot import Snapshot
 class OpenFile:
     """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
 
-    def __init__(self, file: ReadableFile, reader: DataFileReader) -> None:
+    def __init__(
+        self, file: ReadableFile, reader: DataFileReader, checksums: FileChecksums | None = None
+    ) -> None:
+        """With `checksums` the pages of a column are checked before it is read."""
         self.file = file
         self.reader = reader
+        self._checksums = checksums
         self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
         self._lock = threading.Lock()
 
@@ -44,6 +49,8 @@ class OpenFile:
         with self._lock:
             reader = self._readers.get(key)
             if reader is None:
+                if self._checksums is not None:
+                    self._checksums.verify(columns.values())
                 reader = self._readers[key] = self.reader.open_column(field, columns)
             return reader
 
@@ -63,7 +70,11 @@ class FileCache:
         max_files: int = 128,
         max_bytes: int = 32 << 20,
         statistics: StatisticsCache | None = None,
+        *,
+        verify_checksums: bool = False,
     ) -> None:
+        """With `verify_checksums` pages are checked before they are read, in files that have checksums."""
+        self._verify_checksums = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
         self._max_files = max_files
         self._max_bytes = max_bytes
@@ -89,8 +100,11 @@ class FileCache:
             if opened is not None:
                 self._files.move_to_end(key)
         if opened is None:
-            opened = OpenFile(file, open_data_file(file, data_file.version))
-            opened = self._keep(key, opened)
+            reader = open_data_file(file, data_file.version)
+            checksums = None
+            if self._verify_checksums and isinstance(reader, ModernFile):
+                checksums = FileChecksums(file, reader.metadata)
+            opened = self._keep(key, OpenFile(file, reader, checksums))
         if opened.file is not file:
             file.close()
         _check(opened.reader, fragment, data_file)

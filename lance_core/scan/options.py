@@ -30,6 +30,8 @@ class ScanOptions:
         batch_rows: Most rows of a streamed batch.
         blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
             them. There is no other binary column that has descriptions, so the first two are the same.
+        verify_checksums: Hold the pages of the columns that are read against their checksums, in files that
+            have some, before the first of their rows is returned.
         batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
 
     Raises:
@@ -47,6 +49,7 @@ class ScanOptions:
     batch_rows: int | None = None
     batch_bytes: int = DEFAULT_BATCH_BYTES
     blob_handling: str = "blobs_descriptions"
+    verify_checksums: bool = False
 
     def __post_init__(self) -> None:
         for name, value, least in (

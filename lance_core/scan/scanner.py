@@ -71,6 +71,7 @@ class LanceScanner:
         self._snapshot = snapshot
         self._options = options
         self._plan = plan_scan(snapshot, options)
+        self._files = FileCache(verify_checksums=True) if options.verify_checksums else _files
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -84,7 +85,7 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Rows that the scan returns; reads data only for a filter, and of that only the columns it names."""
-        return count_passing(self._snapshot, self._plan, _budget, _files)
+        return count_passing(self._snapshot, self._plan, _budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
         """What the scan reads of each fragment and column, and what statistics rule out.
@@ -92,7 +93,7 @@ class LanceScanner:
         Args:
             analyze: Run the scan, and tell what was read.
         """
-        return explain(self._snapshot, self._plan, _files, _budget, analyze=analyze)
+        return explain(self._snapshot, self._plan, self._files, _budget, analyze=analyze)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What `explain` says in a few lines; with `verbose` each fragment and column."""
@@ -104,11 +105,11 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """All rows at once."""
-        return scan_table(self._snapshot, self._plan, _files)
+        return scan_table(self._snapshot, self._plan, self._files)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as batches; a bounded amount is decoded ahead of the caller."""
-        return scan_batches(self._snapshot, self._plan, _budget, _files)
+        return scan_batches(self._snapshot, self._plan, _budget, self._files)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches as an Arrow stream."""
@@ -151,6 +152,7 @@ def scan_options(
     fragments: tuple[int, ...] | None = None,
     blob_handling: str | None = None,
     substrait_filter: bytes | None = None,
+    verify_checksums: bool = False,
     **others: Any,
 ) -> ScanOptions:
     """The reference's scan arguments as options of ours.
@@ -166,6 +168,7 @@ def scan_options(
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,
             "all_binary" reads them.
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
+        verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:
@@ -193,6 +196,7 @@ def scan_options(
         batch_rows=batch_size,
         batch_bytes=batch_size_bytes,
         blob_handling=blob_handling or "blobs_descriptions",
+        verify_checksums=verify_checksums,
     )
 
 

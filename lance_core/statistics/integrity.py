@@ -12,7 +12,8 @@ Source: docs/format.md, "Page statistics and checksums in 2.x files".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -39,16 +40,51 @@ def verify_file(file: ReadableFile) -> bool:
         UnsupportedFeatureError: a file version that is not read.
         StorageError: the storage failed.
     """
-    metadata = read_file_metadata(file)
-    if not _verify_seal(file, metadata):
-        return False
-    place = buffer_of(metadata.schema.metadata, metadata.global_buffers, file.name)
-    known = [place] if place is not None else []
-    statistics = None if place is None else from_buffer(file.read(*place), file.name)
-    for index in range(metadata.num_columns):
-        known += _verify_column(file, metadata, index, statistics)
-    _verify_gaps(file, known, metadata.global_buffers[0][0])
-    return True
+    checksums = FileChecksums(file, read_file_metadata(file))
+    return checksums.verify_all()
+
+
+class FileChecksums:
+    """The checksums of one file; for one thread at a time."""
+
+    def __init__(self, file: ReadableFile, metadata: FileMetadata) -> None:
+        self._file = file
+        self._metadata = metadata
+        self._known: dict[int, list[BufferRange]] = {}
+        """Where the bytes of each column are that was checked."""
+
+    def verify_all(self) -> bool:
+        """See `verify_file`."""
+        if not self._has_checksums:
+            return False
+        self.verify(range(self._metadata.num_columns))
+        known = [place for places in self._known.values() for place in places]
+        if self._place is not None:
+            known.append(self._place)
+        _verify_gaps(self._file, known, self._metadata.global_buffers[0][0])
+        return True
+
+    def verify(self, columns: Iterable[int]) -> None:
+        """Check the pages of some columns, once each; errors are those of `verify_file`.
+
+        In a file without checksums there is nothing to check.
+        """
+        for index in columns:
+            if index not in self._known and self._has_checksums:
+                self._known[index] = _verify_column(self._file, self._metadata, index, self._statistics)
+
+    @cached_property
+    def _has_checksums(self) -> bool:
+        return _verify_seal(self._file, self._metadata)
+
+    @cached_property
+    def _place(self) -> BufferRange | None:
+        metadata = self._metadata
+        return buffer_of(metadata.schema.metadata, metadata.global_buffers, self._file.name)
+
+    @cached_property
+    def _statistics(self) -> FilePageStatistics | None:
+        return None if self._place is None else from_buffer(self._file.read(*self._place), self._file.name)
 
 
 def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import LanceError
+from lance_core.errors import CorruptFileError, LanceError
 
 VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 
@@ -59,3 +59,28 @@ def test_missing_files_are_found(tmp_path: Path) -> None:
     next((path / "data").iterdir()).unlink()
     with pytest.raises(LanceError):
         lance_core.dataset(str(path)).validate()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_scans_check_the_pages_they_read(version: str, tmp_path: Path) -> None:
+    """T26: a flipped bit that decodes is found by a scan that was asked to look, in columns that it reads."""
+    path = tmp_path / "ours"
+    lance_core.write_dataset(a_table(), str(path), data_storage_version=version)
+    assert lance_core.dataset(str(path)).to_table(verify_checksums=True).equals(a_table())
+    (file,) = (path / "data").iterdir()
+    whole = file.read_bytes()
+    value = a_table()["value"][77].as_py()
+    changed = bytearray(whole)
+    changed[whole.index(np.float64(value).tobytes())] ^= 1
+    file.write_bytes(changed)
+    dataset = lance_core.dataset(str(path))
+    assert not dataset.to_table().equals(a_table())
+    assert dataset.to_table(columns=["id"], verify_checksums=True).num_rows == 5_000
+    for arguments in ({}, {"columns": ["value"], "limit": 1}, {"columns": ["id"], "filter": "value > 0"}):
+        with pytest.raises(CorruptFileError, match="checksum"):
+            dataset.to_table(verify_checksums=True, **arguments)
+
+
+def test_files_of_others_have_nothing_to_check(tmp_path: Path) -> None:
+    lance.write_dataset(a_table(), str(tmp_path / "theirs"))
+    assert lance_core.dataset(str(tmp_path / "theirs")).to_table(verify_checksums=True).equals(a_table())
