@@ -200,7 +200,7 @@ class Storage(ABC):
         """Start a new file, to be written in order.
 
         Raises:
-            AlreadyExistsError: there is a file at `path`.
+            AlreadyExistsError: there is a file at `path`. Where asking costs a request, closing raises it.
             StorageError: the storage failed.
         """
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -148,6 +149,7 @@ class ObjectFile(RemoteFile):
         self.identity = tag or str(size)
         self._key = key
         self._tag = tag
+        self._tag_lock = threading.Lock()
         self._clients = clients
 
     def fetch(self, offset: int, length: int) -> pa.Buffer:
@@ -161,9 +163,10 @@ class ObjectFile(RemoteFile):
     def _check(self, size: int, tag: str | None) -> None:
         if size != self.size:
             raise CorruptFileError("file has the wrong size", file=self.name, expected=self.size, found=size)
-        if self._tag is None:
-            self._tag = tag
-        elif tag != self._tag:
+        with self._tag_lock:
+            if self._tag is None:
+                self._tag = tag
+        if tag != self._tag:
             raise CorruptFileError("file was replaced while open", file=self.name)
 
     def _shorter_object(self) -> CorruptFileError | None:

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import obstore
 import pyarrow as pa
 import pytest
+from obstore.store import LocalStore
 
 from lance_core.errors import (
     AlreadyExistsError,
@@ -102,6 +104,14 @@ def test_nothing_is_seen_before_a_file_is_closed(storage: LocalStorage) -> None:
     assert "a.lance" not in storage.list_names("data")
     file.close()
     assert storage.exists("data/a.lance")
+
+
+def test_readers_built_on_object_store_do_not_list_what_is_not_complete(storage: LocalStorage) -> None:
+    """T35: also where it needs a name meanwhile."""
+    storage.put_if_absent("data/other", b"x")
+    file = storage.create_file("data/a.lance")
+    assert [meta["path"] for meta in obstore.list(LocalStore(storage.uri)).collect()] == ["data/other"]
+    file.abort()
 
 
 def test_an_aborted_file_leaves_nothing(storage: LocalStorage) -> None:
