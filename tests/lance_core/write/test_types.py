@@ -1,0 +1,75 @@
+"""Columns of every type that has a name in Lance, with extension types wherever they may stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+
+UUIDS = pa.array([bytes([number]) * 16 for number in range(6)], pa.binary(16))
+
+
+def _uuids(count: int = 6) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.uuid(), UUIDS.slice(0, count))
+
+
+def _tensors() -> pa.Array:
+    type_ = pa.fixed_shape_tensor(pa.float32(), [2, 2], ["x", "y"])
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(24, dtype=np.float32)), 4)
+    return pa.ExtensionArray.from_storage(type_, rows)
+
+
+COLUMNS = {
+    "uuid": _uuids(),
+    "tensor": _tensors(),
+    "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None, 1, 0, 2], pa.int8())),
+    "opaque": pa.ExtensionArray.from_storage(pa.opaque(pa.int32(), "t", "v"), pa.array(range(6), pa.int32())),
+    "list of uuid": pa.ListArray.from_arrays(pa.array([0, 2, None, 3, 3, 5, 6], pa.int32()), _uuids()),
+    "struct of uuid": pa.StructArray.from_arrays(
+        [_uuids(), pa.array(range(6))], ["u", "n"], mask=pa.array([False, True, False, False, True, False])
+    ),
+    "views": pa.array(["a", None, "", "a longer text than fits into a view", "b", "c"], pa.string_view()),
+    "binary views": pa.array([b"a", None, b"", b"a longer text than fits", b"b", b"c"], pa.binary_view()),
+    "list of views": pa.array([["a"], None, [], ["b", None], ["c"], ["d"]], pa.list_(pa.string_view())),
+    "bfloat16": pa.array([[b"ab", b"cd"]] * 6, pa.list_(pa.binary(2), 2)),
+    "ordered": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 0, 1, 1], pa.int8()), ["x", "y"], ordered=True
+    ),
+    "required": pa.array(range(6), pa.int8()),
+}
+BFLOAT16 = pa.field(
+    "item", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""}
+)
+
+
+def _field(name: str) -> pa.Field:
+    if name == "bfloat16":
+        return pa.field(name, pa.list_(BFLOAT16, 2))
+    return pa.field(name, COLUMNS[name].type, name != "required", None if name == "uuid" else {"note": name})
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_schema_and_values_are_what_the_reference_would_have_stored(
+    name: str, version: str, tmp_path: Path
+) -> None:
+    array, field = COLUMNS[name], _field(name)
+    if name == "bfloat16":
+        _, capsule = array.__arrow_c_array__()
+        array = pa.Array._import_from_c_capsule(field.type.__arrow_c_schema__(), capsule)
+    table = pa.Table.from_arrays([array, pa.array(range(6))], schema=pa.schema([field, ("id", pa.int64())]))
+    paths = {"ours": tmp_path / "ours", "theirs": tmp_path / "theirs"}
+    lance_core.write_dataset(table.slice(1), paths["ours"], data_storage_version=version)
+    lance.write_dataset(table.slice(1), str(paths["theirs"]), data_storage_version=version)
+
+    expected = lance.dataset(str(paths["theirs"])).to_table()
+
+    for found in (lance.dataset(str(paths["ours"])), lance_core.dataset(paths["ours"])):
+        assert found.schema.equals(expected.schema, check_metadata=True)
+        assert found.to_table().to_pylist() == expected.to_pylist()
+    assert lance.dataset(str(paths["ours"])).validate() is None
