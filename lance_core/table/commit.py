@@ -66,7 +66,6 @@ def commit(
         CommitUnknownError: nobody can say whether the version was made.
         LanceError: others mean that nothing was committed.
     """
-    name = f"{DIRECTORY}/{file_name(transaction)}"
     attempt = _Attempt(storage, transaction, settings, inverted_names, sync)
     try:
         for number in range(MAX_ATTEMPTS):
@@ -78,9 +77,9 @@ def commit(
     except CommitUnknownError:
         raise
     except LanceError:
-        _discard(storage, name)
+        attempt.discard()
         raise
-    _discard(storage, name)
+    attempt.discard()
     raise CommitConflictError(f"other writers were faster {MAX_ATTEMPTS} times", retryable=True)
 
 
@@ -102,6 +101,7 @@ class _Attempt:
         self._sync = sync
         self._checked = transaction.read_version
         """No version up to this one is in the way."""
+        self._name = f"{DIRECTORY}/{file_name(transaction)}"
         self._is_written = False
         """Whether the transaction file is there."""
 
@@ -112,9 +112,7 @@ class _Attempt:
         message, index_section = next_manifest(current, self._transaction, self._settings)
         serialized = self._transaction.SerializeToString()
         if not self._is_written and message.transaction_file:
-            path = f"{DIRECTORY}/{message.transaction_file}"
-            self._storage.put_if_absent(path, serialized, sync=self._sync)
-            self._is_written = True
+            self._write_transaction(serialized)
         inverted = listing.is_inverted if listing else self._inverted_names
         path = version_path(message.version, inverted)
         data = serialize_manifest(message, serialized, index_section)
@@ -130,6 +128,22 @@ class _Attempt:
         if listing and listing.has_hint:
             self._forget_hint()
         return parse_manifest(data, path)
+
+    def discard(self) -> None:
+        """Remove the transaction file, which nothing refers to; it is harmless where that fails."""
+        if self._is_written:
+            with suppress(StorageError):
+                self._storage.delete_file(self._name)
+
+    def _write_transaction(self, serialized: bytes) -> None:
+        try:
+            self._storage.put_if_absent(self._name, serialized, sync=self._sync)
+        except AlreadyExistsError:
+            # Not ours to remove: the version that it made may be there.
+            raise CommitConflictError(
+                f"transaction {self._transaction.uuid} was used before", retryable=False
+            ) from None
+        self._is_written = True
 
     def _check(self, listing: Listing) -> Manifest:
         """The newest version, after all since the last check were found to be compatible."""
@@ -175,9 +189,3 @@ class _Attempt:
 
 def _wait(attempt: int) -> None:
     time.sleep(random.uniform(0, _FIRST_WAIT_SECONDS * 2 ** min(attempt, _MAX_DOUBLINGS)))
-
-
-def _discard(storage: Storage, path: str) -> None:
-    """Remove a file that nothing refers to; it is harmless where that fails."""
-    with suppress(StorageError):
-        storage.delete_file(path)

@@ -71,7 +71,7 @@ class DatasetWriter:
         self._options = options or DatasetWriteOptions()
         base = base or _latest(storage)
         if base is not None and mode == "create":
-            raise DatasetExistsError(f"dataset already exists: {storage.uri}")
+            raise DatasetExistsError("dataset already exists")
         self._base = base.manifest if base else None
         self._open_base = base.open_base if base else open_base
         self._mode = mode
@@ -150,7 +150,7 @@ class DatasetWriter:
                 )
             except CommitConflictError:
                 if self._mode == "create":
-                    raise DatasetExistsError(f"dataset was created by another: {self._storage.uri}") from None
+                    raise DatasetExistsError("dataset was created by another writer meanwhile") from None
                 raise
         return Snapshot(self._storage, manifest, self._open_base)
 

@@ -277,3 +277,19 @@ def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> Non
 
     assert dataset.count_rows() == 100_000
     assert most < 48 << 20, f"{most >> 20} MiB were held for 100 MiB that were written"
+
+
+def test_a_transaction_id_is_used_once(tmp_path: Path) -> None:
+    """T38: who commits the same transaction again is refused, and touches nothing of the first one."""
+    dataset = lance_core.write_dataset(TABLE, tmp_path)
+    number = "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11"
+    appended = lance_core.write_dataset(MORE, dataset, mode="append", transaction_id=number)
+    files = sorted(tmp_path.rglob("*.*"))
+
+    with pytest.raises(CommitConflictError, match=f"{number} was used before") as caught:
+        lance_core.write_dataset(MORE, dataset, mode="append", transaction_id=number)
+
+    assert not caught.value.retryable
+    assert appended.snapshot.manifest.transaction_uuid == number
+    assert sorted(tmp_path.rglob("*.*")) == files
+    assert lance.dataset(str(tmp_path)).get_transactions()[0].uuid == number
