@@ -21,6 +21,8 @@ from lance_core.schema import Schema
 from lance_core.storage import ReadableFile
 
 TAIL_BYTES = 64 << 10
+MOST_METADATA_BYTES = 1 << 20
+"""Metadata of columns beyond this is read column by column; less is one read, which costs less than two."""
 ALIGNMENT_BYTES = 64
 """Of page and global buffers, from version 2.1 on."""
 
@@ -67,7 +69,9 @@ class FileMetadata:
     """The first one holds the descriptor of the file."""
     descriptor: file_pb2.FileDescriptor = field(repr=False)
     _messages: "_Part" = field(repr=False)
-    """The part of the file with the metadata of all columns; nothing else of the file is kept in memory."""
+    """The part of the file with the metadata of columns; nothing else of the file is kept in memory."""
+    _file: ReadableFile = field(repr=False)
+    """Where the metadata of other columns is read, where there is a lot of it."""
     _ranges: npt.NDArray[np.uint64] = field(repr=False)
     """Per column (position, size) of its message in the file."""
     _columns: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
@@ -88,6 +92,7 @@ class FileMetadata:
 
         Raises:
             CorruptFileError: the file has no such column, or its metadata contradicts the format.
+            StorageError: the storage failed, or the file was closed.
         """
         if known := self._columns.get(index):
             return known
@@ -99,7 +104,11 @@ class FileMetadata:
                 expected=f"below {self.num_columns}",
             )
         position, size = self._ranges[index].tolist()
-        column = _parse_column(self, index, self._messages.get(position, size))
+        if position >= self._messages.start:
+            message = self._messages.get(position, size)
+        else:
+            message = bytes(memoryview(self._file.read(position, size)))
+        column = _parse_column(self, index, message)
         # Two threads may decode the same column; both results are equal and the first one stays.
         return self._columns.setdefault(index, column)
 
@@ -114,7 +123,10 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
     """
     tail = _Part.end(file, file.size - TAIL_BYTES)
     footer = parse_footer(bytes(tail.data[-FOOTER_BYTES:]), file.size, file.name)
-    if footer.column_metadata_start < tail.start:
+    if footer.column_table_start - footer.column_metadata_start > MOST_METADATA_BYTES:
+        if footer.column_table_start < tail.start:
+            tail = _Part.end(file, footer.column_table_start)
+    elif footer.column_metadata_start < tail.start:
         # The descriptor lies right before the column metadata; most fit into the extra bytes.
         tail = _Part.end(file, footer.column_metadata_start - TAIL_BYTES)
     columns = tail.table(footer.column_table_start, footer.num_columns)
@@ -133,7 +145,8 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         num_columns=footer.num_columns,
         global_buffers=tuple((position, size) for position, size in global_buffers.tolist()),
         descriptor=descriptor,
-        _messages=tail.slice(footer.column_metadata_start, footer.column_table_start),
+        _messages=tail.slice(max(footer.column_metadata_start, tail.start), footer.column_table_start),
+        _file=file,
         _ranges=columns,
     )
 

@@ -105,7 +105,9 @@ def read(dataset: Path) -> str:
         opened = lance_core.dataset(str(dataset))
         table = opened.to_table()
         opened.to_table(offset=table.num_rows // 2, limit=3)
+        taken = opened.take(sorted({0, table.num_rows // 3, table.num_rows - 1}) if table.num_rows else [])
         table.validate(full=True)
+        taken.validate(full=True)
     except lance_core.LanceError as error:
         return "refused" if str(error) else "wrong: an error without words"
     except pa.ArrowInvalid as error:

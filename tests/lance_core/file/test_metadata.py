@@ -12,7 +12,7 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.file.footer import FOOTER_BYTES, FileVersion
-from lance_core.file.metadata import TAIL_BYTES, FileMetadata, read_file_metadata
+from lance_core.file.metadata import MOST_METADATA_BYTES, TAIL_BYTES, FileMetadata, read_file_metadata
 from lance_core.proto import file2_pb2
 from lance_core.storage import LocalStorage, ReadableFile
 
@@ -115,6 +115,22 @@ def test_a_small_file_is_read_once_and_a_wide_one_twice(tmp_path: Path, small_ta
     metadata = read_file_metadata(wide_file)
     assert [metadata.column(index).pages[0].num_rows for index in range(2000)] == [1] * 2000
     assert len(wide_file.reads) <= 3, "tail, column metadata, and a descriptor too large to lie with it"
+
+
+def test_two_columns_of_a_thousand_are_read_alone(tmp_path: Path) -> None:
+    """Many pages of many columns: beside the end of the file and its schema, the metadata of the two."""
+    values = pa.array([1, 2, 3, 4, 5] * 850, pa.int8())
+    path = write_file(tmp_path / "t.lance", pa.table({f"c{i}": values for i in range(1000)}))
+    file = MemoryFile(path.read_bytes())
+    metadata = read_file_metadata(file)
+    sizes = metadata._ranges[:, 1]
+    assert sizes.sum() > MOST_METADATA_BYTES
+    opening = sum(length for _, length in file.reads)
+    descriptor = metadata.global_buffers[0][1]
+    assert opening <= TAIL_BYTES + descriptor
+    file.reads.clear()
+    assert [sum(page.num_rows for page in metadata.column(index).pages) for index in (17, 912)] == [4250] * 2
+    assert sum(length for _, length in file.reads) <= sizes[17] + sizes[912]
 
 
 def test_metadata_keeps_nothing_of_the_file_but_itself(tmp_path: Path) -> None:
