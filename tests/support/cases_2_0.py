@@ -152,8 +152,8 @@ def _case(
     long: bool = False,
     reference_fails: str = "",
 ) -> Case:
-    present = tuple(Column(present(column.field), column.spec) for column in columns)
-    return Case(name, present, rows, pages, VERSIONS, long, reference_fails)
+    stored = tuple(Column(present(column.field), column.spec) for column in columns)
+    return Case(name, stored, rows, pages, VERSIONS, long, reference_fails)
 
 
 def present(field: pa.Field) -> pa.Field:
