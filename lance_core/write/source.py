@@ -56,7 +56,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """A batch in slices of about `MAX_BATCH_BYTES`, without a copy."""
-    num_slices = max(1, -(-batch.get_total_buffer_size() // MAX_BATCH_BYTES))
+    num_slices = max(1, -(-batch.nbytes // MAX_BATCH_BYTES))
     step = max(1, -(-batch.num_rows // num_slices))
     if step >= batch.num_rows:
         yield batch

@@ -90,3 +90,10 @@ def test_a_dataset_is_copied_onto_itself(tmp_path: Path) -> None:
     lance_core.write_dataset(dataset, tmp_path, mode="append")
 
     assert lance.dataset(str(tmp_path)).to_table().equals(pa.concat_tables([TABLE, TABLE]))
+
+
+def test_slices_of_large_tables_are_not_cut_again() -> None:
+    """What counts is what a slice shows, not the memory it is a part of."""
+    (batch,) = pa.table({"a": range(5_000_000)}).to_batches()
+
+    assert [piece.num_rows for piece in slices(batch.slice(1_000_000, 1000))] == [1000]
