@@ -23,7 +23,7 @@ from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
 from lance_core.statistics.cache import ColumnKey
-from lance_core.statistics.collect import has_bounds
+from lance_core.statistics.collect import bounds_type, has_bounds
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
 from lance_core.statistics.table import all_null, refined
 from lance_core.statistics.v0_1 import page_statistics
@@ -70,7 +70,10 @@ def statistics_of(
             continue
         data_file = _holder(leaf, fragment)
         if data_file is None:
-            tables[path], sources[path] = all_null(leaf.arrow_type, fragment.physical_rows), "file"
+            tables[path], sources[path] = (
+                all_null(bounds_type(leaf.arrow_type), fragment.physical_rows),
+                "file",
+            )
             continue
         column = _StoredColumn(snapshot, fragment, data_file, leaf, files, opened)
         stored, gathered = column.stored(), column.gathered()
@@ -124,6 +127,7 @@ class _StoredColumn:
         opened = fragment_files.open(data_file)
         self._reader: DataFileReader = opened.reader
         self._leaf = leaf
+        self._type = bounds_type(leaf.arrow_type)
         self._number = data_file.columns[leaf.id]
         self._num_rows = fragment.physical_rows
         self._cache = files.statistics
@@ -135,17 +139,17 @@ class _StoredColumn:
         return self._cache.stored(self._key, self._read)
 
     def gathered(self) -> pa.Table | None:
-        return self._cache.gathered(self._key, self._leaf.arrow_type, self._num_rows)
+        return self._cache.gathered(self._key, self._type, self._num_rows)
 
     def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        self._cache.gather(self._key, self._leaf.arrow_type, self._num_rows, first_row, arrays)
+        self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
 
     def _read(self) -> pa.Table | None:
         if isinstance(self._reader, LegacyFile):
             return page_statistics(self._reader, [self._leaf.id]).get(self._leaf.id)
         assert isinstance(self._reader, ModernFile)
         statistics = read_page_statistics(self._reader)
-        return None if statistics is None else statistics.column(self._number, self._leaf.arrow_type)
+        return None if statistics is None else statistics.column(self._number, self._type)
 
 
 def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:

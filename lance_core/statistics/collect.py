@@ -10,6 +10,7 @@ Source: Lance file format 0.1, section 7.3; docs/format.md, page statistics.
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,14 +21,27 @@ BOUND_BYTES = 64
 """Most bytes of a bound of strings and binary."""
 
 
+# Dictionaries are sorted to compare their values; longer ones than this share of the rows are not worth it.
+_DICTIONARY_SHARE = 1 / 8
+
+
 def has_bounds(value_type: pa.DataType) -> bool:
     """Whether bounds of values of this type are collected; of others only nulls are counted."""
+    if pa.types.is_dictionary(value_type):
+        return has_bounds(value_type.value_type) and not pa.types.is_floating(value_type.value_type)
     return bool(offset_bits(value_type)) or _order(value_type) is not None
+
+
+def bounds_type(value_type: pa.DataType) -> pa.DataType:
+    """The type of the bounds of such values: of a dictionary that of its items; null where there are none."""
+    if not has_bounds(value_type):
+        return pa.null()
+    return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
 def bounds_schema(value_type: pa.DataType) -> pa.Schema:
     """The schema of what `page_bounds` gives: the last columns of `statistics_schema`."""
-    bound = value_type if has_bounds(value_type) else pa.null()
+    bound = bounds_type(value_type)
     return pa.schema(
         [
             pa.field("rows", pa.int64(), nullable=False),
@@ -54,6 +68,8 @@ def page_bounds(
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if pa.types.is_dictionary(array.type) and has_bounds(array.type):
+        return _dictionary_bounds(array, rows_per_zone, bound_bytes)
     kind, num_rows = array.type, len(array)
     step = rows_per_zone or max(num_rows, 1)
     num_zones = -(-num_rows // step)
@@ -115,10 +131,12 @@ def merge_bounds(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     table = pa.Table.from_batches(parts)
     least, most = (table[side].combine_chunks() for side in ("min", "max"))
     if not pa.types.is_null(least.type):
-        # A part with values and without an upper bound may hold anything; only long text can be so.
-        has_values = pc.less(pc.add(table["null_count"], table["nan_count"]), table["rows"])
-        if pc.any(pc.and_(has_values, most.is_null())).as_py():
-            most = most.slice(0, 0)
+        # A part without a bound for its values may hold anything: of text that cannot be raised, for one.
+        has_values = pc.less(pc.add(table["null_count"], table["nan_count"]), table["rows"]).combine_chunks()
+        least, most = (
+            side.slice(0, 0) if pc.any(pc.and_(has_values, side.is_null())).as_py() else side
+            for side in (least, most)
+        )
         least, most = page_bounds(least)["min"], page_bounds(most)["max"]
     sums = [
         pa.array([pc.sum(table[name], min_count=0).as_py()], pa.int64())
@@ -133,6 +151,41 @@ def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
     nothing = pa.nulls(len(rows))
     counts = [pa.array(rows), pa.array(nulls, pa.int64()), pa.array(np.zeros(len(rows), np.int64))]
     return pa.RecordBatch.from_arrays([*counts, nothing, nothing], schema=bounds_schema(array.type))
+
+
+def _dictionary_bounds(
+    array: pa.DictionaryArray, rows_per_zone: int | None, bound_bytes: int
+) -> pa.RecordBatch:
+    """By the places that values have in their order; a null in the dictionary has none."""
+    values = array.dictionary
+    is_long = len(values) > max(len(array) * _DICTIONARY_SHARE, 1)
+    if is_long:
+        places = pc.if_else(values.is_valid(), pa.scalar(0, pa.uint64()), pa.scalar(None, pa.uint64()))
+    else:
+        ranks = pc.rank(values, tiebreaker="dense")
+        places = pc.if_else(values.is_valid(), ranks, pa.scalar(None, pa.uint64()))
+    zones = page_bounds(places.take(array.indices), rows_per_zone)
+    if is_long:
+        least = most = pa.nulls(len(zones), values.type)
+    else:
+        at_rank = np.zeros(len(values) + 1, np.int64)
+        at_rank[np.asarray(ranks)] = np.arange(len(values))
+        least, most = (
+            page_bounds(
+                values.take(
+                    pa.array(at_rank[zones[side].fill_null(0)], mask=np.asarray(zones[side].is_null()))
+                ),
+                rows_per_zone=1,
+                bound_bytes=bound_bytes,
+            )[side]
+            for side in ("min", "max")
+        )
+    return pa.RecordBatch.from_arrays([*zones.columns[:3], least, most], schema=bounds_schema(array.type))
+
+
+def _at(places: npt.NDArray[np.int64], ranks: pa.Array) -> pa.Array:
+    """What stands at ranks, null for null."""
+    return pa.array(places[np.asarray(ranks.fill_null(0)).astype(np.int64)], mask=np.asarray(ranks.is_null()))
 
 
 def _order(kind: pa.DataType) -> str | None:

@@ -79,6 +79,7 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
         statistics: See `lance_core.statistics.table`.
         pieces: For each piece the row of `statistics` that covers it, or their number where none does.
     """
+    data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     rows, nulls, nans = (_numbers(statistics[name]) for name in ("rows", "null_count", "nan_count"))
     if not pa.types.is_floating(data_type):
         nans = np.zeros_like(nans)

@@ -35,8 +35,7 @@ class _Lance(Dialect):
         NO_PAREN_FUNCTIONS: ClassVar = {}
         # Without the arrows of JSON, about which sqlglot writes warnings.
         COLUMN_OPERATORS: ClassVar = {
-            token: parser.Parser.COLUMN_OPERATORS[token]
-            for token in (TokenType.DOT, TokenType.DCOLON)
+            token: parser.Parser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)
         }
         # Types inside types are none of ours; the time to try them would double with each level.
         NESTED_TYPE_TOKENS: ClassVar = set()

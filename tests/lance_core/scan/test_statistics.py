@@ -210,6 +210,20 @@ def test_columns_that_are_shown_differently_have_none(version: str, tmp_path: Pa
     assert of(lance_core.dataset(tmp_path / "d"), FileCache(), ("j",)).tables == {}
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_columns_with_dictionaries(version: str, tmp_path: Path) -> None:
+    words = pa.array([f"word {row // 10_000}" for row in range(ROWS)]).dictionary_encode()
+    lance.write_dataset(pa.table({"w": words}), tmp_path / "d", data_storage_version=version)
+    dataset = lance_core.dataset(tmp_path / "d")
+    files = FileCache()
+    gather(dataset, files, [("w",)])
+    found = of(dataset, files, ("w",))
+    assert found.source == "cache"
+    ((start, end),) = kept_rows(parse_filter("w = 'word 3'", dataset.schema), found.tables, ROWS)
+    assert 20_000 < start <= 30_000
+    assert 40_000 <= end < 50_000
+
+
 def test_filters_of_a_process_use_the_directory(tmp_path: Path) -> None:
     lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version="2.2")
     lance_core.set_cache_directory(tmp_path / "cache")

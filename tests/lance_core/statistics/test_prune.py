@@ -33,13 +33,14 @@ from lance_core.scan.expressions.tree import (
     StartsWith,
     walk,
 )
-from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.collect import bounds_type, page_bounds
 from lance_core.statistics.prune import decide_rows, kept_rows
 from lance_core.statistics.table import all_null, refined, statistics_schema
 from support.arrays import Spec, make_array
 from support.types import ORDERED
 
 TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+DICTIONARIES = (pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.int64()))
 CASTS = {
     pa.int8(): (pa.int32(), pa.uint8(), pa.float32()),
     pa.int64(): (pa.int32(), pa.float32(), pa.float64()),
@@ -70,7 +71,7 @@ def table_of(array: pa.Array, rows: int, *, bound_bytes: int = 64, gap: int = 0)
         pa.array(np.arange(count) * rows),
         *bounds.columns,
     ]
-    return pa.Table.from_arrays(columns, schema=statistics_schema(array.type)).slice(gap)
+    return pa.Table.from_arrays(columns, schema=statistics_schema(bounds_type(array.type))).slice(gap)
 
 
 def without(table: pa.Table, name: str) -> pa.Table:
@@ -95,6 +96,10 @@ def expand(ranges: list[tuple[int, int]], num_rows: int) -> np.ndarray:
     for start, end in ranges:
         flags[start:end] = True
     return flags
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 class Trees:
@@ -130,7 +135,7 @@ class Trees:
                 return DistinctFrom(column, self.constant(name))
             case "in":
                 rows = [self.rng.randrange(len(self.batch)) for _ in range(self.rng.randrange(5))]
-                values = self.batch[name].take(pa.array(rows, pa.int64())).drop_null()
+                values = _decoded(self.batch[name].take(pa.array(rows, pa.int64()))).drop_null()
                 return IsIn(column, values, self.rng.random() < 0.2)
             case "null":
                 return IsNull(self.rng.choice((column, self.swapped(column, self.constant(name)))))
@@ -155,7 +160,7 @@ class Trees:
         return Comparison(operator, *self.rng.choice(((left, right), (right, left))))
 
     def constant(self, name: str) -> Literal:
-        column = self.batch[name]
+        column = _decoded(self.batch[name])
         value = column[self.rng.randrange(len(column))]
         if pa.types.is_floating(column.type) and self.rng.random() < 0.2:
             special = self.rng.choice((math.nan, math.inf, -math.inf, 0.0, -0.0))
@@ -163,7 +168,7 @@ class Trees:
         return Literal(value)
 
 
-@pytest.mark.parametrize("data_type", ORDERED, ids=str)
+@pytest.mark.parametrize("data_type", [*ORDERED, *DICTIONARIES], ids=str)
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_no_row_that_passes_is_dropped(data_type: pa.DataType, seed: int) -> None:
@@ -416,6 +421,25 @@ def test_patterns_with_escapes(pattern: str, escape: str | None, text: str) -> N
     array = pa.array([text])
     assert passing(tree, pa.RecordBatch.from_arrays([array], ["a"])).to_pylist() == [True]
     assert kept_rows(tree, {("a",): table_of(array, 1)}, 1) == [(0, 1)]
+
+
+def test_columns_with_dictionaries_are_pruned() -> None:
+    """By the values that occur, not by all of the dictionary; a long one tells nothing but nulls."""
+    words = pa.array(["b", "a", None, "c", "b"])
+    rows = pa.array([0, 0, 1, 4, 3, 0, 3, 2, None, None, 2, None] * 4, pa.int8())
+    array = pa.DictionaryArray.from_arrays(rows, words)
+    schema = pa.schema([("a", array.type)])
+    table = table_of(array, 4)
+    assert table.slice(0, 3).select(["null_count", "min", "max"]).to_pylist() == [
+        {"null_count": 0, "min": "a", "max": "b"},
+        {"null_count": 1, "min": "b", "max": "c"},
+        {"null_count": 4, "min": None, "max": None},
+    ]
+    assert kept_rows(parse_filter("a = 'c'", schema), {("a",): table}, 12) == [(4, 8)]
+    assert kept_rows(parse_filter("a IS NULL", schema), {("a",): table}, 12) == [(4, 12)]
+    long = table_of(array.slice(0, 12), 4)
+    assert long["null_count"].to_pylist() == [0, 1, 4]
+    assert kept_rows(parse_filter("a = 'c'", schema), {("a",): long}, 12) == [(0, 8)]
 
 
 def test_casts_are_followed() -> None:
