@@ -17,7 +17,7 @@ def check_field(top: Field, version: FileVersion) -> None:
     """
     for leaf, steps in steps_of(top):
         _check_leaf(leaf, version)
-        if leaf.is_blob and any(step.kind is not Kind.ITEM for step in steps):
+        if (leaf.is_blob or leaf.is_blob_v2) and any(step.kind is not Kind.ITEM for step in steps):
             raise UnsupportedFeatureError("blobs in lists", column=leaf.name)
     for field in top.walk():
         in_2_2 = field.logical_type == "map" or (
@@ -33,7 +33,11 @@ def check_field(top: Field, version: FileVersion) -> None:
 
 def _check_leaf(leaf: Field, version: FileVersion) -> None:
     if leaf.is_blob_v2:
-        raise UnsupportedFeatureError("writing blobs of the second form", column=leaf.name)
+        if version < FileVersion.V2_2:
+            raise UnsupportedFeatureError(
+                f"blobs of version 2 in a data file of version {version}", column=leaf.name, expected="2.2"
+            )
+        return
     if leaf.is_blob:
         if version >= FileVersion.V2_2:
             raise UnsupportedFeatureError(

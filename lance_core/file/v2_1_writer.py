@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.blob import blob_page, blob_values
+from lance_core.encodings.v2_1.encoders.blob import blob_page, blob_v2_page, blob_values, plain_rows
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
@@ -145,7 +145,11 @@ class FileWriter:
     def _fill_page(self, column: "_Column") -> None:
         for rows in column.take():
             self._write_encoded(num_workers())
-            places, crc = self._write_blobs(rows) if column.leaf.field.is_blob else (None, 0)
+            places, crc = None, 0
+            if column.leaf.field.is_blob_v2:
+                rows = plain_rows(rows, column.leaf)
+            if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
+                places, crc = self._write_blobs(rows)
             future = encode_pool().submit(_encode, rows, column.leaf, self._recorder, places, crc)
             self._encoding.append((column, future))
 
@@ -247,7 +251,11 @@ def _encode(
     pages = []
     # Values of lists are not those of rows.
     has_bounds = places is None and all(step.kind is Kind.ITEM for step in column.steps)
-    encoded = encode_pages(rows, column) if places is None else [(blob_page(rows, column, places), rows)]
+    if places is None:
+        encoded = encode_pages(rows, column)
+    else:
+        describe = blob_v2_page if column.field.is_blob_v2 else blob_page
+        encoded = [(describe(rows, column, places), rows)]
     for page, part in encoded:
         bounds = None
         if recorder is not None:

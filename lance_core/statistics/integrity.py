@@ -153,7 +153,7 @@ def _verify_column(
 def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list[list[BufferRange]]:
     """Where the values are that each page of a blob column describes; empty for other columns."""
     places = [(top, leaf) for top in metadata.schema.fields for leaf in leaves(top)]
-    if index >= len(places) or not places[index][1].is_blob:
+    if index >= len(places) or not (places[index][1].is_blob or places[index][1].is_blob_v2):
         return []
     top, leaf = places[index]
     reader = open_column(file, metadata, describe_blobs(top), {leaf.id: index})
@@ -163,7 +163,9 @@ def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list
         ranges.append([])
         for array in reader.read(start, start + page.num_rows):
             descriptors = _descend(top, leaf, array)
-            position, size = (pc.fill_null(values, 0).to_pylist() for values in descriptors.flatten())
+            position, size = (
+                pc.fill_null(descriptors.field(name), 0).to_pylist() for name in ("position", "size")
+            )
             ranges[-1] += [place for place in zip(position, size, strict=True) if place[1]]
         start += page.num_rows
     return ranges

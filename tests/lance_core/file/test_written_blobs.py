@@ -1,4 +1,4 @@
-"""Blob columns of 2.1 files written here."""
+"""Blob columns of 2.1 and 2.2 files written here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import LanceError
+from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.statistics.integrity import verify_file
 from lance_core.storage.memory import MemoryFile
 
@@ -65,3 +65,51 @@ def test_every_byte_of_a_blob_is_covered(tmp_path: Path) -> None:
         changed[whole.index(value) + len(value) // 2] ^= 4
         with pytest.raises(LanceError):
             verify_file(MemoryFile(file.name, bytes(changed)))
+
+
+def blobs_v2() -> pa.Table:
+    return pa.table({"id": range(len(VALUES)), "image": lance.blob_array(VALUES)})
+
+
+def test_blobs_of_version_2(tmp_path: Path) -> None:
+    """In the data file, whatever their size; the reference takes, extends and compacts them."""
+    path = str(tmp_path / "blobs.lance")
+    lance_core.write_dataset(blobs_v2(), path, data_storage_version="2.2")
+    reference = lance.dataset(path)
+    assert reference.schema == blobs_v2().schema
+    assert lance_core.dataset(path).to_table().to_pylist() == reference.to_table().to_pylist()
+    assert reference.to_table()["image"].null_count == VALUES.count(None)
+    lance.write_dataset(blobs_v2(), path, mode="append")
+    lance_core.write_dataset(blobs_v2(), path, mode="append")
+    lance_core.dataset(path).validate()
+    expected = [(row, value) for row, value in enumerate(VALUES * 3) if value is not None]
+    rows, values = [row for row, _ in expected], [value for _, value in expected]
+    for dataset in (lance.dataset(path), lance_core.dataset(path)):
+        assert [blob.readall() for blob in dataset.take_blobs("image", indices=rows)] == values
+    lance.dataset(path).optimize.compact_files()
+    found = lance_core.dataset(path).take_blobs("image", indices=rows)
+    assert [blob.readall() for blob in found] == values
+
+
+def test_every_byte_of_a_blob_of_version_2_is_covered(tmp_path: Path) -> None:
+    """T26: values outside the pages are covered by the checksum of the page that describes them."""
+    path = tmp_path / "blobs.lance"
+    lance_core.write_dataset(blobs_v2(), str(path), data_storage_version="2.2")
+    (file,) = (path / "data").glob("*.lance")
+    whole = file.read_bytes()
+    assert verify_file(MemoryFile(file.name, whole))
+    changed = bytearray(whole)
+    assert VALUES[6] is not None
+    changed[whole.index(VALUES[6]) + 5] ^= 64
+    with pytest.raises(LanceError):
+        verify_file(MemoryFile(file.name, bytes(changed)))
+
+
+def test_blobs_that_a_version_does_not_have(tmp_path: Path) -> None:
+    plain = pa.schema([pa.field("image", pa.large_binary(), metadata=BLOB)]).empty_table()
+    elsewhere = pa.table({"image": lance.blob_array([lance.Blob(uri="file:///a")])})
+    lists = pa.table({"image": pa.array([], pa.list_(plain.schema.field(0)))})
+    for table, version in ((blobs_v2(), "2.1"), (plain, "2.2"), (elsewhere, "2.2"), (lists, "2.1")):
+        with pytest.raises(UnsupportedFeatureError, match="blobs"):
+            lance_core.write_dataset(table, str(tmp_path / "a"), data_storage_version=version)
+        assert not [each for each in tmp_path.rglob("*") if each.is_file()]

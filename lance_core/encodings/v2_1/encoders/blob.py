@@ -1,20 +1,40 @@
-"""Blob pages of 2.1: descriptors of values that are in the file already (docs/format.md, blobs)."""
+"""Blob pages: descriptors of values that are in the file already (docs/format.md, blobs).
+
+2.1 has positions and sizes. Version 2, of 2.2, also says what kind of place a value is in; ours are all in
+the data file itself, kind 0.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.fullzip import zip_variable_page
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.packed import encode_packed
+from lance_core.encodings.v2_1.encoders.packed import encode_packed, zip_packed
 from lance_core.encodings.v2_1.encoders.shred import LeafRows
 from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _DESCRIPTOR = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 _LEVEL_SHIFT = 16
 """A null has its definition level where a value has its position; lists, and so repetition, do not exist."""
+
+
+def plain_rows(rows: LeafRows, column: LeafColumn) -> LeafRows:
+    """Rows of blobs of version 2, which are structs of bytes and a place elsewhere, as the bytes alone.
+
+    Raises:
+        UnsupportedFeatureError: a value is elsewhere.
+    """
+    values = rows.values
+    members = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+    if members["uri"].null_count != len(values):
+        raise UnsupportedFeatureError("blobs outside the dataset", column=column.field.name)
+    return replace(rows, values=members["data"])
 
 
 def blob_values(rows: LeafRows) -> list[pa.Buffer | None]:
@@ -28,6 +48,23 @@ def blob_values(rows: LeafRows) -> list[pa.Buffer | None]:
             values.is_valid().to_pylist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True
         )
     ]
+
+
+def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
+    """A page of descriptors of version 2; arguments are those of `blob_page`, nulls have no descriptor."""
+    structure = structure_of(rows, column.steps)
+    position, size = np.ascontiguousarray(np.array(places, "<u8").reshape(-1, 2).T)
+    n = len(position)
+    members = [
+        pa.array(np.zeros(n, np.uint8)),
+        pa.array(position),
+        pa.array(size),
+        pa.array(np.zeros(n, np.uint32)),
+        pa.array([""] * n, pa.string()),
+    ]
+    names = ["kind", "position", "size", "blob_id", "blob_uri"]
+    descriptors = pa.StructArray.from_arrays(members, names, mask=rows.values.is_null())
+    return zip_variable_page(structure, *zip_packed(descriptors))
 
 
 def blob_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
