@@ -106,9 +106,10 @@ def test_every_byte_of_a_blob_of_version_2_is_covered(tmp_path: Path) -> None:
 
 
 def test_blobs_that_a_version_does_not_have(tmp_path: Path) -> None:
-    plain = pa.schema([pa.field("image", pa.large_binary(), metadata=BLOB)]).empty_table()
+    field = pa.field("image", pa.large_binary(), metadata=BLOB)
+    plain = pa.Table.from_arrays([pa.array([b"a"], pa.large_binary())], schema=pa.schema([field]))
     elsewhere = pa.table({"image": lance.blob_array([lance.Blob(uri="file:///a")])})
-    lists = pa.table({"image": pa.array([], pa.list_(plain.schema.field(0)))})
+    lists = pa.table({"image": pa.array([[b"a"]], pa.list_(field))})
     for table, version in ((blobs_v2(), "2.1"), (plain, "2.2"), (elsewhere, "2.2"), (lists, "2.1")):
         with pytest.raises(UnsupportedFeatureError, match="blobs"):
             lance_core.write_dataset(table, str(tmp_path / "a"), data_storage_version=version)
