@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
+from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -54,6 +55,11 @@ class Catalog:
         self._base_directories = (root, *base_directories)
         self._snapshots = _SnapshotCache(cache_bytes, self._open_base)
         self._reported: set[str] = set()
+
+    @property
+    def manifests(self) -> CacheUse:
+        """How many manifests are kept, and how often they were of use."""
+        return self._snapshots.use()
 
     def names(self) -> Iterator[str]:
         """Names of all datasets that can be asked for, sorted within each directory.
@@ -242,14 +248,24 @@ class _SnapshotCache:
         self._open_base = open_base
         self._num_bytes = 0
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
+        self._counter = HitCounter()
         self._lock = threading.Lock()
+
+    def use(self) -> CacheUse:
+        with self._lock:
+            counter = self._counter
+            return CacheUse(
+                len(self._snapshots), self._num_bytes, self._most_bytes, counter.hits, counter.misses
+            )
 
     def open(self, storage: Storage, version: int) -> Snapshot:
         key = (storage.uri, version)
         identity = manifest_identity(storage, version)
         with self._lock:
             known = self._snapshots.get(key)
-            if known is not None and known[0] == identity:
+            hit = known is not None and known[0] == identity
+            self._counter.count(hit)
+            if known is not None and hit:
                 self._snapshots.move_to_end(key)
                 return known[1]
         snapshot = open_snapshot(storage, version, self._open_base)

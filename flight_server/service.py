@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -268,9 +268,19 @@ class Service:
         )
 
     def health(self) -> dict[str, object]:
-        """`uptime` is in seconds."""
+        """`uptime` is in seconds; `caches` says what each holds and how often that was of use."""
         uptime = round(time.monotonic() - self._started, 3)
-        return {"status": "ok", "version": lance_core.__version__, "uptime": uptime}
+        caches = {
+            "manifests": self._catalog.manifests,
+            "files": self._files.use(),
+            "statistics": self._files.statistics.use(),
+        }
+        return {
+            "status": "ok",
+            "version": lance_core.__version__,
+            "uptime": uptime,
+            "caches": {name: asdict(use) for name, use in caches.items()},
+        }
 
     def _summary(self, name: str) -> DatasetSummary:
         try:

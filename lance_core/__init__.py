@@ -18,7 +18,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.fragment import LanceFragment
-from lance_core.scan.scanner import LanceScanner, set_cache_directory
+from lance_core.scan.scanner import LanceScanner, cache_stats, set_cache_directory
 from lance_core.table.bases import DatasetBasePath
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "VersionNotFoundError",
     "__version__",
+    "cache_stats",
     "dataset",
     "set_cache_directory",
     "write_dataset",

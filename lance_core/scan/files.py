@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.data_file import DataFileReader, ModernFile, open_data_file
@@ -80,7 +81,14 @@ class FileCache:
         self._max_bytes = max_bytes
         self._num_bytes = 0
         self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
+        self._counter = HitCounter()
         self._lock = threading.Lock()
+
+    def use(self) -> CacheUse:
+        """How much is kept, and how often it was of use."""
+        with self._lock:
+            counter = self._counter
+            return CacheUse(len(self._files), self._num_bytes, self._max_bytes, counter.hits, counter.misses)
 
     def __len__(self) -> int:
         return len(self._files)
@@ -97,6 +105,7 @@ class FileCache:
         key = (storage.uri, file.name, file.identity)
         with self._lock:
             opened = self._files.get(key)
+            self._counter.count(opened is not None)
             if opened is not None:
                 self._files.move_to_end(key)
         if opened is None:

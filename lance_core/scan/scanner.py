@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.cache_use import CacheUse
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
@@ -136,6 +137,11 @@ def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 25
         max_bytes: About how much it may hold; what was not used for longest is deleted.
     """
     _files.statistics.use_directory(path, max_bytes)
+
+
+def cache_stats() -> dict[str, CacheUse]:
+    """What this process keeps of data files: opened "files", and page "statistics" of their columns."""
+    return {"files": _files.use(), "statistics": _files.statistics.use()}
 
 
 def scan_options(

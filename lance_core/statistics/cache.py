@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.statistics.directory import StatisticsDirectory
 from lance_core.statistics.gathered import GatheredColumn
 
@@ -52,7 +53,16 @@ class StatisticsCache:
         self._entries: OrderedDict[tuple[str, ColumnKey], _Stored | GatheredColumn] = OrderedDict()
         self._sizes: dict[tuple[str, ColumnKey], int] = {}
         self._num_bytes = 0
+        self._counter = HitCounter()
         self._lock = threading.Lock()
+
+    def use(self) -> CacheUse:
+        """How much is kept in memory, and how often it was of use."""
+        with self._lock:
+            counter = self._counter
+            return CacheUse(
+                len(self._entries), self._num_bytes, self._max_bytes, counter.hits, counter.misses
+            )
 
     @property
     def num_bytes(self) -> int:
@@ -105,6 +115,7 @@ class StatisticsCache:
     def _get(self, key: tuple[str, ColumnKey]) -> _Stored | GatheredColumn | None:
         with self._lock:
             entry = self._entries.get(key)
+            self._counter.count(entry is not None)
             if entry is not None:
                 self._entries.move_to_end(key)
             return entry

@@ -17,7 +17,10 @@ class Action:
 
 
 ACTIONS: Mapping[str, Action] = {
-    "health": Action("{} -> {status, version, uptime}: whether the server answers", server.health),
+    "health": Action(
+        "{} -> {status, version, uptime, caches}: whether the server answers",
+        server.health,
+    ),
     "describe": Action(
         "{dataset, version | tag | asof, branch} -> {dataset, version, schema, rows, bytes, fragments, "
         "data_storage_version, indices, config, metadata, tags, branches}: one version of a "

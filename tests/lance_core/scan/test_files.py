@@ -62,3 +62,17 @@ def test_a_dataset_made_again_under_the_same_names_is_not_the_cached_one(tmp_pat
     shutil.copy(new, old.with_suffix(".new"))
     os.replace(old.with_suffix(".new"), old)
     assert lance_core.dataset(tmp_path / "a").to_table()["id"].to_pylist() == list(range(100, 105))
+
+
+def test_hits_are_counted(dataset):
+    cache = FileCache()
+    used = open_all(dataset, cache)
+    assert (cache.use().hits, cache.use().misses, cache.use().entries) == (0, len(used), len(used))
+    open_all(dataset, cache)
+    assert (cache.use().hits, cache.use().misses) == (len(used), len(used))
+    assert 0 < cache.use().bytes <= cache.use().max_bytes
+    before = lance_core.cache_stats()["files"]
+    dataset.to_table()
+    dataset.to_table()
+    after = lance_core.cache_stats()["files"]
+    assert after.hits - before.hits >= len(used)
