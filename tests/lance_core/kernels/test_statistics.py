@@ -29,7 +29,7 @@ def fixed(
     values: list[Any], pack: Any, order: str, width: int, start: int, per_zone: int, unpack: Any
 ) -> list[Any]:
     """The kernel's answer for the values from `start` on, as (nulls, NaNs, least, most)."""
-    validity = None if None not in values else bitmap([value is not None for value in values])
+    validity = None if None not in values else inputs.place(bitmap([value is not None for value in values]))
     data = b"".join(pack(0 if value is None else value) for value in values)
     count = len(values) - start
     nulls, nans, known, least, most = kernels.fixed_zones(
@@ -100,9 +100,15 @@ def test_floats(code: str, data: st.DataObject) -> None:
 @given(numbers(st.booleans()))
 def test_booleans(case: tuple[list[Any], int, int]) -> None:
     values, start, per_zone = case
-    validity = bitmap([value is not None for value in values])
+    validity = inputs.place(bitmap([value is not None for value in values]))
     nulls, _, known, least, most = kernels.fixed_zones(
-        bitmap([bool(value) for value in values]), validity, start, len(values) - start, per_zone, "bits", 1
+        inputs.place(bitmap([bool(value) for value in values])),
+        validity,
+        start,
+        len(values) - start,
+        per_zone,
+        "bits",
+        1,
     )
     expected = zones.zones(values[start:], per_zone, lambda some: (min(some), max(some)))
     assert inputs.numbers(nulls, "<i8") == [zone[0] for zone in expected]
@@ -134,9 +140,9 @@ def test_binary(offset_bits: int, data: st.DataObject) -> None:
     lengths = [len(value or b"") for value in values]
     offsets = np.concatenate(([5], 5 + np.cumsum(lengths))).astype(f"<u{offset_bits // 8}")
     nulls, *sides = kernels.variable_zones(
-        offsets.tobytes(),
-        b"?????" + b"".join(value or b"" for value in values),
-        bitmap([value is not None for value in values]),
+        inputs.place(offsets.tobytes(), 1),
+        inputs.place(b"?????" + b"".join(value or b"" for value in values), 3),
+        None if None not in values else inputs.place(bitmap([value is not None for value in values])),
         start,
         len(values) - start,
         per_zone,

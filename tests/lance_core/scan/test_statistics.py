@@ -15,10 +15,12 @@ from lance_core.scan import scanner
 from lance_core.scan.expressions.evaluate import passing
 from lance_core.scan.expressions.sql import parse_filter
 from lance_core.scan.files import FileCache
+from lance_core.scan.filtering import _joined
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import project
+from lance_core.scan.pruning import Segment
 from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import page_bounds
@@ -248,3 +250,12 @@ def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
     assert dataset.to_table(filter=text) == expected
     tables = of(dataset, scanner._files, ("a",)).tables
     assert kept_rows(parse_filter("a < 1000", dataset.schema), tables, ROWS) == [(0, 8192)]
+
+
+def test_segments_with_few_rows_between_are_read_as_one() -> None:
+    """Of the rows between them everything is asked, so that they are dropped again."""
+    near = [Segment(0, 10, (1,)), Segment(12, 20, ()), Segment(20, 30, (0,)), Segment(40, 50, ())]
+    assert _joined(near, 5, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 30, (0,)), Segment(40, 50, ())]
+    assert _joined(near, 11, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 50, (0, 1))]
+    assert _joined(near, 0, (0, 1)) == near
+    assert _joined([], 5, ()) == []
