@@ -256,3 +256,38 @@ def test_damaged_messages_are_refused(data: st.DataObject) -> None:
 def test_case_in_sql_and_substrait_agree() -> None:
     in_sql = parse_filter("CASE WHEN a > 1 THEN s = 'abc' ELSE b END", SCHEMA)
     assert rows(in_sql) == rows(in_substrait(pc.if_else(F("a") > 1, F("s") == "abc", F("b"))))
+
+
+LEAVES = st.one_of(
+    st.builds(
+        lambda op, name, value: getattr(F(name), op)(value),
+        st.sampled_from(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]),
+        st.just("a"),
+        st.sampled_from([1, 2, -4, 0, None]).map(lambda value: pa.scalar(value, pa.int32())),
+    ),
+    st.builds(
+        lambda op, value: getattr(F("x"), op)(value),
+        st.sampled_from(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]),
+        st.sampled_from([1.0, 0.0, -0.0, NAN, math.inf]).map(pa.scalar),
+    ),
+    st.sampled_from([F("b"), F("a").is_null(), F("x").is_valid(), F("s") == "a", F("x") < F("a")]),
+    st.lists(st.sampled_from([1, 2, -4]), min_size=1).map(lambda values: F("a").isin(values)),
+    st.lists(st.sampled_from([0.0, NAN, 1.0]), min_size=1).map(lambda values: F("x").isin(values)),
+)
+CONDITIONS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+        inner.map(lambda condition: ~condition),
+        inner.map(lambda condition: condition.is_null()),
+        inner.map(lambda condition: pc.if_else(condition, F("b"), F("a") == 1)),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONDITIONS)
+def test_generated_arrow_expressions_pass_the_rows_of_arrow(expression: pc.Expression) -> None:
+    assert rows(parse_arrow(expression, SCHEMA)) == rows_by_arrow(expression)
