@@ -71,6 +71,7 @@ def scan_table(
     """
     # The whole table will be in memory anyway: nothing is gained by a limit.
     budget = MemoryBudget(sys.maxsize)
+    strategy = replace(strategy, is_stream=False)
     if not plan.schema.names:
         batches = _rowless_stream(snapshot, plan, budget, files, strategy)
         return pa.Table.from_batches(batches, plan.schema)
@@ -99,6 +100,7 @@ def count_passing(
     if options.filter is None:
         return plan.num_rows
     nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    strategy = replace(strategy, is_stream=False)
     count = 0
     with _filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
         for job in jobs:
@@ -156,6 +158,7 @@ def _filter_jobs(
         FragmentOpener(snapshot, projection, files, strategy.trace),
         Pruner(snapshot, condition, files, enabled=strategy.prune),
         RowFilter(condition, projection, strategy),
+        is_stream=strategy.is_stream,
     )
     is_remote = snapshot.storage.is_remote
     with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:

@@ -32,6 +32,11 @@ from lance_core.scan.trace import Trace
 _WINDOW_MULTIPLE = 4096
 # What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
+# What passes is decoded behind the windows that are begun already. So that the first batch comes soon, the
+# windows of a stream begin small and double every few, up to the most.
+_FIRST_BYTES = 1 << 20
+_MOST_BYTES = 8 << 20
+_WINDOWS_PER_SIZE = 4
 _ROW_BYTES = 9.0
 # From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
 # its values are learnt of, and the next filter gains.
@@ -48,11 +53,13 @@ class Strategy:
         prune: Whether statistics are asked.
         dense_share: The share of wanted rows from which a column is decoded whole: 0 always, above 1 never.
         trace: What is told of the pages that are read.
+        is_stream: Whether somebody waits for the first batch.
     """
 
     prune: bool = True
     dense_share: float = DENSE_SHARE
     trace: Trace | None = None
+    is_stream: bool = True
 
 
 @dataclass(frozen=True)
@@ -179,11 +186,21 @@ class FilterWindow:
 class FilterWindows:
     """The windows of a plan, without the rows that statistics rule out."""
 
-    def __init__(self, plan: ScanPlan, opener: FragmentOpener, pruner: Pruner, row_filter: RowFilter) -> None:
+    def __init__(
+        self,
+        plan: ScanPlan,
+        opener: FragmentOpener,
+        pruner: Pruner,
+        row_filter: RowFilter,
+        *,
+        is_stream: bool,
+    ) -> None:
         self._plan = plan
         self._opener = opener
+        self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
+        self._taken = 0
         self._fragments = self._open_fragments()
         self._current: _Segments | None = next(self._fragments, None)
 
@@ -192,6 +209,9 @@ class FilterWindows:
 
     def take(self, num_bytes: int) -> FilterWindow | None:
         """The next window of about `num_bytes` in the filter's columns; `None` at the end."""
+        if self._is_stream:
+            num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
+        self._taken += 1
         while self._current is not None:
             window = self._current.take(num_bytes)
             if window is not None:
