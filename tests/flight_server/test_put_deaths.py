@@ -22,6 +22,7 @@ from pyarrow import flight
 
 from support.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
 from support.raw_flight import SERVICE, command_descriptor
+from support.served import StartServer
 from support.server import RunningServer, start_server
 
 ROWS = 50_000
@@ -205,6 +206,14 @@ class Forwarder:
         self._ends.clear()
 
 
+def wait_for_failures(server: RunningServer, count: int) -> None:
+    """Until the server has given up so many uploads."""
+    ends = time.monotonic() + 20
+    while server.log.count("do_put failed") < count:
+        assert time.monotonic() < ends, "the server still waits for a client that is gone"
+        time.sleep(0.02)
+
+
 DEATHS = [
     killed,
     exits,
@@ -226,10 +235,7 @@ def test_a_client_that_dies_leaves_nothing(
     before = files_below(root)
     failed = server.log.count("do_put failed")
     die(server, mode)
-    deadline = time.monotonic() + 20
-    while server.log.count("do_put failed") == failed:
-        assert time.monotonic() < deadline, "the server still waits for a client that is gone"
-        time.sleep(0.02)
+    wait_for_failures(server, failed + 1)
     assert files_below(root) == before
     dataset = lance.dataset(str(root / "t.lance"))
     assert (dataset.version, dataset.count_rows()) == (1, ROWS)
@@ -245,3 +251,17 @@ def test_the_messages_are_good_until_the_client_dies(server: RunningServer, root
     assert len(lance.dataset(str(root / "new.lance")).get_fragments()) == 4
     with server.client() as client:
         put(client, "t", TABLE)
+
+
+def test_deaths_where_unfinished_appends_are_allowed(serve: StartServer, tmp_path: Path) -> None:
+    """T27: a connection that breaks is told from an end, so that most deaths still leave nothing."""
+    served = tmp_path / "served"
+    served.mkdir()
+    server = serve(served, "--allow-unfinished-append")
+    with server.client() as client:
+        put(client, {"dataset": "t", "mode": "create"}, TABLE)
+    before = files_below(served)
+    for number, die in enumerate((killed, exits, deadline, cancels, loses_the_connection)):
+        die(server, "append")
+        wait_for_failures(server, number + 1)
+        assert files_below(served) == before, die.__name__
