@@ -6,11 +6,14 @@ missing and become null. Types must be the same; views become plain strings, ext
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import Field, Schema, schema_from_arrow
+
+_VIEW_BYTES = 16
 
 
 class Conformer:
@@ -125,10 +128,27 @@ def convert(
         return array
     if pa.types.is_struct(wanted):
         return _struct(array, field, path, parents)
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        return _without_hidden_views(array).cast(wanted)
     if not field.children:
         # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
         return _relabelled(array, wanted) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
     return _list(array, field, path)
+
+
+def _without_hidden_views(array: pa.Array) -> pa.Array:
+    """The same values with empty views below nulls.
+
+    Arrow validates no view below a null, and crashes when it casts one of a length such as -2^31.
+    """
+    if not array.null_count:
+        return array
+    validity, views, *data = array.buffers()
+    end = array.offset + len(array)
+    cleaned = np.frombuffer(views, np.uint8, end * _VIEW_BYTES).reshape(end, _VIEW_BYTES).copy()
+    cleaned[array.offset :][array.is_null().to_numpy(zero_copy_only=False)] = 0
+    buffers = [validity, pa.py_buffer(cleaned), *data]
+    return pa.Array.from_buffers(array.type, len(array), buffers, array.null_count, array.offset)
 
 
 def _struct(

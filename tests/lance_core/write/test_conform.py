@@ -231,3 +231,19 @@ def _storage(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
     index = batch.schema.get_field_index("l")
     return batch.set_column(index, "l", batch.column(index).cast(type_))
+
+
+@pytest.mark.parametrize("view_type", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("length", [-(1 << 31), -1, 13, (1 << 31) - 1])
+def test_what_lies_below_the_nulls_of_views(tmp_path: Path, view_type: pa.DataType, length: int) -> None:
+    """T15: Arrow holds any view below a null to be valid, and casts some of them with a crash."""
+    values = ["short", None, "y" * 40, None] * 10
+    validity, views, *data = pa.array(values, pa.string_view()).buffers()
+    hidden = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+    hidden[1::2] = (length, 0x41414141, 1 << 20, 7)
+    buffers = [validity, pa.py_buffer(hidden), *data]
+    array = pa.Array.from_buffers(view_type, len(values), buffers).slice(3, 30)
+    array.validate(full=True)
+    dataset = lance_core.write_dataset(pa.table({"x": array}), tmp_path / "t")
+    expected = pa.array(values[3:33]).cast(dataset.schema.field("x").type)
+    assert dataset.to_table()["x"].combine_chunks().equals(expected)
