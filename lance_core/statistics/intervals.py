@@ -80,18 +80,22 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
         pieces: For each piece the row of `statistics` that covers it, or their number where none does.
     """
     data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
-    rows, nulls, nans = (_numbers(statistics[name]) for name in ("rows", "null_count", "nan_count"))
-    if not pa.types.is_floating(data_type):
-        nans = np.zeros_like(nans)
+    is_float = pa.types.is_floating(data_type)
+    rows, nulls = (_numbers(statistics[name]) for name in ("rows", "null_count"))
+    nans = _numbers(statistics["nan_count"]) if is_float else np.zeros_like(rows)
     # Unknown counts are -1.
     ordinary = (nulls < 0) | (nans < 0) | (nulls + nans < rows)
-    ordinary, nan, null = (np.append(flags, True)[pieces] for flags in (ordinary, nans != 0, nulls != 0))
+    nan, null = nans != 0, nulls != 0
     least = most = None
     kind = statistics.schema.field("min").type
     if kind == data_type and has_bounds(kind):
-        places = pa.array(pieces, mask=pieces == len(rows))
-        least, most = (_comparable(statistics[side].combine_chunks()).take(places) for side in ("min", "max"))
-    return Values(data_type, least, most, ordinary, nan & pa.types.is_floating(data_type), null)
+        least, most = (_comparable(statistics[side].combine_chunks()) for side in ("min", "max"))
+    if len(pieces) != len(rows) or (pieces != np.arange(len(rows))).any():
+        ordinary, nan, null = (np.append(flags, True)[pieces] for flags in (ordinary, nan, null))
+        if least is not None and most is not None:
+            places = pa.array(pieces, mask=pieces == len(rows))
+            least, most = least.take(places), most.take(places)
+    return Values(data_type, least, most, ordinary, nan if is_float else _NO, null)
 
 
 def literal_values(value: pa.Scalar) -> Values:

@@ -21,7 +21,7 @@ from lance_core.scan.expressions import tree
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values
-from lance_core.statistics.table import piece_edges, rows_of_pieces
+from lance_core.statistics.table import Spans, piece_edges
 
 RowRanges = list[tuple[int, int]]
 """Ranges `[start, end)` of rows, ascending and apart from each other."""
@@ -49,8 +49,9 @@ def decide_rows(
     Arguments are those of `kept_rows`.
     """
     tables = {path: statistics[path] for path in tree.columns(expression) if path in statistics}
-    edges = piece_edges(tables.values(), num_rows)
-    columns = {path: rows_of_pieces(table, edges) for path, table in tables.items()}
+    spans = {path: Spans.of(table) for path, table in tables.items()}
+    edges = piece_edges(spans.values(), num_rows)
+    columns = {path: span.rows_of_pieces(edges) for path, span in spans.items()}
     truth = _truth(expression, tables, columns)
     return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
 

@@ -14,6 +14,8 @@ nothing is known.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,29 +50,42 @@ def all_null(value_type: pa.DataType, num_rows: int) -> pa.Table:
     )
 
 
-def piece_edges(tables: Iterable[pa.Table], num_rows: int) -> npt.NDArray[np.int64]:
+@dataclass(frozen=True)
+class Spans:
+    """The rows that statistics are about: those of page k are `[first[k], ends[k])`."""
+
+    first: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Self:
+        first = np.asarray(table["first_row"])
+        return cls(first, first + np.asarray(table["rows"]))
+
+    def rows_of_pieces(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """For the piece between each two edges the page that covers it, or their number where none does."""
+        count = len(self.first)
+        if len(edges) == count + 1 and (self.first == edges[:-1]).all() and (self.ends == edges[1:]).all():
+            return np.arange(count)
+        # Of pages that begin at one row the last is meant: those before it are empty.
+        pages = np.searchsorted(self.first, edges[:-1], side="right") - 1
+        covered = (pages >= 0) & (edges[:-1] < np.append(self.ends, 0)[pages])
+        return np.where(covered, pages, count)
+
+
+def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
     """The rows at which a page of some column begins or ends, and the first and last of `num_rows`."""
     rows = [np.array([0, num_rows])]
-    for table in tables:
-        first = np.asarray(table["first_row"])
-        rows += [first, first + np.asarray(table["rows"])]
+    for span in spans:
+        rows += [span.first, span.ends]
     return np.unique(np.minimum(np.concatenate(rows), num_rows))
-
-
-def rows_of_pieces(table: pa.Table, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """For the piece between each two edges the row of `table` about it, or their number where none is."""
-    first = np.asarray(table["first_row"])
-    ends = first + np.asarray(table["rows"])
-    # Of pages that begin at one row the last is meant: those before it are empty.
-    pages = np.searchsorted(first, edges[:-1], side="right") - 1
-    covered = (pages >= 0) & (edges[:-1] < np.append(ends, 0)[pages])
-    return np.where(covered, pages, len(first))
 
 
 def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
     """Statistics of one column from two tables: of rows that `fine` knows nothing about `coarse` tells."""
-    edges = piece_edges((coarse, fine), num_rows)
-    from_fine, from_coarse = rows_of_pieces(fine, edges), rows_of_pieces(coarse, edges)
+    spans = Spans.of(fine), Spans.of(coarse)
+    edges = piece_edges(spans, num_rows)
+    from_fine, from_coarse = (span.rows_of_pieces(edges) for span in spans)
     is_fine = from_fine < len(fine)
     kept = np.where(is_fine, np.append(True, from_fine[1:] != from_fine[:-1]), from_coarse < len(coarse))
     is_fine, at = is_fine[kept], edges[:-1][kept]
