@@ -75,8 +75,9 @@ def next_manifest(
         fragments = transaction.overwrite.fragments
     else:
         fragments = transaction.append.fragments
-    if any(field.dictionary.length for field in message.fields):
-        raise UnsupportedFeatureError("dictionary columns in a 0.1 table that is written to")
+    if not message.data_format.version:  # old libraries did not say
+        message.data_format.file_format, message.data_format.version = "lance", settings.file_version.name
+    _drop_dictionaries(message)
     _add_fragments(message, fragments, stable_row_ids)
     _set_flags(message, stable_row_ids, has_indices=index_section is not None)
     message.ClearField("transaction_file")
@@ -104,6 +105,22 @@ def _replace(
         message.config[key] = text
     message.data_format.file_format = "lance"
     message.data_format.version = settings.file_version.name
+
+
+def _drop_dictionaries(message: table_pb2.Manifest) -> None:
+    """Forget where values of dictionaries are in the old file: only 0.1 files lack them.
+
+    Raises:
+        UnsupportedFeatureError: the table has such files.
+    """
+    for field in message.fields:
+        if field.dictionary.length:
+            if message.data_format.version == FileVersion.V0_1.name:
+                raise UnsupportedFeatureError(
+                    "writing on a 0.1 table with a dictionary column", column=field.name
+                )
+            field.dictionary.Clear()
+            field.dictionary.SetInParent()
 
 
 def _add_fragments(

@@ -14,6 +14,7 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     LanceError,
+    UnsupportedFeatureError,
 )
 from lance_core.file.footer import FileVersion
 from lance_core.schema import Schema, schema_from_arrow
@@ -152,6 +153,8 @@ class DatasetWriter:
                 if self._mode == "create":
                     raise DatasetExistsError("dataset was created by another writer meanwhile") from None
                 raise
+        if not manifest.has_row_counts:  # libraries before 0.8 left them out
+            return open_snapshot(self._storage, manifest.version, self._open_base)
         return Snapshot(self._storage, manifest, self._open_base)
 
     def abort(self) -> None:
@@ -219,6 +222,13 @@ def _file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) 
         raise InvalidInputError(
             "data_storage_version differs from that of the table", expected=own, found=given
         )
+    if mode == "append" and own == FileVersion.V0_1:
+        # Releases around 0.16 said 0.1 while they wrote 2.0 files; the two do not go together.
+        versions = {file.version for fragment in base.fragments for file in fragment.files}
+        if versions - {own}:
+            raise UnsupportedFeatureError(
+                "appending to a table of other files than it says", expected=own, found=max(versions)
+            )
     return given or own
 
 

@@ -130,6 +130,23 @@ def test_transactions_that_are_inline_only(tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path)).count_rows() == 4
 
 
+def test_what_old_libraries_did_not_say_is_said(tmp_path: Path) -> None:
+    lance_core.write_dataset(TABLE, tmp_path, data_storage_version="2.0")
+
+    def forget(message: table_pb2.Manifest) -> None:
+        for name in ("data_format", "max_fragment_id", "writer_version", "timestamp"):
+            message.ClearField(name)
+
+    edit_manifest(tmp_path, forget)
+    lance_core.write_dataset(TABLE, tmp_path, mode="append")
+
+    message = _message(tmp_path)
+    assert message.data_format.version == "2.0"
+    assert message.max_fragment_id == 1
+    assert [fragment.id for fragment in message.fragments] == [0, 1]
+    assert lance.dataset(str(tmp_path)).count_rows() == 4
+
+
 def test_sections_come_back(tmp_path: Path) -> None:
     message = table_pb2.Manifest(version=3)
     transaction = transaction_pb2.Transaction(uuid="u")
