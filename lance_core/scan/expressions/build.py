@@ -59,7 +59,7 @@ def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
 
 def in_type_of_column(operand: Expression, column: Column) -> Expression:
     """A literal in the type of the column that it is compared with; refused where it does not fit exactly."""
-    if not isinstance(operand, Literal):
+    if not isinstance(operand, Literal) or types.is_null(column.type):
         return operand
     value = exact_literal(operand.value, column.type)
     if value is None:
@@ -116,6 +116,8 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     """`left op right`; a constant goes to the right side."""
     left, right = same_type(left, right)
     _check_comparable(left)
+    if types.is_null(value_type(left.type)):
+        return literal(None, pa.bool_())
     if isinstance(left, Literal) and not isinstance(right, Literal):
         op, left, right = FLIPPED[op], right, left
     return Comparison(op, left, right)
@@ -125,6 +127,8 @@ def distinct_from(left: Expression, right: Expression) -> Expression:
     """`left IS DISTINCT FROM right`."""
     left, right = same_type(left, right)
     _check_comparable(left)
+    if types.is_null(value_type(left.type)):
+        return literal(False)
     return DistinctFrom(left, right)
 
 

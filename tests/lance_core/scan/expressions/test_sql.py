@@ -111,6 +111,8 @@ def test_what_the_reference_refuses(references: dict[str, lance.LanceDataset], t
         ("cast(id as varchar) || '!'", ["1!", "2!", "3!", None, "-5!"]),
         ("big = -9223372036854775808", [False, False, True, None, False]),
         ("id is distinct from 1 and b", [False, False, True, None, False]),
+        ("null = null", [None] * 5),
+        ("null is distinct from null or id = 1", [True, False, False, None, False]),
         ("+id", [1, 2, 3, None, -5]),
         ("id <=> 1", [True, False, False, False, False]),
         ("cast('2020-01-01 10:00' as timestamp) > ts", [True, True, True, None, True]),
