@@ -143,15 +143,19 @@ class FileWriter:
         return self._page_bytes - self._page_bytes // 16
 
     def _fill_page(self, column: "_Column") -> None:
-        for rows in column.take():
-            self._write_encoded(num_workers())
-            places, crc = None, 0
+        waiting = column.take()
+        if not waiting:
+            return
+        self._write_encoded(num_workers())
+        if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
+            (rows,) = _pages_of(waiting)
             if column.leaf.field.is_blob_v2:
                 rows = plain_rows(rows, column.leaf)
-            if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
-                places, crc = self._write_blobs(rows)
-            future = encode_pool().submit(_encode, rows, column.leaf, self._recorder, places, crc)
-            self._encoding.append((column, future))
+            places, crc = self._write_blobs(rows)
+            future = encode_pool().submit(_describe_blobs, rows, column.leaf, self._recorder, places, crc)
+        else:
+            future = encode_pool().submit(_encode, waiting, column.leaf, self._recorder)
+        self._encoding.append((column, future))
 
     def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:
         """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
@@ -209,15 +213,9 @@ class _Column:
         self._num_owned = len(self._rows)
 
     def take(self) -> list[LeafRows]:
-        """All waiting rows, which wait no more: those of one page, or of several."""
+        """All waiting rows, which wait no more."""
         waiting, self._rows, self.num_bytes, self._num_owned = self._rows, [], 0, 0
-        waiting = [rows for rows in waiting if rows.num_rows]
-        if len(waiting) > 1:
-            try:
-                return [_joined(waiting)]
-            except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
-                pass
-        return waiting
+        return [rows for rows in waiting if rows.num_rows]
 
     def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
         """Note a page whose buffers are in the file."""
@@ -240,30 +238,46 @@ class _Page:
     crc32c: int
 
 
-def _encode(
+def _encode(waiting: Sequence[LeafRows], column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
+    """What is done on another thread: the pages of rows that have waited."""
+    # Values of lists are not those of rows.
+    has_bounds = recorder is not None and all(step.kind is Kind.ITEM for step in column.steps)
+    pages = []
+    for rows in _pages_of(waiting):
+        for page, part in encode_pages(rows, column):
+            bounds = recorder.bounds(part.values, page.items) if recorder and has_bounds else None
+            pages.append(_Page(page, bounds, _checksum(page, recorder, 0)))
+    return pages
+
+
+def _describe_blobs(
     rows: LeafRows,
     column: LeafColumn,
     recorder: PageRecorder | None,
-    places: Sequence[tuple[int, int]] | None,
+    places: Sequence[tuple[int, int]],
     crc: int,
 ) -> list[_Page]:
-    """What is done on another thread; `places` and `crc` are those of blobs."""
-    pages = []
-    # Values of lists are not those of rows.
-    has_bounds = places is None and all(step.kind is Kind.ITEM for step in column.steps)
-    if places is None:
-        encoded = encode_pages(rows, column)
-    else:
-        describe = blob_v2_page if column.field.is_blob_v2 else blob_page
-        encoded = [(describe(rows, column, places), rows)]
-    for page, part in encoded:
-        bounds = None
-        if recorder is not None:
-            bounds = recorder.bounds(part.values, page.items) if has_bounds else None
-            for data in page.buffers:
-                crc = kernels.crc32c(data, crc)
-        pages.append(_Page(page, bounds, crc))
-    return pages
+    """The same for blobs at `places`, whose bytes have the checksum `crc`."""
+    describe = blob_v2_page if column.field.is_blob_v2 else blob_page
+    page = describe(rows, column, places)
+    return [_Page(page, None, _checksum(page, recorder, crc))]
+
+
+def _checksum(page: EncodedPage, recorder: PageRecorder | None, crc: int) -> int:
+    if recorder is not None:
+        for data in page.buffers:
+            crc = kernels.crc32c(data, crc)
+    return crc
+
+
+def _pages_of(waiting: Sequence[LeafRows]) -> Sequence[LeafRows]:
+    """The rows of one page, or of several where they do not go together."""
+    if len(waiting) > 1:
+        try:
+            return [_joined(waiting)]
+        except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
+            pass
+    return waiting
 
 
 def _num_bytes(rows: LeafRows) -> int:

@@ -14,6 +14,7 @@ import pytest
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import encodings_v2_1_pb2 as pb
+from lance_core.statistics.integrity import verify_file
 from lance_core.statistics.recorder import FilePageRecorder
 from lance_core.storage import storage_for
 from support.comparison import assert_values_equal
@@ -157,7 +158,9 @@ def test_metadata_that_means_nothing_is_refused(key: str, tmp_path: Path) -> Non
 def test_levels_that_outnumber_values(version: str, tmp_path: Path) -> None:
     """Long runs of lists without items fit into no chunk: pages are split between rows."""
     empties = pa.array([[1]] + [[]] * 200_000 + [None] * 70_000 + [[2, 3]], pa.list_(pa.int32()))
-    check_file(tmp_path / "a.lance", column(empties), version)
+    check_file(tmp_path / "a.lance", column(empties), version, recorder=FilePageRecorder)
+    assert len(list(pages(tmp_path / "a.lance"))) > 1
+    assert verify_file(storage_for(str(tmp_path), None).open_file("a.lance"))
     inside = pa.array([[[]] * 100_000 + [[1]], [[]] * 3], pa.list_(pa.list_(pa.int8())))
     check_file(tmp_path / "b.lance", column(inside), version)
     assert "full_zip_layout" in used(tmp_path / "b.lance")
