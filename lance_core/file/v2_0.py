@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from lance_core.encodings.pieces import pick_together
 from lance_core.encodings.v2_0.steps import run
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.file.v2_0_nodes import Columns, check_length, open_node
+from lance_core.file.v2_0_nodes import Columns, Leaf, check_length, open_node
 from lance_core.kernels import OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -71,7 +72,17 @@ class ColumnReader:
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
-        return read_rows(self, rows)
+        if not len(rows):
+            return []
+        if rows[0] < 0 or rows[-1] >= self.num_rows:
+            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
+        root = self._root
+        if not isinstance(root, Leaf) or (pages := root.pages_of(rows)) is None:
+            return read_rows(self, rows)
+        try:
+            return pick_together([root.pick(page, part) for page, part in pages], self._file.read_pieces)
+        except OffsetOverflow:
+            return read_rows(self, rows)  # which cuts its arrays
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every column of rows."""

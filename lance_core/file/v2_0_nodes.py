@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 
+import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Picking
 from lance_core.encodings.v2_0.column import check_column_encoding
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
 from lance_core.encodings.v2_0.ends import Extents
@@ -23,6 +25,7 @@ from lance_core.encodings.values import offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.page_errors import located
+from lance_core.file.row_runs import Rows
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema.fields import Field
@@ -144,7 +147,7 @@ class _Missing(Node):
         return iter(())
 
 
-class _Leaf(Stored):
+class Leaf(Stored):
     """A field whose column holds its values."""
 
     def __init__(self, column: _Column, arrow_type: pa.DataType) -> None:
@@ -174,6 +177,23 @@ class _Leaf(Stored):
             # Two threads may parse the same page; what either of them keeps of it is as good.
             self._pages[page] = encoding
         return encoding
+
+    def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
+        """The pages that hold ascending rows, and which; None where one cannot give single values."""
+        numbers = np.searchsorted(self.starts, rows, side="right") - 1
+        parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+        pages = [(self._column_page(int(part[0])), part) for part in parts]
+        return pages if all(self._page(page).can_pick for page, _ in pages) else None
+
+    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+        """Single values of a page that can give them."""
+        encoding = self._page(page)
+        with located(self._column.file, self.name, page):
+            decoded = yield from encoding.pick(rows - self.starts[page])
+            return decoded.values.to_arrow(len(rows), self._type, decoded.validity)
+
+    def _column_page(self, row: int) -> int:
+        return bisect_right(self.starts, row) - 1
 
     @cached_property
     def decoded_bytes(self) -> int:
@@ -306,9 +326,9 @@ def open_node(file: Columns, field: Field) -> Node:
         return _Missing(field)
     column = file.column(field, index)
     if (bits := offset_bits(arrow_type)) and column.holds_lists:
-        data = _Leaf(file.column(field, index + 1), pa.uint8())
+        data = Leaf(file.column(field, index + 1), pa.uint8())
         return _ListedText(column, data, arrow_type, bits)
-    return _Leaf(column, arrow_type)
+    return Leaf(column, arrow_type)
 
 
 def check_length(node: Node, expected: int, what: str, file: str) -> None:

@@ -7,6 +7,7 @@ Here 7 is what marks a null.
 
 from dataclasses import dataclass
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.ends import Ends
 from lance_core.encodings.v2_0.flat import Flat
@@ -43,6 +44,16 @@ class Binary(Encoding):
             extents = self.ends.split(numbers, start, end, self.bytes.buffer.size)
             (values,) = yield [self.bytes.buffer.part(extents.begin, extents.end - extents.begin)]
         return Decoded(VariableValues(extents.offsets, values, self.ends.offset_bits), extents.validity)
+
+    @property
+    def can_pick(self) -> bool:
+        return self.ends.numbers.can_pick and not self.bytes.scheme
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        buffer = self.bytes.buffer
+        extents = yield from self.ends.pick(values, buffer.size)
+        data = yield (buffer.offset + extents.begins).data, (extents.ends - extents.begins).data
+        return Decoded(VariableValues(extents.offsets, data, self.ends.offset_bits), extents.validity)
 
     def _all_bytes(self) -> Steps[Decoded]:
         values = yield from self.bytes.read_all()

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
-from lance_core.encodings.v2_0.steps import Steps, nothing, together
+from lance_core.encodings.v2_0.steps import Steps, as_picking, nothing, together
 from lance_core.encodings.values import (
     DictionaryValues,
     FixedValues,
@@ -66,6 +67,23 @@ class StringDictionary(_Dictionary):
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         indices, validity, items = yield from self._read_both(start, end)
+        return self._looked_up(indices, validity, items, end - start)
+
+    @property
+    def can_pick(self) -> bool:
+        return self.indices.can_pick
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        if self._read_items is None:
+            self._read_items = yield from as_picking(self.items.read(0, self.num_items))
+        decoded = yield from self.indices.pick(values)
+        if not isinstance(decoded.values, FixedValues):
+            raise CorruptData("dictionary indices that are no numbers")
+        return self._looked_up(decoded.values, decoded.validity, self._read_items, len(values))
+
+    def _looked_up(
+        self, indices: FixedValues, validity: pa.Buffer | None, items: Decoded, num_values: int
+    ) -> Decoded:
         if isinstance(items.values, NoValues):
             return Decoded(items.values)
         if not isinstance(items.values, VariableValues):
@@ -81,7 +99,7 @@ class StringDictionary(_Dictionary):
             packed = np.frombuffer(items.validity, np.uint8)
             present[1:] = np.unpackbits(packed, count=self.num_items, bitorder="little")
         bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
-        num_values, num_items = end - start, self.num_items + 1
+        num_items = self.num_items + 1
         found = self._gather_validity(indices, num_values, bitmap, num_items)
         found_offsets, data = kernels.gather_variable(
             indices.data, num_values, indices.bits, offsets.data, items.values.data, num_items, offset_bits

@@ -12,6 +12,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.steps import ByteRange, Steps
 from lance_core.encodings.values import FixedValues, Values
 from lance_core.errors import UnsupportedFeatureError
@@ -49,6 +50,15 @@ class Encoding(ABC):
         Raises:
             CorruptData: the bytes contradict the description.
         """
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether single values are decoded without the others."""
+        return False
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        """Decode the values of ascending numbers; only where `can_pick`. Errors are those of `read`."""
+        raise NotImplementedError(self.name)
 
     @property
     @abstractmethod

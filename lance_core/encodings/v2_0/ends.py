@@ -7,13 +7,17 @@ A null is marked by a constant that is added to its end and is larger than any e
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.steps import Steps
 from lance_core.encodings.values import as_buffer
-from lance_core.kernels import CorruptData
+from lance_core.kernels import CorruptData, OffsetOverflow
+
+_INT32_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,16 @@ class Extents:
     validity: pa.Buffer | None
     begin: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PickedExtents:
+    """Single values of any length: Arrow offsets of all, and where each of them begins and ends."""
+
+    offsets: pa.Buffer
+    validity: pa.Buffer | None
+    begins: Int64s
+    ends: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +68,28 @@ class Ends:
             values.data, end - start, start > 0, self.null_adjustment, limit, self.offset_bits
         )
         return Extents(as_buffer(offsets), as_buffer(validity) if num_nulls else None, first, last)
+
+    def pick(self, values: Int64s, limit: int) -> Picking[PickedExtents]:
+        """Where single values lie; errors are those of `split`."""
+        pairs = np.repeat(values, 2)
+        pairs[0::2] = np.maximum(values - 1, 0)
+        numbers = yield from self.numbers.pick(pairs)
+        decoded = numbers.numbers("ends of values")
+        if decoded.bits != 64:
+            raise CorruptData(f"ends of values in {decoded.bits} bits")
+        stored = np.frombuffer(decoded.data, "<u8", len(pairs))
+        is_null = stored >= self.null_adjustment
+        ends = np.where(is_null, stored - np.uint64(self.null_adjustment), stored)
+        begins, ends = ends[0::2], ends[1::2]
+        begins[values == 0] = 0
+        if (begins > ends).any() or (ends > limit).any():
+            raise CorruptData(f"ends of values decrease or leave the {limit} that there are")
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(ends - begins, out=offsets[1:], dtype=np.int64)
+        if self.offset_bits == 32:
+            if offsets[-1] > _INT32_MAX:
+                raise OffsetOverflow("more bytes or items than 32-bit offsets can address")
+            offsets = offsets.astype(np.int32)
+        null = is_null[1::2]
+        validity = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+        return PickedExtents(pa.py_buffer(offsets), validity, begins.astype(np.int64), ends.astype(np.int64))

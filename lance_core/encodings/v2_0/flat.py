@@ -10,10 +10,12 @@ the whole page.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.compression import decompress_lz4, decompress_zstd
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
 from lance_core.encodings.v2_0.inflated import Inflated
 from lance_core.encodings.v2_0.steps import Steps
@@ -65,6 +67,19 @@ class Flat(Encoding):
         if self.bits == 1:
             return Decoded(FixedValues(slice_bits(data, start % 8, end - start), 1))
         return Decoded(FixedValues(_aligned(data, self.bits // 8), self.bits))
+
+    @property
+    def can_pick(self) -> bool:
+        return not self.scheme
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        if self.bits == 1:
+            data = yield (self.buffer.offset + values // 8).data, np.ones(len(values), np.int64).data
+            bits = (np.frombuffer(data, np.uint8) >> (values % 8).astype(np.uint8)) & 1
+            return Decoded(FixedValues(pa.py_buffer(np.packbits(bits, bitorder="little")), 1))
+        width = self.bits // 8
+        data = yield (self.buffer.offset + values * width).data, np.full(len(values), width).data
+        return Decoded(FixedValues(data, self.bits))
 
     def read_all(self) -> Steps[FixedValues]:
         """The whole buffer."""

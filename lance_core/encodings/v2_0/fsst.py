@@ -7,6 +7,7 @@ description. A page of little text keeps it as it is, under a table that says so
 from dataclasses import dataclass
 
 from lance_core import kernels
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.binary import Binary
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.steps import Steps
@@ -34,11 +35,22 @@ class Fsst(Encoding):
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         decoded = yield from self.codes.read(start, end)
+        return self._expanded(decoded, end - start)
+
+    @property
+    def can_pick(self) -> bool:
+        return self.codes.can_pick
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        decoded = yield from self.codes.pick(values)
+        return self._expanded(decoded, len(values))
+
+    def _expanded(self, decoded: Decoded, num_values: int) -> Decoded:
         codes = decoded.values
         if not self.table.codes or not isinstance(codes, VariableValues):
             return decoded
         offsets, data = kernels.expand_symbol_values(
-            self.table, codes.offsets, codes.data, end - start, codes.offset_bits
+            self.table, codes.offsets, codes.data, num_values, codes.offset_bits
         )
         return Decoded(
             VariableValues(as_buffer(offsets), as_buffer(data), codes.offset_bits), decoded.validity

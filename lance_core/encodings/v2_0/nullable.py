@@ -7,6 +7,7 @@ all_nulls     nothing
 
 from dataclasses import dataclass
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
 from lance_core.encodings.v2_0.steps import Steps, nothing, together
 from lance_core.encodings.values import NoValues
@@ -29,6 +30,18 @@ class SomeNulls(Encoding):
         if bitmap.bits != 1:
             raise CorruptData(f"validity in values of {bitmap.bits} bits")
         return Decoded(decoded.values, both_valid(bitmap.data, decoded.validity, end - start))
+
+    @property
+    def can_pick(self) -> bool:
+        return self.validity.can_pick and self.values.can_pick
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        validity = yield from self.validity.pick(values)
+        decoded = yield from self.values.pick(values)
+        bitmap = validity.numbers("validity bits")
+        if bitmap.bits != 1:
+            raise CorruptData(f"validity in values of {bitmap.bits} bits")
+        return Decoded(decoded.values, both_valid(bitmap.data, decoded.validity, len(values)))
 
     @property
     def decoded_bytes(self) -> int:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
+
+from lance_core.encodings.pieces import Picking
 
 ByteRange = tuple[int, int]
 """Offset in the file and length, in bytes."""
@@ -60,3 +63,19 @@ def nothing(value: T) -> Steps[T]:
     """Steps that need no bytes."""
     return value
     yield []  # what makes this a generator
+
+
+def as_picking(steps: Steps[T]) -> Picking[T]:
+    """The same work for whoever reads pieces."""
+    try:
+        wanted = next(steps)
+        while True:
+            ranges = np.array(wanted, np.int64).reshape(-1, 2)
+            offsets, lengths = (np.ascontiguousarray(column) for column in ranges.T)
+            data = yield offsets.data, lengths.data
+            ends = np.cumsum(lengths).tolist()
+            parts = [data.slice(end - length, length) for end, (_, length) in zip(ends, wanted, strict=True)]
+            wanted = steps.send(parts)
+    except StopIteration as done:
+        result: T = done.value
+        return result
