@@ -96,6 +96,22 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
     return interleave(f"{dataset.name} DoGet", "DoGet", received, competitors, runs)
 
 
+def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int) -> Measurement:
+    """The time until a client holds its first batch, ours with planning; streams are cancelled then."""
+    clients = {server.name: flight.connect(server.uri) for server in (ours, plain)}
+
+    def own() -> int:
+        planned = clients["ours"].get_flight_info(flight.FlightDescriptor.for_path(dataset.name))
+        return _first_batch(clients["ours"], planned.endpoints[0].ticket)
+
+    competitors = {OURS: own}
+    for size in BATCH_SIZES:
+        competitors[plain_name(size)] = lambda size=size: _first_batch(
+            clients["plain"], _ticket(dataset, size)
+        )
+    return interleave(f"{dataset.name} first batch", "first batch", own(), competitors, runs)
+
+
 def best_plain(measurement: Measurement, *, parallel: bool) -> str:
     """The batch size with which the plain server was fastest."""
     suffix = "parallel" if parallel else ""
@@ -115,6 +131,14 @@ def sequential_bytes(client: flight.FlightClient, tickets: Sequence[flight.Ticke
 
 def _by_name(*all_servers: Server) -> list[tuple[str, Server]]:
     return [(server.name, server) for server in all_servers]
+
+
+def _first_batch(client: flight.FlightClient, ticket: flight.Ticket) -> int:
+    """Reads one batch; its bytes."""
+    reader = client.do_get(ticket)
+    received = reader.read_chunk().data
+    reader.cancel()
+    return touch_batch(received)
 
 
 def _drain(client: flight.FlightClient, ticket: flight.Ticket) -> int:
