@@ -1,5 +1,7 @@
 """Single rows by offset, row id and row address, beside the reference."""
 
+from functools import partial
+
 import lance
 import numpy as np
 import pyarrow as pa
@@ -8,8 +10,10 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.proto import table_pb2
+from lance_core.scan.files import FileCache
+from lance_core.scan.pool import run_all
 from lance_core.scan.scanner import row_taker
-from lance_core.scan.take import as_keys
+from lance_core.scan.take import TakerCache, as_keys
 from support.comparison import assert_tables_equal
 from support.manifests import edit_manifest
 
@@ -236,3 +240,43 @@ def test_ids_that_were_spilled_to_a_column_are_found(tmp_path):
     ids = [50, 3, 99, 4, 3]
     expected = lance.dataset(path)._take_rows(ids, columns=["x", "_rowid"])
     assert_tables_equal(expected, lance_core.dataset(path)._take_rows(ids, columns=["x", "_rowid"]))
+
+
+def test_takers_are_kept_with_what_they_opened(tmp_path):
+    """T33: as many as a bound says, each with as many fragments."""
+    path = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(0, 200), path, max_rows_per_file=4)
+    ours = lance_core.dataset(path)
+    cache = TakerCache(FileCache())
+    taker = cache.get(ours.snapshot, ("id",))
+    assert cache.get(ours.snapshot, ("id",)) is taker
+    assert cache.get(ours.snapshot, ("text",)) is not taker
+    assert cache.get(lance_core.dataset(path).snapshot, ("id",)) is not taker
+    assert taker.by_offset(as_keys(range(199, -1, -1), "indices"))["id"].to_pylist() == [*range(199, -1, -1)]
+    assert len(taker._open) < 50
+    for number in range(20):
+        cache.get(ours.snapshot, ("id",) * (number + 2))
+    assert len(cache._takers) < 10
+    assert cache.get(ours.snapshot, ("id",)) is not taker
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path):
+    """T14: what was opened for an earlier take is not taken for a file of the same name."""
+    for name, first in (("a", 0), ("b", 100)):
+        lance.write_dataset(pa.table({"id": range(first, first + 5)}), str(tmp_path / name))
+    ours = lance_core.dataset(tmp_path / "a")
+    assert ours.take([1, 3])["id"].to_pylist() == [1, 3]
+    (file_of_a,) = (tmp_path / "a" / "data").iterdir()
+    (file_of_b,) = (tmp_path / "b" / "data").iterdir()
+    file_of_b.replace(file_of_a)
+    assert ours.take([1, 3])["id"].to_pylist() == [101, 103]
+
+
+def test_jobs_share_the_calling_thread():
+    """Results come in order, errors come out, and jobs that wait for other jobs do not stop each other."""
+    assert run_all([partial(int, number) for number in range(100)]) == list(range(100))
+    assert run_all([]) == []
+    nested = [partial(run_all, [partial(int, number)] * 5) for number in range(50)]
+    assert run_all(nested) == [[number] * 5 for number in range(50)]
+    with pytest.raises(ZeroDivisionError):
+        run_all([partial(divmod, 1, number) for number in range(10)])
