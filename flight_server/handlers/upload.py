@@ -189,7 +189,14 @@ class Upload:
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Refuse what is beyond a cap (threat T18); errors are `InvalidInputError`."""
+    """Refuse what is beyond a cap (threat T18), and text that is none; errors are `InvalidInputError`."""
+    try:
+        _check_schema(schema)
+    except UnicodeDecodeError:
+        raise InvalidInputError("a name, time zone or metadata of the schema is not UTF-8") from None
+
+
+def _check_schema(schema: pa.Schema) -> None:
     num_fields = 0
     metadata_bytes = _metadata_bytes(schema.metadata)
     level = list(schema)
@@ -203,6 +210,8 @@ def check_schema(schema: pa.Schema) -> None:
                     f"name of a field is longer than {MAXIMUM_FIELD_NAME_BYTES} bytes",
                     found=shown(field.name[:64]),
                 )
+            if pa.types.is_timestamp(field.type):
+                _ = field.type.tz  # decoded here for the first time
             metadata_bytes += _metadata_bytes(field.metadata)
         if metadata_bytes > MAXIMUM_METADATA_BYTES:
             raise InvalidInputError(f"the schema has more than {MAXIMUM_METADATA_BYTES} bytes of metadata")
@@ -221,6 +230,9 @@ def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _metadata_bytes(metadata: dict[bytes, bytes] | None) -> int:
+    """Bytes of metadata; raises UnicodeDecodeError where it is not text, which is all that tables keep."""
+    for text in (part for pair in (metadata or {}).items() for part in pair):
+        text.decode()
     return sum(len(key) + len(value) for key, value in (metadata or {}).items())
 
 

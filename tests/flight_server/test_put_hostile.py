@@ -197,8 +197,11 @@ def nested(depth: int) -> pa.Schema:
         (pa.schema([("a", pa.list_view(pa.int8()))]), "list_view"),
         (pa.schema([("a", pa.dense_union([pa.field("x", pa.int8())]))]), "union"),
         (pa.schema([("a", pa.dictionary(pa.int8(), pa.list_(pa.int8())))]), "dictionary"),
+        (pa.schema([("a", pa.int8())], {b"\xff": b"x"}), "not UTF-8"),
+        (pa.schema([pa.field("a", pa.int8(), metadata={b"x": b"\xff"})]), "not UTF-8"),
+        (pa.schema([("a", pa.timestamp("us", b"\xff"))]), "not UTF-8"),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_abused_schemas(client: flight.FlightClient, root: Path, schema: pa.Schema, named: str) -> None:
     """T18: the cap is named."""
