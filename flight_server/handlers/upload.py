@@ -210,6 +210,8 @@ def _check_schema(schema: pa.Schema) -> None:
                     f"name of a field is longer than {MAXIMUM_FIELD_NAME_BYTES} bytes",
                     found=shown(field.name[:64]),
                 )
+            if pa.types.is_null(field.type) and not field.nullable:
+                raise InvalidInputError(f"column {shown(field.name)} has only nulls and allows none")
             if pa.types.is_timestamp(field.type):
                 _ = field.type.tz  # decoded here for the first time
             metadata_bytes += _metadata_bytes(field.metadata)

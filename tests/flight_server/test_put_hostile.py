@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import random
@@ -211,10 +212,23 @@ def test_abused_schemas(client: flight.FlightClient, root: Path, schema: pa.Sche
     assert files_below(root) == before
 
 
-def from_message(schema: pa.Schema, length: int, buffers: list[Any]) -> pa.RecordBatch:
-    """A batch of one column over buffers that say what they like."""
-    column = pa.Array.from_buffers(schema.field(0).type, length, buffers)
-    return pa.RecordBatch.from_arrays([column], schema=schema)
+def test_nulls_that_are_not_allowed(server: RunningServer) -> None:
+    """T18: a schema that no library makes. The one byte that differs says whether nulls are allowed."""
+    (nullable, _), *_ = ipc_messages(pa.table({"x": pa.nulls(1)}))
+    for place, byte in enumerate(nullable):
+        if byte == 1:
+            header = nullable[:place] + b"\0" + nullable[place + 1 :]
+            with contextlib.suppress(pa.ArrowInvalid, OSError):
+                found = pa.ipc.read_schema(message_of(header))
+                if found.names == ["x"] and not found.field(0).nullable:
+                    break
+    outcome = call(server.address, "DoPut", flight_data(header, descriptor=DESCRIPTOR))
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "allows none" in outcome.details
+
+
+def message_of(header: bytes) -> pa.Buffer:
+    return pa.py_buffer(struct.pack("<Ii", 0xFFFFFFFF, len(header)) + header)
 
 
 def bombs() -> dict[str, pa.RecordBatch]:
