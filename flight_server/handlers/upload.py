@@ -212,6 +212,8 @@ def _check_schema(schema: pa.Schema) -> None:
                 )
             if pa.types.is_null(field.type) and not field.nullable:
                 raise InvalidInputError(f"column {shown(field.name)} has only nulls and allows none")
+            if pa.types.is_fixed_size_list(field.type) and field.type.list_size < 0:
+                raise InvalidInputError(f"lists of column {shown(field.name)} have a negative size")
             if pa.types.is_timestamp(field.type):
                 _ = field.type.tz  # decoded here for the first time
             metadata_bytes += _metadata_bytes(field.metadata)

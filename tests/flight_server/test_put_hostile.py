@@ -227,6 +227,18 @@ def test_nulls_that_are_not_allowed(server: RunningServer) -> None:
     assert "allows none" in outcome.details
 
 
+def test_lists_of_a_negative_size(server: RunningServer) -> None:
+    """T18"""
+    schema = pa.schema([("x", pa.list_(pa.int8(), 0x12345678))])
+    sink = pa.BufferOutputStream()
+    pa.ipc.new_stream(sink, schema).close()
+    header = pa.ipc.MessageReader.open_stream(sink.getvalue()).read_next_message().metadata.to_pybytes()
+    negative = header.replace(struct.pack("<i", 0x12345678), struct.pack("<i", -5))
+    outcome = call(server.address, "DoPut", flight_data(negative, descriptor=DESCRIPTOR))
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "negative size" in outcome.details
+
+
 def message_of(header: bytes) -> pa.Buffer:
     return pa.py_buffer(struct.pack("<Ii", 0xFFFFFFFF, len(header)) + header)
 
