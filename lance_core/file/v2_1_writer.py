@@ -33,7 +33,7 @@ from lance_core.schema import Field, Schema
 from lance_core.storage.base import Bytes, WritableFile
 
 _COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
-_MAX_BORROWED_BYTES = 32 << 20
+_MAX_BORROWED_BYTES = 16 << 20
 """Memory of batches that waiting rows may keep alive."""
 _LEVEL_BYTES = 4
 """A repetition and a definition level."""

@@ -40,7 +40,7 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
 def _parameters() -> list[object]:
     parameters = []
     for case in all_cases():
-        for version in set(case.versions) & set(VERSIONS):
+        for version in sorted(set(case.versions) & set(VERSIONS)):
             name = f"{version}-{case.name}"
             is_long = case.long or zlib.crc32(name.encode()) % BY_DEFAULT
             marks = [pytest.mark.long] if is_long else []
