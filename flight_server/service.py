@@ -22,6 +22,7 @@ from flight_server.store_catalog import StoreCatalog
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
 from lance_core.errors import DatasetNotFoundError, LanceError
 from lance_core.kernels import set_pool_retention
+from lance_core.pool import map_ahead
 from lance_core.scan.batches import BatchCutter
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.budget import MemoryBudget
@@ -30,7 +31,6 @@ from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
-from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import project
 from lance_core.scan.take import Keys, RowTaker, TakerCache, as_keys
 from lance_core.storage import scheme_of, storage_for

@@ -23,11 +23,11 @@ from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
 from lance_core.encodings.values import as_buffer, fixed_bits
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
-from lance_core.file.encode_pool import encode_pool, num_workers
 from lance_core.file.footer import FileVersion
 from lance_core.file.stored import as_stored
 from lance_core.file.v2_1_types import check_field
 from lance_core.file.written import PageRecorder, WriteOptions, WrittenFile
+from lance_core.pool import num_workers, worker_pool
 from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema
 from lance_core.storage.base import Bytes, WritableFile
@@ -152,9 +152,9 @@ class FileWriter:
             if column.leaf.field.is_blob_v2:
                 rows = plain_rows(rows, column.leaf)
             places, crc = self._write_blobs(rows)
-            future = encode_pool().submit(_describe_blobs, rows, column.leaf, self._recorder, places, crc)
+            future = worker_pool().submit(_describe_blobs, rows, column.leaf, self._recorder, places, crc)
         else:
-            future = encode_pool().submit(_encode, waiting, column.leaf, self._recorder)
+            future = worker_pool().submit(_encode, waiting, column.leaf, self._recorder)
         self._encoding.append((column, future))
 
     def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:

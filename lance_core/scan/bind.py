@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.tree import Expression
 from lance_core.scan.options import Computed
 from lance_core.scan.projection import expression_schema
 from lance_core.schema import Schema
@@ -25,18 +25,18 @@ def bind_filter(
     if substrait is not None:
         if condition is not None:
             raise InvalidInputError("filter and substrait_filter exclude each other")
-        from lance_core.scan.expressions.substrait import parse_substrait
+        from lance_core.expressions.substrait import parse_substrait
 
         return parse_substrait(substrait, expression_schema(schema))
     if condition is None:
         return None
     if isinstance(condition, str):
         # The parsers take longer to load than all the rest of the package: they wait for their first use.
-        from lance_core.scan.expressions.sql import parse_filter
+        from lance_core.expressions.sql import parse_filter
 
         return parse_filter(condition, expression_schema(schema))
     if isinstance(condition, pc.Expression):
-        from lance_core.scan.expressions.arrow import parse_arrow
+        from lance_core.expressions.arrow import parse_arrow
 
         return parse_arrow(condition, expression_schema(schema))
     raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
@@ -49,7 +49,7 @@ def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
         InvalidInputError: one does not parse or names no column; the message says which.
         TypeError: names or values are no text.
     """
-    from lance_core.scan.expressions.sql import parse_expression  # late, as in bind_filter
+    from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
 
     known = expression_schema(schema)
     computed = []

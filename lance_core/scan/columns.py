@@ -186,7 +186,7 @@ class ExpressionColumn:
     def _values(self, arrays: Mapping[str, list[pa.Array]], num_rows: int) -> list[pa.Array]:
         if not num_rows:
             return []
-        from lance_core.scan.expressions.evaluate import evaluate  # late: most scans compute nothing
+        from lance_core.expressions.evaluate import evaluate  # late: most scans compute nothing
 
         return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lance_core.pool import num_workers
 from lance_core.scan.batches import BatchCutter
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import batch_of
@@ -22,7 +23,6 @@ from lance_core.scan.filtering import FilterWindow, FilterWindows, RowFilter, St
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.passing import PassingRows, PassingWindow
 from lance_core.scan.plan import ScanPlan
-from lance_core.scan.pool import num_workers
 from lance_core.scan.projection import project, project_filtered
 from lance_core.scan.pruning import Pruner
 from lance_core.scan.readahead import Job, run_ahead

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.pool import map_ahead
 from lance_core.scan.columns import batch_of
 from lance_core.scan.deletions import Offsets
-from lance_core.scan.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
 from lance_core.scan.plan import FragmentScan, ScanPlan
-from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import FilteredProjection
 from lance_core.scan.pruning import Kept, Pruner, Segment
 from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
@@ -89,7 +89,7 @@ class RowFilter:
 
     def passing(self, fragment: FragmentReader, segment: Segment, gatherer: Gatherer) -> Passing:
         """The live rows of a segment that pass; LanceError when they cannot be decoded or judged."""
-        from lance_core.scan.expressions import evaluate  # late: most processes do not filter
+        from lance_core.expressions import evaluate  # late: most processes do not filter
 
         start, end = segment.start, segment.end
         rows: Offsets | None = None  # all live ones

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from lance_core.pool import map_ahead
 from lance_core.scan.columns import Column, ExpressionColumn, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.plan import FragmentScan
-from lance_core.scan.pool import map_ahead
 from lance_core.scan.projection import ComputedColumn, DataColumn, Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
 from lance_core.scan.trace import Trace

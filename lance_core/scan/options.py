@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.tree import Expression
 
 DEFAULT_BATCH_BYTES = 1 << 20
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import holds_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.scan.expressions.tree import Column, Expression, Path, columns
+from lance_core.expressions.tree import Column, Expression, Path, columns
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
 from lance_core.schema.blobs import binary_blobs, describe_blobs
@@ -176,7 +176,7 @@ def _computed(
                 return _data_column(name, field, value.path[1:], blob_values)
         if value.path == (name,):
             return _row_column(name)
-    from lance_core.scan.expressions.nullability import is_nullable  # late: most scans compute nothing
+    from lance_core.expressions.nullability import is_nullable  # late: most scans compute nothing
 
     output = pa.field(name, value.type, nullable=is_nullable(value, expression_schema(schema)))
     return ComputedColumn(output, value, _inputs(schema, columns(value)))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.deletions import Offsets
-from lance_core.scan.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.files import FileCache
 from lance_core.scan.statistics import Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows

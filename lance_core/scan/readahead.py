@@ -11,9 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from lance_core.errors import LanceError
+from lance_core.pool import worker_pool
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.fragment import FragmentReader
-from lance_core.scan.pool import decode_pool
 
 # Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
 _TASK_BYTES = 1 << 20
@@ -73,7 +73,7 @@ class Job(Generic[W]):
     """Work handed to the pool, and the bytes of a budget that are held for what it gives."""
 
     def __init__(self, work: W, budget: MemoryBudget, held_bytes: int, is_remote: bool) -> None:
-        pool = decode_pool(is_remote)
+        pool = worker_pool(is_remote)
         self.work = work
         self.held_bytes = held_bytes
         self._budget = budget

@@ -14,9 +14,9 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.expressions.tree import Path
 from lance_core.file.data_file import DataFileReader, ModernFile
 from lance_core.file.v0_1 import LegacyFile
-from lance_core.scan.expressions.tree import Path
 from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.schema import Schema
 from lance_core.schema.arrow_types import EXTENSION_NAME

@@ -20,12 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.pool import map_ahead, run_all
 from lance_core.scan.columns import Column
 from lance_core.scan.deletions import LiveRows, Offsets
 from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
-from lance_core.scan.pool import map_ahead, run_all
 from lance_core.scan.projection import project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
 from lance_core.table.fragment import DataFile, Fragment

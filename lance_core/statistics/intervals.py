@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.scan.expressions.casts import cast
+from lance_core.expressions.casts import cast
 from lance_core.statistics.collect import has_bounds
 
 Flags = npt.NDArray[np.bool_]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.scan.expressions import tree
+from lance_core.expressions import tree
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values

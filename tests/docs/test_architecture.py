@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # beside the folders: dataset.py, fragment.py, writing.py, __init__.py. Expressions are a part of their own,
 # since statistics judge them.
 LAYERS = [
-    {"cache_use", "errors", "proto", "kernels", "version"},
+    {"cache_use", "errors", "proto", "kernels", "pool", "version"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},
@@ -47,7 +47,7 @@ def modules(package: str) -> list[Path]:
 def part_of(module: str) -> str:
     """The part of lance_core that one of its modules, or a name in it, belongs to."""
     part = module.split(".")[1] if "." in module else ""
-    if module.startswith("lance_core.scan.expressions"):
+    if module.startswith("lance_core.expressions"):
         part = "expressions"
     return part if part in HEIGHT else "facade"
 

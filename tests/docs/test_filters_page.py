@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lance_core.scan.expressions.functions import FUNCTIONS
+from lance_core.expressions.functions import FUNCTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "filters.md"
 OF_THE_PARSER = {"starts_with", "regexp_match", "is_valid", "pi", "make_array", "array"}

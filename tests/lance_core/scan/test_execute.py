@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_core
+from lance_core.pool import worker_pool
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan, plan_scan
-from lance_core.scan.pool import decode_pool
 from support.comparison import assert_tables_equal
 
 KINDS = ["plain", "deleted", "stable", "evolved"]
@@ -275,7 +275,7 @@ def test_closing_a_stream_early_releases_everything(wide, num_batches):
     batches.close()
     assert budget.used_bytes == 0
     # Cancelled tasks stay in the queue until a thread throws them away, in no time.
-    wait_until(decode_pool()._work_queue.empty)
+    wait_until(worker_pool()._work_queue.empty)
     del batches
     gc.collect()
     wait_until(lambda: len(os.listdir("/proc/self/fd")) <= open_files)

@@ -11,9 +11,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.sql import parse_filter
 from lance_core.scan import scanner
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.sql import parse_filter
 from lance_core.scan.files import FileCache
 from lance_core.scan.filtering import _joined
 from lance_core.scan.fragment import FragmentOpener

@@ -9,9 +9,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.files import FileCache
-from lance_core.scan.pool import run_all
 from lance_core.scan.scanner import row_taker
 from lance_core.scan.take import TakerCache, as_keys
 from support.comparison import assert_tables_equal

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.casts import cast
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.sql import parse_filter
-from lance_core.scan.expressions.tree import (
+from lance_core.expressions.casts import cast
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.tree import (
     And,
     Cast,
     Column,

@@ -20,7 +20,7 @@ from lance_core.errors import (
     InvalidInputError,
     UnsupportedFeatureError,
 )
-from lance_core.file.encode_pool import num_workers
+from lance_core.pool import num_workers
 
 TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})
 MORE = pa.table({"a": pa.array([7], pa.int32()), "b": ["more"]})
@@ -281,7 +281,7 @@ def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> Non
     dataset = lance_core.write_dataset(batches(), tmp_path, schema=schema, data_storage_version=version)
 
     assert dataset.count_rows() == 200_000
-    # What batches may be held for; a page of 8 MiB and its copy for each thread, the next and the current one.
+    # What batches may be held for; a page of 8 MiB and its copy per thread, and for the next and current one.
     bound = (16 + 16 * (len(os.sched_getaffinity(0)) + 2)) << 20
     assert most < bound, f"{most >> 20} MiB were held for 200 MiB that were written"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.tree import Column
+from lance_core.expressions.tree import Column
 
 
 def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = False) -> Column:

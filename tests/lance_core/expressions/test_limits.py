@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.limits import MAX_DEPTH, MAX_LITERALS, MAX_NODES, MAX_TEXT, check_limits
-from lance_core.scan.expressions.sql import parse_filter
-from lance_core.scan.expressions.tree import Column, Comparison, Expression, Literal, Not
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.limits import MAX_DEPTH, MAX_LITERALS, MAX_NODES, MAX_TEXT, check_limits
+from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.tree import Column, Comparison, Expression, Literal, Not
 from support import sql_cases
 
 BATCH = pa.record_batch({"x": pa.array([0, 1, 2, None, 5]), "s": pa.array(["1", "a", None, "7", "9"])})

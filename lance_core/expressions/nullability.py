@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_core.scan.expressions.arithmetic import ARITHMETIC
-from lance_core.scan.expressions.functions import FUNCTIONS
-from lance_core.scan.expressions.tree import (
+from lance_core.expressions.arithmetic import ARITHMETIC
+from lance_core.expressions.functions import FUNCTIONS
+from lance_core.expressions.tree import (
     ArrowExpression,
     Call,
     Case,

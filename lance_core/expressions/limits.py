@@ -6,7 +6,7 @@ Deep trees exhaust stacks and huge ones stall a server, so that both are refused
 from __future__ import annotations
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.tree import Expression, IsIn, Literal
+from lance_core.expressions.tree import Expression, IsIn, Literal
 
 MAX_DEPTH = 256
 MAX_NODES = 10_000

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.scan.expressions.coercion import as_decimal, is_string
-from lance_core.scan.expressions.comparisons import Datum
+from lance_core.expressions.coercion import as_decimal, is_string
+from lance_core.expressions.comparisons import Datum
 
 _TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
 _FALSE = pa.array(["false", "f", "no", "n", "off", "0"])

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.sql import parse_filter
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.sql import parse_filter
 
 NAN, INF = math.nan, math.inf
 ROWS = 12

@@ -14,16 +14,16 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions import build
+from lance_core.expressions.arithmetic import arithmetic, negative
+from lance_core.expressions.coercion import is_string
+from lance_core.expressions.evaluate import folded
+from lance_core.expressions.functions import call
+from lance_core.expressions.limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
+from lance_core.expressions.names import child_type, resolve_column
+from lance_core.expressions.substrait_values import arrow_scalar, arrow_type
+from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.proto import substrait_pb2 as messages
-from lance_core.scan.expressions import build
-from lance_core.scan.expressions.arithmetic import arithmetic, negative
-from lance_core.scan.expressions.coercion import is_string
-from lance_core.scan.expressions.evaluate import folded
-from lance_core.scan.expressions.functions import call
-from lance_core.scan.expressions.limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
-from lance_core.scan.expressions.names import child_type, resolve_column
-from lance_core.scan.expressions.substrait_values import arrow_scalar, arrow_type
-from lance_core.scan.expressions.tree import Column, Expression, Literal
 
 
 def parse_substrait(data: bytes, schema: pa.Schema) -> Expression:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.scan.expressions.build import cast
-from lance_core.scan.expressions.coercion import is_number, value_type
-from lance_core.scan.expressions.comparisons import Datum
-from lance_core.scan.expressions.functions.registry import Bound, Function, as_constant_integer, expect, unfit
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.build import cast
+from lance_core.expressions.coercion import is_number, value_type
+from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.functions.registry import Bound, Function, as_constant_integer, expect, unfit
+from lance_core.expressions.tree import Expression
 
 
 def _as_number(name: str, argument: Expression) -> Expression:

@@ -14,14 +14,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions import build
-from lance_core.scan.expressions.arithmetic import arithmetic, negative
-from lance_core.scan.expressions.coercion import common_type, is_string
-from lance_core.scan.expressions.evaluate import folded
-from lance_core.scan.expressions.functions import call
-from lance_core.scan.expressions.names import child_type, resolve_column
-from lance_core.scan.expressions.sql_types import parse_interval, sql_type
-from lance_core.scan.expressions.tree import Column, Expression, Literal
+from lance_core.expressions import build
+from lance_core.expressions.arithmetic import arithmetic, negative
+from lance_core.expressions.coercion import common_type, is_string
+from lance_core.expressions.evaluate import folded
+from lance_core.expressions.functions import call
+from lance_core.expressions.names import child_type, resolve_column
+from lance_core.expressions.sql_types import parse_interval, sql_type
+from lance_core.expressions.tree import Column, Expression, Literal
 
 _COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pyarrow.substrait import serialize_expressions
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.arrow import parse_arrow
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.substrait import parse_substrait
+from lance_core.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 from lance_core.proto import substrait_pb2 as messages
-from lance_core.scan.expressions.arrow import parse_arrow
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.sql import parse_filter
-from lance_core.scan.expressions.substrait import parse_substrait
-from lance_core.scan.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 
 NAN = math.nan
 SCHEMA = pa.schema(

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.build import cast
-from lance_core.scan.expressions.coercion import common_type, exact_literal, is_list
-from lance_core.scan.expressions.comparisons import Datum, compare, is_in
-from lance_core.scan.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
-from lance_core.scan.expressions.names import child_type
-from lance_core.scan.expressions.tree import Expression, Literal
+from lance_core.expressions.build import cast
+from lance_core.expressions.coercion import common_type, exact_literal, is_list
+from lance_core.expressions.comparisons import Datum, compare, is_in
+from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
+from lance_core.expressions.names import child_type
+from lance_core.expressions.tree import Expression, Literal
 
 
 def _as_list(name: str, argument: Expression) -> Expression:

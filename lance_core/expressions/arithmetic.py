@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.build import cast, describe
-from lance_core.scan.expressions.coercion import (
+from lance_core.expressions.build import cast, describe
+from lance_core.expressions.coercion import (
     as_decimal,
     common_number,
     common_type,
@@ -24,9 +24,9 @@ from lance_core.scan.expressions.coercion import (
     is_number,
     value_type,
 )
-from lance_core.scan.expressions.comparisons import Datum
-from lance_core.scan.expressions.functions.moments import moved
-from lance_core.scan.expressions.tree import Call, Expression, Literal
+from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.functions.moments import moved
+from lance_core.expressions.tree import Call, Expression, Literal
 
 _MOST_DIGITS = 38
 _KERNELS: dict[str, Callable[[Datum, Datum], Datum]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

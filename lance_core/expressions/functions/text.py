@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.build import cast, describe
-from lance_core.scan.expressions.coercion import is_binary, is_string, value_type
-from lance_core.scan.expressions.comparisons import Datum
-from lance_core.scan.expressions.functions.registry import (
+from lance_core.expressions.build import cast, describe
+from lance_core.expressions.coercion import is_binary, is_string, value_type
+from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.functions.registry import (
     Bound,
     Function,
     as_constant_integer,
@@ -21,7 +21,7 @@ from lance_core.scan.expressions.functions.registry import (
     expect,
     unfit,
 )
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.tree import Expression
 
 _MOST_PADDING = 1 << 16
 """Longest text that padding or repeating may ask for: a filter must not fill the memory."""

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pytest
 
-from lance_core.scan.expressions.arrow import parse_arrow
-from lance_core.scan.expressions.evaluate import passing
-from lance_core.scan.expressions.tree import ArrowExpression
+from lance_core.expressions.arrow import parse_arrow
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.tree import ArrowExpression
 from support import sql_cases
 
 TABLE = sql_cases.PLAIN.drop(["dict"]).combine_chunks()

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.evaluate import evaluate, passing
-from lance_core.scan.expressions.nullability import is_nullable
-from lance_core.scan.expressions.sql import parse_expression, parse_filter
-from lance_core.scan.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
+from lance_core.expressions.evaluate import evaluate, passing
+from lance_core.expressions.nullability import is_nullable
+from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
 from support import sql_cases
 
 TABLES = {"plain": sql_cases.PLAIN, "typed": sql_cases.TYPED}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.scan.expressions.comparisons import Datum, compare
-from lance_core.scan.expressions.functions.registry import Bound, Function, expect, same_types
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.comparisons import Datum, compare
+from lance_core.expressions.functions.registry import Bound, Function, expect, same_types
+from lance_core.expressions.tree import Expression
 
 _MOST_ARGUMENTS = 100
 

@@ -8,7 +8,7 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.scan.expressions.comparisons import Datum
+from lance_core.expressions.comparisons import Datum
 
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:

@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.build import cast
-from lance_core.scan.expressions.casts import cast as cast_values
-from lance_core.scan.expressions.coercion import is_string, value_type
-from lance_core.scan.expressions.comparisons import Datum
-from lance_core.scan.expressions.functions.registry import (
+from lance_core.expressions.build import cast
+from lance_core.expressions.casts import cast as cast_values
+from lance_core.expressions.coercion import is_string, value_type
+from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.functions.registry import (
     Bound,
     Function,
     as_constant_text,
     expect,
     unfit,
 )
-from lance_core.scan.expressions.tree import Expression
+from lance_core.expressions.tree import Expression
 
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PARTS: dict[str, Callable[[Datum], Datum]] = {

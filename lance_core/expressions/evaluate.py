@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.arithmetic import ARITHMETIC
-from lance_core.scan.expressions.casts import cast, try_cast
-from lance_core.scan.expressions.comparisons import Datum, compare, is_in
-from lance_core.scan.expressions.functions import FUNCTIONS
-from lance_core.scan.expressions.patterns import like
-from lance_core.scan.expressions.tree import (
+from lance_core.expressions.arithmetic import ARITHMETIC
+from lance_core.expressions.casts import cast, try_cast
+from lance_core.expressions.comparisons import Datum, compare, is_in
+from lance_core.expressions.functions import FUNCTIONS
+from lance_core.expressions.patterns import like
+from lance_core.expressions.tree import (
     And,
     ArrowExpression,
     Call,

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Sequence
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.functions import choices, lists, moments, numbers, text
-from lance_core.scan.expressions.functions.registry import Function
-from lance_core.scan.expressions.tree import Call, Expression
+from lance_core.expressions.functions import choices, lists, moments, numbers, text
+from lance_core.expressions.functions.registry import Function
+from lance_core.expressions.tree import Call, Expression
 
 FUNCTIONS: dict[str, Function] = {
     **text.FUNCTIONS,

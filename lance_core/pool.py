@@ -1,4 +1,4 @@
-"""The threads that read and decode: pools of the process, made when first used and made anew after a fork.
+"""The threads that read, decode and encode: pools of the process, made when first used and again after a fork.
 
 One has a thread per core. The other is for files that are far away: most of its threads wait for an answer.
 """
@@ -27,12 +27,12 @@ def num_workers(is_remote: bool = False) -> int:
     return _REMOTE_WORKERS if is_remote else len(os.sched_getaffinity(0))
 
 
-def decode_pool(is_remote: bool = False) -> ThreadPoolExecutor:
-    """The shared pool. Its tasks never wait for one another, so streams cannot block each other for ever."""
+def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
+    """The shared pool. Its tasks never wait for one another, so nobody can block another for ever."""
     with _lock:
         pool = _pools.get(is_remote)
         if pool is None:
-            name = "lance-decode-remote" if is_remote else "lance-decode"
+            name = "lance-remote" if is_remote else "lance-worker"
             pool = _pools[is_remote] = ThreadPoolExecutor(num_workers(is_remote), thread_name_prefix=name)
         return pool
 
@@ -47,7 +47,7 @@ def run_all(jobs: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T]
             results[number] = job()
 
     num_helpers = min(num_workers(is_remote), len(jobs)) - 1
-    helpers = [decode_pool(is_remote).submit(work) for _ in range(num_helpers)]
+    helpers = [worker_pool(is_remote).submit(work) for _ in range(num_helpers)]
     try:
         work()
     finally:
@@ -63,7 +63,7 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
     if not is_remote:
         yield from map(act, items)
         return
-    pool = decode_pool(is_remote)
+    pool = worker_pool(is_remote)
     begun: deque[Future[R]] = deque()
     try:
         for item in items:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions.build import cast, describe
-from lance_core.scan.expressions.coercion import common_type, is_string, value_type
-from lance_core.scan.expressions.comparisons import Datum
-from lance_core.scan.expressions.tree import Expression, Literal
+from lance_core.expressions.build import cast, describe
+from lance_core.expressions.coercion import common_type, is_string, value_type
+from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.tree import Expression, Literal
 
 Bound = tuple[Sequence[Expression], pa.DataType]
 """Arguments in the types that the computation takes, and the type of the result."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.expressions import casts
-from lance_core.scan.expressions.coercion import (
+from lance_core.expressions import casts
+from lance_core.expressions.coercion import (
     common_type,
     exact_literal,
     is_binary,
@@ -20,8 +20,8 @@ from lance_core.scan.expressions.coercion import (
     is_string,
     value_type,
 )
-from lance_core.scan.expressions.comparisons import FLIPPED
-from lance_core.scan.expressions.tree import (
+from lance_core.expressions.comparisons import FLIPPED
+from lance_core.expressions.tree import (
     And,
     Call,
     Case,
