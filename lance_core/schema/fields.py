@@ -20,6 +20,7 @@ from lance_core.schema.tree import build_tree
 
 PACKED = "lance-encoding:packed"
 BLOB = "lance-encoding:blob"
+BLOB_V2 = "lance.blob.v2"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Field:
     @property
     def is_blob_v2(self) -> bool:
         """Whether values are kept outside the pages, with descriptors in the column (second form, 2.2)."""
-        return self.extension_name == "lance.blob.v2"
+        return self.extension_name == BLOB_V2
 
     @property
     def is_json(self) -> bool:

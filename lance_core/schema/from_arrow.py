@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import file_pb2
 from lance_core.schema.arrow_types import EXTENSION_METADATA, EXTENSION_NAME
-from lance_core.schema.fields import Schema
+from lance_core.schema.fields import BLOB, BLOB_V2, Schema
 from lance_core.schema.logical_types import BFLOAT16, FIXED_SIZE_LIST, JSON, LANCE_JSON, logical_type
 from lance_core.schema.tree import MAX_DEPTH
 
@@ -28,7 +28,8 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     """The Lance schema of a new table with these columns.
 
     Raises:
-        InvalidInputError: a name is used twice, reserved, or has a dot at the top level.
+        InvalidInputError: a name is used twice, reserved, or has a dot at the top level; a name that other
+            libraries cannot take; metadata that is not UTF-8; a blob that is no large binary.
         UnsupportedFeatureError: a type that Lance has no name for, or too deep nesting.
     """
     _check_names(schema.names, None)
@@ -41,8 +42,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     for field in schema:
         _append(messages, field, -1, 1)
     _check_primary_key(messages)
-    metadata = {key.decode(): value for key, value in (schema.metadata or {}).items()}
-    return Schema(messages, metadata)
+    return Schema(messages, _schema_metadata(schema))
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -76,6 +76,9 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
         raise UnsupportedFeatureError("nesting depth of the schema", expected=f"at most {MAX_DEPTH}")
     metadata = field_metadata(field)
     name = JSON if metadata.get(EXTENSION_NAME) == LANCE_JSON else _name(field.type, field)
+    if BLOB in metadata and name != "large_binary" and metadata.get(EXTENSION_NAME) != BLOB_V2:
+        # The reference looks for descriptors wherever it sees the key.
+        raise InvalidInputError("blob", column=field.name, expected="large_binary", found=name)
     message = file_pb2.Field(
         name=field.name,
         id=len(messages),
@@ -93,6 +96,16 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
     messages.append(message)
     for child in _children(field):
         _append(messages, child, message.id, depth + 1)
+
+
+def _schema_metadata(schema: pa.Schema) -> dict[str, bytes]:
+    metadata: dict[bytes, bytes] = schema.metadata or {}
+    try:
+        for value in metadata.values():
+            value.decode()
+        return {key.decode(): value for key, value in metadata.items()}
+    except UnicodeDecodeError:
+        raise InvalidInputError("metadata of the schema is not UTF-8") from None
 
 
 def _check_primary_key(messages: list[file_pb2.Field]) -> None:
@@ -171,6 +184,8 @@ def _check_names(names: Iterable[str], parent: str | None) -> None:
     for name in names:
         if name in seen:
             raise InvalidInputError(f"name {name!r} is used twice", column=parent or name)
+        if "\0" in name:  # Arrow's C interface ends it there, and the reference ends the process
+            raise InvalidInputError(f"name {name!r} has a zero byte in it", column=parent or name)
         seen.add(name)
 
 

@@ -127,7 +127,6 @@ class DatasetWriter:
             LanceError: others mean that nothing was committed; all files are removed.
         """
         options = self._options
-        self._is_committing = True
         with self._discarding():
             fragments = self._fragments.finish()
             transaction = new_transaction(
@@ -141,6 +140,7 @@ class DatasetWriter:
             else:
                 config = options.config if self._base is None else {}
                 overwrite(transaction, fragments, self._schema, config)
+            self._is_committing = True
             try:
                 manifest = commit(
                     self._storage,

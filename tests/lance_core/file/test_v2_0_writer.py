@@ -170,3 +170,13 @@ def test_a_filter_skips_pages(tmp_path: Path) -> None:
 
     assert found.equals(table.slice(250, 1))
     assert lance.dataset(str(tmp_path)).to_table(filter="id = 250").equals(found)
+
+
+@pytest.mark.parametrize("level", ["22", "99999999999", "-99999999999", "--5", "abc"])
+def test_levels_beyond_those_of_zstd_are_brought_back(level: str, tmp_path: Path) -> None:
+    metadata = {"lance-encoding:compression": "zstd", "lance-encoding:compression-level": level}
+    values = pa.array([f"some text {row}" for row in range(1_000)])
+    data = pa.table([values], schema=pa.schema([pa.field("a", values.type, metadata=metadata)]))
+
+    assert _write(data, tmp_path).to_table() == data
+    assert lance.dataset(str(tmp_path)).to_table() == data

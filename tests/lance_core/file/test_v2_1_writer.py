@@ -151,6 +151,22 @@ def test_metadata_that_means_nothing_is_refused(key: str, tmp_path: Path) -> Non
     assert not (tmp_path / "a.lance").exists()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("compression_level", "23"),
+        ("compression_level", "-131073"),
+        ("dict_values_compression_level", "99"),
+        ("dict_divisor", "-5"),
+        ("minichunk_size", "-1"),
+    ],
+)
+def test_metadata_out_of_range_is_refused(key: str, value: str, tmp_path: Path) -> None:
+    table = column(pa.array(["value"] * 4_000), compression="zstd", **{key: value})
+    with pytest.raises(InvalidInputError, match=f"{key.replace('_', '-')}.*whole number from"):
+        write_file(tmp_path / "a.lance", table.to_batches(), table.schema, "2.1")
+
+
 # --- shapes that break pages ----------------------------------------------------------------------
 
 

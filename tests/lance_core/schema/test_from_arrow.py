@@ -128,13 +128,24 @@ def test_too_deep_nesting_is_refused() -> None:
         ([("_rowid", pa.int8())], "reserved"),
         ([("_rowaddr", pa.int8())], "reserved"),
         ([("a.b", pa.int8())], "dot"),
+        ([("a\0b", pa.int8())], "zero byte"),
+        ([("s", pa.struct([("x\0", pa.int8())]))], "zero byte"),
         ([pa.field("a", pa.int8(), metadata={b"key": b"\xff"})], "not UTF-8"),
+        ([pa.field("a", pa.int8(), metadata={"lance-encoding:blob": "true"})], "found int8"),
+        ([pa.field("a", pa.binary(), metadata={"lance-encoding:blob": "true"})], "found binary"),
         ([pa.field("a", pa.int8(), metadata={"lance-schema:unenforced-primary-key": "true"})], "nullable"),
     ],
 )
 def test_schemas_that_make_no_sense_are_refused(fields: list[pa.Field], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         schema_from_arrow(pa.schema(fields))
+
+
+@pytest.mark.parametrize("metadata", [{b"key": b"\xff"}, {b"\xff": b"value"}])
+def test_metadata_of_a_schema_has_to_be_text(metadata: dict[bytes, bytes]) -> None:
+    """Nobody could read the version again."""
+    with pytest.raises(InvalidInputError, match="not UTF-8"):
+        schema_from_arrow(pa.schema([("a", pa.int8())], metadata=metadata))
 
 
 def test_primary_key_is_noted(tmp_path: Path) -> None:

@@ -262,6 +262,28 @@ def test_progress_is_told_about_fragments(tmp_path: Path) -> None:
     assert progress.events == [("begin", 0), ("complete", 3), ("begin", 0), ("complete", 2)]
 
 
+@pytest.mark.parametrize("fragments_before", [0, 1, 2])
+def test_progress_that_raises_leaves_no_files(fragments_before: int, tmp_path: Path) -> None:
+    """The last file is completed by the commit, the others before it."""
+
+    class Progress:
+        num_complete = 0
+
+        def begin(self, fragment: Any) -> None:
+            """Nothing to tell."""
+
+        def complete(self, fragment: Any) -> None:
+            if self.num_complete == fragments_before:
+                raise RuntimeError("told to stop")
+            self.num_complete += 1
+
+    with pytest.raises(RuntimeError, match="told to stop"):
+        lance_core.write_dataset(
+            pa.table({"a": range(8)}), tmp_path, max_rows_per_file=3, progress=Progress()
+        )
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
 def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> None:
     """T28: narrow columns wait long for a full page; what they keep is a copy, not the batch they came in."""

@@ -8,6 +8,7 @@
 Source: Lance file format 2.0, "Encodings"; docs/format.md.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,6 +24,7 @@ from lance_core.encodings.v2_0.encoders.pages import (
     some_nulls,
 )
 from lance_core.encodings.v2_1.encoders.general import compressor
+from lance_core.encodings.v2_1.encoders.options import LEVELS
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as proto
@@ -36,6 +38,7 @@ _DICTIONARY_ROWS = 100
 _DICTIONARY_ITEMS = 100
 """Pages of as many different strings or more get none, as with the reference; 255 would fit."""
 _SAMPLE_ROWS = 1024
+_INTEGER = re.compile("-?[0-9]+")
 
 
 def encode_values(page: PageBuffers, array: pa.Array, metadata: Mapping[str, str]) -> proto.ArrayEncoding:
@@ -128,7 +131,9 @@ def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto
     if scheme not in ("zstd", "lz4") or not memoryview(data).nbytes:
         return flat(page, data, 8)
     text = metadata.get(COMPRESSION_LEVEL, "")
-    level = int(text) if scheme == "zstd" and text.lstrip("-").isdecimal() else None
+    level = int(text) if scheme == "zstd" and _INTEGER.fullmatch(text) else None
+    if level is not None:
+        level = min(max(level, LEVELS[0]), LEVELS[-1])
     compression = proto.Compression(scheme=scheme, level=level)
     packed = compressor(scheme, level)(data)
     return proto.ArrayEncoding(

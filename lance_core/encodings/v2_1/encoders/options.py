@@ -13,6 +13,9 @@ from lance_core.schema import Field
 
 PREFIX = "lance-encoding:"
 COMPRESSIONS = ("none", "fsst", "lz4", "zstd")
+LEVELS = range(-(1 << 17), 23)
+"""Of ZSTD."""
+_COUNTS = range(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,15 @@ def options_of(leaf: Field, top: Field) -> EncodingOptions:
     read = _Reader(leaf.name, leaf.metadata)
     return EncodingOptions(
         read.choice("compression", COMPRESSIONS),
-        read.integer("compression-level", None),
+        read.integer("compression-level", LEVELS),
         _Reader(top.name, top.metadata).choice("structural-encoding", ("miniblock", "fullzip")),
         read.choice("bss", ("off", "on", "auto")) or default.byte_stream_split,
         read.number("rle-threshold", default.run_threshold),
-        read.integer("minichunk-size", None) or default.chunk_bytes,
-        read.integer("dict-divisor", None) or default.dictionary_divisor,
+        read.integer("minichunk-size", _COUNTS) or default.chunk_bytes,
+        read.integer("dict-divisor", _COUNTS) or default.dictionary_divisor,
         read.number("dict-size-ratio", default.dictionary_ratio),
         read.choice("dict-values-compression", ("none", "lz4", "zstd")),
-        read.integer("dict-values-compression-level", None),
+        read.integer("dict-values-compression-level", LEVELS),
     )
 
 
@@ -75,14 +78,16 @@ class _Reader:
             raise self._refused(key, "one of " + ", ".join(choices), text)
         return text.lower()
 
-    def integer(self, key: str, default: int | None) -> int | None:
+    def integer(self, key: str, allowed: range) -> int | None:
         text = self.metadata.get(PREFIX + key)
         if text is None:
-            return default
+            return None
         try:
-            return int(text)
+            if (number := int(text)) in allowed:
+                return number
         except ValueError:
-            raise self._refused(key, "a whole number", text) from None
+            pass
+        raise self._refused(key, f"a whole number from {allowed.start} to {allowed.stop - 1}", text)
 
     def number(self, key: str, default: float) -> float:
         text = self.metadata.get(PREFIX + key)
