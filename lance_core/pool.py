@@ -1,4 +1,4 @@
-"""The threads that read, decode and encode: pools of the process, made when first used and again after a fork.
+"""The threads that read, decode and encode: pools of a process, made when first used and again after a fork.
 
 One has a thread per core. The other is for files that are far away: most of its threads wait for an answer.
 """
