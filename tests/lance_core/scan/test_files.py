@@ -3,6 +3,8 @@
 import gc
 import os
 import shutil
+import subprocess
+import sys
 
 import lance
 import pyarrow as pa
@@ -40,7 +42,7 @@ def test_a_file_is_opened_once(dataset):
     )
 
 
-@pytest.mark.parametrize("limits", [{"max_files": 3}, {"max_bytes": 200 << 10}], ids=str)
+@pytest.mark.parametrize("limits", [{"max_files": 3}, {"max_bytes": 52 << 10}], ids=str)
 def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset, limits):
     """T33: descriptors and memory of files are bounded."""
     before = num_descriptors()
@@ -51,6 +53,16 @@ def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset, limits):
     assert used[0].reader.num_rows == 5
     del used
     assert num_descriptors() == before + 3
+
+
+def test_most_descriptors_are_left_to_others():
+    """T33: a process that may have few descriptors keeps fewer files open."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
+        "import lance_core.scan.files as files; print(files.FileCache()._max_files)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "16"
 
 
 def test_a_dataset_made_again_under_the_same_names_is_not_the_cached_one(tmp_path):
