@@ -92,6 +92,14 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
     return Cast(operand, data_type, try_cast)
 
 
+def _type_beside(data_type: pa.DataType, constant: pa.DataType) -> pa.DataType | None:
+    """The common type of values and a constant; values keep their unit of time, nothing of them is cut off."""
+    common = common_type(data_type, constant)
+    if common is not None and types.is_timestamp(common) and types.is_timestamp(value_type(data_type)):
+        return pa.timestamp(value_type(data_type).unit, common.tz)
+    return common
+
+
 def same_type(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     """Both operands in their common type; a literal that fits the other side's type takes that one.
 
@@ -103,7 +111,12 @@ def same_type(left: Expression, right: Expression) -> tuple[Expression, Expressi
             value = exact_literal(one.value, other.type)
             if value is not None:
                 return (Literal(value), other) if one is left else (other, Literal(value))
-    common = common_type(left.type, right.type)
+    if isinstance(left, Literal) == isinstance(right, Literal):
+        common = common_type(left.type, right.type)
+    elif isinstance(left, Literal):
+        common = _type_beside(right.type, left.type)
+    else:
+        common = _type_beside(left.type, right.type)
     if common is None:
         raise InvalidInputError(f"{describe(left)} and {describe(right)} have no common type")
     left, right = (
@@ -158,7 +171,7 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     exact = [exact_literal(value, common) for value in constants]
     if any(value is None for value in exact):
         for value in constants:
-            wider = common_type(common, value.type)
+            wider = _type_beside(common, value.type)
             if wider is None:
                 raise InvalidInputError(f"{describe(Literal(value))} does not fit {describe(operand)}")
             common = wider

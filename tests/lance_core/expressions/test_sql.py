@@ -142,6 +142,29 @@ def test_zeros_of_two_columns_are_equal(references: dict[str, lance.LanceDataset
     assert passing(parse_filter("x < y", batch.schema), batch).to_pylist() == [False, False]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+def test_constants_take_the_unit_of_a_column_with_a_zone(tmp_path: Path, unit: str, zone: str) -> None:
+    """A literal has microseconds or fewer digits; what is finer in the column still counts."""
+    table = pa.table({"t": pa.array([0, -1, 5, 1000, 1500, 10**6, 10**9], pa.timestamp(unit, zone))})
+    dataset = lance.write_dataset(table, tmp_path / "zoned.lance")
+    zero, micro = (f"timestamp '1970-01-01 00:00:00{end}+00:00'" for end in ("", ".000001"))
+    for text in (
+        f"t = {zero}",
+        f"t < {zero}",
+        f"{zero} < t",
+        f"t IN ({zero}, {micro})",
+        f"t NOT IN ({zero})",
+        f"t BETWEEN {zero} AND {micro}",
+        f"t IS DISTINCT FROM {zero}",
+        "t = timestamp(3) '1970-01-01 00:00:00.001'",
+    ):
+        expected = dataset.to_table(filter=text)["t"].combine_chunks()
+        batch = table.to_batches()[0]
+        found = batch.filter(passing(parse_filter(text, table.schema), batch))["t"]
+        assert found.equals(expected), text
+
+
 def test_shapes_that_pruning_relies_on() -> None:
     """Constants are folded and on the right, types are those of the column."""
     schema = sql_cases.PLAIN.schema
