@@ -93,7 +93,7 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
 
 
 def _type_beside(data_type: pa.DataType, constant: pa.DataType) -> pa.DataType | None:
-    """The common type of values and a constant; values keep their unit of time, nothing of them is cut off."""
+    """The common type of values and a constant; values keep their unit of time, nothing is cut off."""
     common = common_type(data_type, constant)
     if common is not None and types.is_timestamp(common) and types.is_timestamp(value_type(data_type)):
         return pa.timestamp(value_type(data_type).unit, common.tz)
