@@ -40,6 +40,8 @@ def cast(datum: Datum, data_type: pa.DataType) -> Datum:
         if types.is_date(data_type):
             return cast(pc.local_timestamp(datum), data_type)
     elif types.is_timestamp(data_type) and data_type.tz:
+        if types.is_date(given):  # a day begins in UTC, as in the reference
+            return pc.cast(pc.cast(datum, pa.timestamp(data_type.unit)), data_type)
         return _local_to_instant(datum, data_type)
     return pc.cast(_no_half(datum), options=pc.CastOptions(data_type, allow_time_truncate=True))
 

@@ -165,6 +165,19 @@ def test_constants_take_the_unit_of_a_column_with_a_zone(tmp_path: Path, unit: s
         assert found.equals(expected), text
 
 
+@pytest.mark.parametrize("operator", ["=", "<", ">="])
+@pytest.mark.parametrize("day", ["date '1970-01-01'", "d", "cast('1970-01-01' as date)"])
+def test_days_beside_a_zone_begin_in_utc(tmp_path: Path, operator: str, day: str) -> None:
+    """Unlike a timestamp without an offset, which is local."""
+    times = pa.array([0, -3600, 5], pa.timestamp("s", "Europe/Berlin"))
+    table = pa.table({"t": times, "d": pa.array([0, 0, 1], pa.date32())})
+    text = f"t {operator} {day}"
+    expected = lance.write_dataset(table, tmp_path / "days.lance").to_table(filter=text)
+    batch = table.to_batches()[0]
+    found = batch.filter(passing(parse_filter(text, table.schema), batch))
+    assert found["t"].equals(expected["t"].combine_chunks())
+
+
 def test_shapes_that_pruning_relies_on() -> None:
     """Constants are folded and on the right, types are those of the column."""
     schema = sql_cases.PLAIN.schema
