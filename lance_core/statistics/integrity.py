@@ -13,6 +13,7 @@ Source: docs/format.md, "Page statistics and checksums in 2.x files".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,9 +23,17 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import open_column
-from lance_core.file.footer import FOOTER_BYTES, SEAL, SEAL_TAG, TABLE_ENTRY_BYTES, parse_footer
+from lance_core.file.footer import (
+    FOOTER_BYTES,
+    SEAL,
+    SEAL_TAG,
+    TABLE_ENTRY_BYTES,
+    FileVersion,
+    parse_footer,
+)
 from lance_core.file.metadata import BufferRange, FileMetadata, read_file_metadata
-from lance_core.schema import Field, leaves
+from lance_core.proto import file_pb2
+from lance_core.schema import Field, leaves, nodes
 from lance_core.schema.blobs import describe_blobs
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
 from lance_core.storage.base import ReadableFile
@@ -152,10 +161,17 @@ def _verify_column(
 
 def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list[list[BufferRange]]:
     """Where the values are that each page of a blob column describes; empty for other columns."""
-    places = [(top, leaf) for top in metadata.schema.fields for leaf in leaves(top)]
+    if metadata.version == FileVersion.V2_0:
+        # A column is readable without those above it.
+        places = [(node, node) for top in metadata.schema.fields for node in nodes(top)]
+    else:
+        places = [(top, leaf) for top in metadata.schema.fields for leaf in leaves(top)]
     if index >= len(places) or not (places[index][1].is_blob or places[index][1].is_blob_v2):
         return []
     top, leaf = places[index]
+    if metadata.version == FileVersion.V2_0:  # and in lists it has a number of values of its own
+        num_values = sum(page.num_rows for page in metadata.column(index).pages)
+        metadata = replace(metadata, descriptor=file_pb2.FileDescriptor(length=num_values))
     reader = open_column(file, metadata, describe_blobs(top), {leaf.id: index})
     ranges: list[list[BufferRange]] = []
     start = 0

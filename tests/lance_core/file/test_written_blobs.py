@@ -1,4 +1,4 @@
-"""Blob columns of 2.1 and 2.2 files written here."""
+"""Blob columns of files written here."""
 
 from __future__ import annotations
 
@@ -65,6 +65,28 @@ def test_every_byte_of_a_blob_is_covered(tmp_path: Path) -> None:
         changed[whole.index(value) + len(value) // 2] ^= 4
         with pytest.raises(LanceError):
             verify_file(MemoryFile(file.name, bytes(changed)))
+
+
+def test_every_byte_of_a_blob_below_others_is_covered_in_2_0(tmp_path: Path) -> None:
+    """T26: structs and lists own columns in 2.0, so that a blob after them has a later one than its leaf."""
+    path = tmp_path / "blobs.lance"
+    image = pa.field("image", pa.large_binary(), metadata=BLOB)
+    values = pa.array([b"abc", b"", None, b"last"], pa.large_binary())
+    numbers = pa.array([[1], [2, 3], [], None])
+    inside = pa.StructArray.from_arrays([numbers, values], fields=[pa.field("l", numbers.type), image])
+    lists = pa.array([[b"in", None, b""], [], [b"a", b"list"], None], pa.list_(image))
+    schema = pa.schema([("l", numbers.type), ("s", inside.type), ("b", lists.type), image])
+    table = pa.Table.from_arrays([numbers, inside, lists, values], schema=schema)
+    lance_core.write_dataset(table, path, data_storage_version="2.0").validate()
+
+    assert lance_core.dataset(path).to_table(verify_checksums=True) == lance_core.dataset(path).to_table()
+    (file,) = (path / "data").glob("*.lance")
+    whole = file.read_bytes()
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << position % 8
+        with pytest.raises(LanceError):
+            verify_file(MemoryFile(file.name, bytes(damaged)))
 
 
 def blobs_v2() -> pa.Table:
