@@ -113,7 +113,7 @@ def check_mutants(server: RunningServer, root: Path, count: int) -> None:
     outcomes = send_mutants(server, count, seed=20261121)
     assert outcomes.keys() <= {"InvalidInputError", "UnsupportedFeatureError", "refused with the schema"}
     assert not (root / "m.lance").exists()
-    assert server.log.count("without the message") > count // 10, "too few mutants got past the checks"
+    assert server.log.count("without the message") > count // 15, "too few mutants got past the checks"
 
 
 def test_mutated_uploads(server: RunningServer, root: Path) -> None:

@@ -83,8 +83,9 @@ def _widest(value_type: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
     elif pa.types.is_floating(value_type):
         ends = float("-inf"), float("inf")
     elif pa.types.is_decimal(value_type):
-        digits = Decimal(10**value_type.precision - 1).scaleb(-value_type.scale)
-        ends = -digits, digits
+        # Made of digits, since arithmetic rounds to the 28 of Python's default context.
+        nines = (9,) * value_type.precision
+        ends = Decimal((1, nines, -value_type.scale)), Decimal((0, nines, -value_type.scale))
     else:
         bits = value_type.bit_width
         signed = not pa.types.is_unsigned_integer(value_type)
