@@ -233,9 +233,9 @@ class RowTaker:
             for column in columns
         ]
         few = len(addresses) * len(self._projection.columns) < _FEW_VALUES
-        arrays = [job() for job in jobs] if few and not is_remote else run_all(jobs, is_remote)
         step = len(self._projection.columns)
         try:
+            arrays = [job() for job in jobs] if few and not is_remote else run_all(jobs, is_remote)
             joined = [
                 _joined(arrays[index::step], field.type, order) for index, field in enumerate(self.schema)
             ]
@@ -329,14 +329,32 @@ def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | Non
 
 
 def _concatenated(parts: list[pa.Array]) -> pa.Array:
+    """The parts one after the other, wherever in them dictionaries stand.
+
+    The dictionaries of all pages may need larger indices than what the rows use of them.
+    """
     try:
         return pa.concat_arrays(parts)
     except pa.ArrowInvalid:
-        if not pa.types.is_dictionary(parts[0].type):
-            raise
-    # The dictionaries of all pages need larger indices; what the rows use of them may not.
-    used = pa.concat_arrays([part.dictionary_decode() for part in parts]).dictionary_encode()
-    data_type = parts[0].type
-    return pa.DictionaryArray.from_arrays(
-        used.indices.cast(data_type.index_type), used.dictionary, ordered=data_type.ordered
-    )
+        data_type = parts[0].type
+        if pa.types.is_dictionary(data_type):
+            used = pa.concat_arrays([part.dictionary_decode() for part in parts]).dictionary_encode()
+            return pa.DictionaryArray.from_arrays(
+                used.indices.cast(data_type.index_type), used.dictionary, ordered=data_type.ordered
+            )
+        if pa.types.is_struct(data_type):
+            children = [
+                _concatenated([part.field(position) for part in parts])
+                for position in range(data_type.num_fields)
+            ]
+            return pa.StructArray.from_arrays(children, fields=list(data_type), mask=_is_null(parts))
+        if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+            lengths = np.concatenate([part.value_lengths().fill_null(0).to_numpy() for part in parts])
+            offsets = pa.array(np.cumsum([0, *lengths]), pa.int32() if pa.types.is_list(data_type) else None)
+            items = _concatenated([part.flatten() for part in parts])
+            return type(parts[0]).from_arrays(offsets, items, type=data_type, mask=_is_null(parts))
+        raise
+
+
+def _is_null(parts: list[pa.Array]) -> pa.BooleanArray:
+    return pa.concat_arrays([part.is_null() for part in parts])

@@ -1,6 +1,7 @@
 """Single rows by offset, row id and row address, beside the reference."""
 
 from functools import partial
+from pathlib import Path
 
 import lance
 import numpy as np
@@ -280,3 +281,29 @@ def test_jobs_share_the_calling_thread():
     assert run_all(nested) == [[number] * 5 for number in range(50)]
     with pytest.raises(ZeroDivisionError):
         run_all([partial(divmod, 1, number) for number in range(10)])
+
+
+@pytest.mark.parametrize("nesting", ["alone", "in structs", "in lists"])
+def test_pages_whose_dictionaries_outgrow_their_keys_together(nesting: str, tmp_path: Path) -> None:
+    """Rows of several pages use few of the items; wherever the dictionary stands, its type stays."""
+
+    def column(prefix: str) -> pa.Array:
+        items = pa.array([f"{prefix}{number}" for number in range(100)])
+        values = pa.DictionaryArray.from_arrays(pa.array(np.arange(1000) % 100, pa.int8()), items)
+        if nesting == "in structs":
+            return pa.StructArray.from_arrays([values], ["f"], mask=pa.array(np.arange(1000) % 7 == 0))
+        if nesting == "in lists":
+            return pa.ListArray.from_arrays(pa.array(np.arange(0, 1001, 2), pa.int32()), values)
+        return values
+
+    batches = [pa.record_batch({"c": column(prefix)}) for prefix in "ab"]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    dataset = lance_core.write_dataset(reader, tmp_path / "d", max_page_bytes=900)
+    whole = [value for batch in batches for value in batch["c"].to_pylist()]
+    rows = [0, 3, len(whole) // 2 + 4, len(whole) - 1, 7, 0]
+
+    taken = dataset.take(rows)
+
+    taken.validate(full=True)
+    assert taken.schema == batches[0].schema
+    assert taken["c"].to_pylist() == [whole[row] for row in rows]
