@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -14,29 +13,22 @@ from pyroaring import FrozenBitMap
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
-    RefNotFoundError,
-    VersionNotFoundError,
 )
 from lance_core.fragment import LanceFragment
+from lance_core.opened import OpenedDataset, Reference
 from lance_core.refs import Branches, Tags
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.scan.validate import validate_snapshot
-from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
-from lance_core.table.refs import branch_storage, read_tag
-from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
+from lance_core.table.snapshot import open_snapshot, version_before
 from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-Reference = int | str | tuple[str | None, int | None]
-"""A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""
 
 
 class Version(TypedDict):
@@ -84,50 +76,8 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset:
+class LanceDataset(OpenedDataset):
     """One version of a dataset."""
-
-    def __init__(
-        self,
-        uri: str,
-        version: Reference | None = None,
-        storage_options: Mapping[str, str] | None = None,
-        *,
-        snapshot: Snapshot | None = None,
-    ) -> None:
-        """Open a dataset, see `dataset`; or take a `snapshot` of it that is open already."""
-        self._uri = uri
-        self._storage_options = storage_options
-        number = version if isinstance(version, int) else None
-        self._snapshot = snapshot or open_snapshot(storage_for(uri, storage_options), number)
-        # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
-        main_uri = _main_uri(uri, self._snapshot.manifest.branch)
-        self._root = self._storage if main_uri == uri else storage_for(main_uri, storage_options)
-        if version is not None and number is None:
-            self._snapshot = self._open(version)
-
-    def __repr__(self) -> str:
-        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
-
-    @property
-    def uri(self) -> str:
-        """Where the dataset lies, as it was given."""
-        return self._uri
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The opened version: storage and manifest."""
-        return self._snapshot
-
-    @property
-    def _storage(self) -> Storage:
-        """Where the opened branch is."""
-        return self._snapshot.storage
-
-    @property
-    def version(self) -> int:
-        """The opened version."""
-        return self._snapshot.manifest.version
 
     @property
     def latest_version(self) -> int:
@@ -342,12 +292,6 @@ class LanceDataset:
 
         self._snapshot = write_dataset(data, self, mode=mode, **arguments).snapshot
 
-    def at(self, snapshot: Snapshot) -> LanceDataset:
-        """Another version of the same dataset, which is open already."""
-        other = copy(self)
-        other._snapshot = snapshot
-        return other
-
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.
 
@@ -363,28 +307,6 @@ class LanceDataset:
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
         self._snapshot = open_snapshot(self._storage)
-
-    def _open(self, reference: Reference) -> Snapshot:
-        if isinstance(reference, int):
-            return open_snapshot(self._storage, reference)
-        if isinstance(reference, str):
-            tag = read_tag(self._root, reference)
-            reference = (tag.branch, tag.version)
-        branch, number = reference
-        storage = branch_storage(self._root, branch)
-        try:
-            return open_snapshot(storage, number)
-        except VersionNotFoundError:
-            raise
-        except DatasetNotFoundError:
-            raise RefNotFoundError(f"no branch {branch!r}") from None
-
-
-def _main_uri(uri: str, branch: str | None) -> str:
-    """Where the main branch is, of the branch opened at `uri`; `uri` itself if that was moved elsewhere."""
-    suffix = f"/tree/{branch}"
-    path = uri.rstrip("/")
-    return path.removesuffix(suffix) if branch is not None and path.endswith(suffix) else uri
 
 
 def _version_before(opened: LanceDataset, asof: datetime | str) -> int:

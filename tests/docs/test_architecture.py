@@ -22,6 +22,7 @@ LAYERS = [
     {"statistics"},
     {"table"},
     {"scan", "write"},
+    {"mutations"},
     {"facade"},
 ]
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}

@@ -1,0 +1,89 @@
+"""What every part of a dataset's interface stands on: the opened version, and moving to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Self
+
+from lance_core.errors import DatasetNotFoundError, RefNotFoundError, VersionNotFoundError
+from lance_core.storage import Storage, storage_for
+from lance_core.table.refs import branch_storage, read_tag
+from lance_core.table.snapshot import Snapshot, open_snapshot
+
+Reference = int | str | tuple[str | None, int | None]
+"""A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""
+
+
+class OpenedDataset:
+    """One version of a dataset, without what can be done with it."""
+
+    def __init__(
+        self,
+        uri: str,
+        version: Reference | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        """Open a dataset, see `dataset`; or take a `snapshot` of it that is open already."""
+        self._uri = uri
+        self._storage_options = storage_options
+        number = version if isinstance(version, int) else None
+        self._snapshot = snapshot or open_snapshot(storage_for(uri, storage_options), number)
+        # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
+        main_uri = _main_uri(uri, self._snapshot.manifest.branch)
+        self._root = self._storage if main_uri == uri else storage_for(main_uri, storage_options)
+        if version is not None and number is None:
+            self._snapshot = self._open(version)
+
+    def __repr__(self) -> str:
+        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset lies, as it was given."""
+        return self._uri
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The opened version: storage and manifest."""
+        return self._snapshot
+
+    @property
+    def _storage(self) -> Storage:
+        """Where the opened branch is."""
+        return self._snapshot.storage
+
+    @property
+    def version(self) -> int:
+        """The opened version."""
+        return self._snapshot.manifest.version
+
+    def at(self, snapshot: Snapshot) -> Self:
+        """Another version of the same dataset, which is open already."""
+        other = copy(self)
+        other._snapshot = snapshot
+        return other
+
+    def _open(self, reference: Reference) -> Snapshot:
+        if isinstance(reference, int):
+            return open_snapshot(self._storage, reference)
+        if isinstance(reference, str):
+            tag = read_tag(self._root, reference)
+            reference = (tag.branch, tag.version)
+        branch, number = reference
+        storage = branch_storage(self._root, branch)
+        try:
+            return open_snapshot(storage, number)
+        except VersionNotFoundError:
+            raise
+        except DatasetNotFoundError:
+            raise RefNotFoundError(f"no branch {branch!r}") from None
+
+
+def _main_uri(uri: str, branch: str | None) -> str:
+    """Where the main branch is, of the branch opened at `uri`; `uri` itself if that was moved elsewhere."""
+    suffix = f"/tree/{branch}"
+    path = uri.rstrip("/")
+    return path.removesuffix(suffix) if branch is not None and path.endswith(suffix) else uri
