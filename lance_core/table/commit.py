@@ -20,7 +20,6 @@ from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
     CommitUnknownError,
-    CorruptFileError,
     LanceError,
     PutUnknownError,
     StorageError,
@@ -33,7 +32,7 @@ from lance_core.table.manifest import Manifest, parse_manifest, serialize_manife
 from lance_core.table.next_manifest import TableSettings, next_manifest
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction
-from lance_core.table.versions import HINT, VERSIONS, Listing, list_manifests, version_path
+from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
 
 MAX_ATTEMPTS = 20
 _FIRST_WAIT_SECONDS = 0.01
@@ -114,17 +113,13 @@ class _Attempt:
         if not self._is_written and message.transaction_file:
             self._write_transaction(serialized)
         inverted = listing.is_inverted if listing else self._inverted_names
-        path = version_path(message.version, inverted)
         data = serialize_manifest(message, serialized, index_section)
         try:
-            self._storage.put_if_absent(path, data, sync=self._sync)
+            path = publish_manifest(self._storage, message.version, data, inverted, self._sync)
         except AlreadyExistsError:
             return None
         except PutUnknownError as error:
-            if not self._is_there(path, data):
-                raise CommitUnknownError(
-                    f"nobody can say whether version {message.version} was made"
-                ) from error
+            raise CommitUnknownError(f"nobody can say whether version {message.version} was made") from error
         if listing and listing.has_hint:
             self._forget_hint()
         return parse_manifest(data, path)
@@ -170,16 +165,6 @@ class _Attempt:
                 )
         self._checked = current.version
         return current
-
-    def _is_there(self, path: str, data: bytes) -> bool:
-        """Whether the file is ours, durably."""
-        try:
-            found = self._storage.read_file(path) == data
-            if found and self._sync:
-                self._storage.sync_directory(VERSIONS)
-            return found
-        except (StorageError, CorruptFileError):
-            return False
 
     def _forget_hint(self) -> None:
         """The reference trusts the hint when it looks for newer versions; without one it looks itself."""

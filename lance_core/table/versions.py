@@ -11,7 +11,14 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lance_core.errors import CorruptFileError, DatasetNotFoundError, FileMissingError, VersionNotFoundError
+from lance_core.errors import (
+    CorruptFileError,
+    DatasetNotFoundError,
+    FileMissingError,
+    PutUnknownError,
+    StorageError,
+    VersionNotFoundError,
+)
 from lance_core.storage import Storage
 
 VERSIONS = "_versions"
@@ -88,6 +95,46 @@ def version_path(version: int, is_inverted: bool) -> str:
     """The path of the manifest of a version of a table that names them this way."""
     number = f"{_MAX_VERSION - version:0{_DIGITS}}" if is_inverted else f"{version}"
     return f"{VERSIONS}/{number}{_SUFFIX}"
+
+
+def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:
+    """Make a version by putting its manifest where none is; of several writers exactly one succeeds.
+
+    All files that the version refers to must be there, and durable where this is to be.
+
+    Args:
+        storage: where the table is.
+        version: the newest version plus one.
+        data: the whole file, unlike that of every other writer.
+        inverted: how the table names its manifests, see `version_path`.
+        sync: make the version durable before returning.
+
+    Returns:
+        The path of the manifest.
+
+    Raises:
+        AlreadyExistsError: another writer made this version.
+        PutUnknownError: nobody can say whether the version was made.
+        StorageError: the version was not made.
+    """
+    path = version_path(version, inverted)
+    try:
+        storage.put_if_absent(path, data, sync=sync)
+    except PutUnknownError:
+        if not _is_there(storage, path, data, sync):
+            raise
+    return path
+
+
+def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
+    """Whether the file is ours, durably."""
+    try:
+        found = storage.read_file(path) == data
+        if found and sync:
+            storage.sync_directory(VERSIONS)
+        return found
+    except (StorageError, CorruptFileError):
+        return False
 
 
 def manifest_path(storage: Storage, version: int) -> str:
