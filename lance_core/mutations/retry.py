@@ -1,0 +1,72 @@
+"""Doing a change again on a newer version, when another commit made the first attempt impossible."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot, open_snapshot
+
+CONFLICT_RETRIES = 10
+RETRY_TIMEOUT = timedelta(seconds=30)
+_FIRST_WAIT_SECONDS = 0.02
+_MAX_DOUBLINGS = 6
+
+
+def with_retries(
+    snapshot: Snapshot,
+    attempt: Callable[[Snapshot], Manifest],
+    *,
+    conflict_retries: int = CONFLICT_RETRIES,
+    retry_timeout: timedelta = RETRY_TIMEOUT,
+) -> Snapshot:
+    """Let `attempt` change `snapshot` and commit; after a retryable conflict, the newest version instead.
+
+    Args:
+        snapshot: the version that the caller has open.
+        attempt: makes the change and returns the manifest of the version it made. It leaves nothing behind
+            when it fails.
+        conflict_retries: attempts after the first.
+        retry_timeout: no attempt begins later than this after the first.
+
+    Returns:
+        The version that was made.
+
+    Raises:
+        CommitConflictError: not retryable, or retryable and there were too many.
+        LanceError: as `attempt` does.
+    """
+    if conflict_retries < 0:
+        raise InvalidInputError("conflict_retries", expected="0 or more", found=conflict_retries)
+    deadline = time.monotonic() + retry_timeout.total_seconds()
+    current = snapshot
+    for number in range(conflict_retries + 1):
+        try:
+            manifest = attempt(current)
+        except CommitConflictError as error:
+            if not error.retryable:
+                raise
+            if number == conflict_retries or time.monotonic() >= deadline:
+                raise CommitConflictError(
+                    f"too many concurrent writers: gave up after {number + 1} attempts, the last of which"
+                    f" failed because {error}",
+                    retryable=True,
+                ) from error
+            # Writers that lost to the same commit do not come back at the same time.
+            wait = _FIRST_WAIT_SECONDS * 2 ** min(number, _MAX_DOUBLINGS) * random.random()
+            time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
+            current = open_snapshot(snapshot.storage, open_base=snapshot.open_base)
+        else:
+            return opened(snapshot, manifest)
+    raise AssertionError  # the last attempt returns or raises
+
+
+def opened(snapshot: Snapshot, manifest: Manifest) -> Snapshot:
+    """Another version of the table of `snapshot`, whose manifest is known."""
+    if not manifest.has_row_counts:  # libraries before 0.8 left them out
+        return open_snapshot(snapshot.storage, manifest.version, snapshot.open_base)
+    return Snapshot(snapshot.storage, manifest, snapshot.open_base)
