@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.local import LocalStorage
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ObjectStorage",
     "ReadableFile",
     "Storage",
+    "StoredFile",
     "WritableFile",
     "scheme_of",
     "storage_for",

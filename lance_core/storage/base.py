@@ -1,7 +1,7 @@
 """The interface to bytes that everything above reads through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
@@ -24,6 +24,17 @@ class Entry(NamedTuple):
 
     name: str
     is_directory: bool
+
+
+class StoredFile(NamedTuple):
+    """One file of a listing."""
+
+    path: str
+    """Relative to the storage."""
+    size: int
+    """Bytes."""
+    modified: float | None
+    """Seconds since the epoch; None where the storage does not say."""
 
 
 class ReadableFile(ABC):
@@ -188,6 +199,13 @@ class Storage(ABC):
         return []
 
     @abstractmethod
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        """All files below a directory, in no particular order; none when there is no such directory.
+
+        Links are no files. Files that come and go meanwhile may be listed or not.
+        """
+
+    @abstractmethod
     def exists(self, path: str) -> bool:
         """Whether there is a file at `path`."""
 
@@ -219,8 +237,20 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        """Write a small file whole, in place of the one that may be there: readers see one or the other.
+
+        Where a file system has no such step (fsspec), a reader may see a part. With `sync` the bytes and the
+        name are durable on return; errors are `StorageError`s.
+        """
+
+    @abstractmethod
     def delete_file(self, path: str) -> None:
         """Remove a file; one that is not there is no error."""
+
+    @abstractmethod
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory and all below it; one that is not there is no error."""
 
     @abstractmethod
     def sync_directory(self, path: str) -> None:

@@ -5,7 +5,8 @@ import io
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import IO, Any
 
 import fsspec
@@ -19,7 +20,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
@@ -28,6 +29,8 @@ _SPOOLED = 16 << 20
 _COPIED_AT_ONCE = 1 << 20
 
 _IDENTITY_KEYS = ("ETag", "etag", "mtime", "created", "LastModified", "last_modified")
+
+_TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
 _memory_lock = threading.Lock()
 
@@ -74,6 +77,16 @@ class FsspecStorage(Storage):
             Entry(info["name"].rstrip("/").rpartition("/")[2], info["type"] == "directory") for info in infos
         ]
 
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        try:
+            found = self._call(lambda where: self._files.find(where, detail=True), path)
+        except FileMissingError:
+            return
+        skipped = len(self._root) + 1
+        for name, info in found.items():
+            if info["type"] == "file":
+                yield StoredFile(name[skipped:], info["size"], _modified(info))
+
     def exists(self, path: str) -> bool:
         return bool(self._call(self._files.isfile, path))
 
@@ -98,9 +111,17 @@ class FsspecStorage(Storage):
                 raise AlreadyExistsError("file exists", file=path)
             self.send(path, io.BytesIO(data))
 
+    def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        contained_path(path)
+        self.send(path, io.BytesIO(data))
+
     def delete_file(self, path: str) -> None:
         with contextlib.suppress(FileMissingError):
             self._call(self._files.rm_file, path)
+
+    def delete_directory(self, path: str) -> None:
+        with contextlib.suppress(FileMissingError):
+            self._call(lambda where: self._files.rm(where, recursive=True), contained_path(path))
 
     def sync_directory(self, path: str) -> None:
         """Nothing to do: fsspec has no such step."""
@@ -195,6 +216,16 @@ class NewFsspecFile(WritableFile):
     def _check_open(self) -> None:
         if self._gathered is None:
             raise StorageError("file is closed", file=self.name)
+
+
+def _modified(info: Mapping[str, Any]) -> float | None:
+    for key in _TIME_KEYS:
+        value = info.get(key)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return None
 
 
 def _failed(error: Exception, name: str) -> StorageError:

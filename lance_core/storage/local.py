@@ -4,8 +4,10 @@ Files are not mapped into memory: a mapped file that somebody truncates kills th
 """
 
 import os
+import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -19,9 +21,9 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.kernels import Block, CorruptData, read_pieces
-from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, WritableFile
+from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
-from lance_core.storage.local_write import NewLocalFile
+from lance_core.storage.local_write import NewLocalFile, replace_file
 from lance_core.storage.paths import contained_path
 
 _MAX_GAP = 4096
@@ -70,6 +72,27 @@ class LocalStorage(Storage):
         except OSError as error:
             raise storage_error(error, path) from None
 
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        try:
+            descriptor = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileMissingError:
+            return
+        directories: list[str] = []
+        try:
+            with os.scandir(descriptor.number) as entries:
+                for entry in entries:
+                    name = f"{path}/{entry.name}" if path else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(name)
+                    elif entry.is_file(follow_symlinks=False):
+                        with suppress(FileNotFoundError):
+                            status = entry.stat(follow_symlinks=False)
+                            yield StoredFile(name, status.st_size, status.st_mtime)
+        except OSError as error:
+            raise storage_error(error, path) from None
+        for directory in directories:
+            yield from self.list_files(directory)
+
     def exists(self, path: str) -> bool:
         return os.path.isfile(self._absolute(path))
 
@@ -90,12 +113,25 @@ class LocalStorage(Storage):
             except StorageError as error:
                 raise PutUnknownError("the name of a new file could not be synced", file=path) from error
 
+    def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        parent = contained_path(path).rpartition("/")[0]
+        replace_file(path, self._directory(parent, sync), data, sync=sync)
+
     def delete_file(self, path: str) -> None:
         parent, _, name = contained_path(path).rpartition("/")
         try:
             directory = self._open(parent, os.O_RDONLY | os.O_DIRECTORY)
             os.unlink(name, dir_fd=directory.number)
         except FileNotFoundError:  # the file, or its directory
+            pass
+        except OSError as error:
+            raise storage_error(error, path) from None
+
+    def delete_directory(self, path: str) -> None:
+        try:
+            self._open(contained_path(path), os.O_RDONLY | os.O_DIRECTORY)
+            shutil.rmtree(self._absolute(path))  # follows no links
+        except FileMissingError:
             pass
         except OSError as error:
             raise storage_error(error, path) from None

@@ -128,3 +128,27 @@ class NewLocalFile(WritableFile):
             with contextlib.suppress(OSError):
                 os.unlink(self._staged_name, dir_fd=self._directory.number)
             self._staged_name = None
+
+
+def replace_file(path: str, directory: Descriptor, data: Bytes, *, sync: bool) -> None:
+    """Write a file under another name, and let it take the place of the one that may be there."""
+    final = path.rpartition("/")[2]
+    staged = f"{final}#{secrets.randbits(63)}"
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = Descriptor(os.open(staged, flags, 0o666, dir_fd=directory.number))
+        try:
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[os.write(descriptor.number, remaining) :]
+            if sync:
+                os.fsync(descriptor.number)
+            os.rename(staged, final, src_dir_fd=directory.number, dst_dir_fd=directory.number)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(staged, dir_fd=directory.number)
+            raise
+        if sync:
+            os.fsync(directory.number)
+    except OSError as error:
+        raise storage_error(error, path) from None

@@ -4,20 +4,23 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import obstore
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, StorageError
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, WritableFile
+from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
 from lance_core.storage.object_write import NewObject, put_if_absent
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 T = TypeVar("T")
 
@@ -104,6 +107,20 @@ class ObjectStorage(Storage):
             meta["path"][len(prefix) + 1 :] for meta in page if "/" not in meta["path"][len(prefix) + 1 :]
         ]
 
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        prefix = self._key(path and contained_path(path))
+        skipped = len(self._prefix) + 1 if self._prefix else 0
+        after: str | None = None
+
+        def next_page() -> "Sequence[ObjectMeta]":
+            pages = obstore.list(self._clients.patient, prefix or None, offset=after, chunk_size=_PAGE)
+            return next(iter(pages), [])
+
+        while page := _repeated(next_page, self._clients, path or "."):
+            for meta in page:
+                yield StoredFile(meta["path"][skipped:], meta["size"], meta["last_modified"].timestamp())
+            after = page[-1]["path"]
+
     def exists(self, path: str) -> bool:
         try:
             obstore.head(self._clients.patient, self._key(contained_path(path)))
@@ -124,6 +141,13 @@ class ObjectStorage(Storage):
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         put_if_absent(self._clients, self._key(contained_path(path)), data, path)
 
+    def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        content = memoryview(data).tobytes()
+        try:
+            obstore.put(self._clients.patient, self._key(contained_path(path)), content, use_multipart=False)
+        except FAILURES as error:
+            raise store_error(error, path) from None
+
     def delete_file(self, path: str) -> None:
         try:
             obstore.delete(self._clients.patient, self._key(contained_path(path)))
@@ -131,6 +155,10 @@ class ObjectStorage(Storage):
             pass
         except FAILURES as error:
             raise store_error(error, path) from None
+
+    def delete_directory(self, path: str) -> None:
+        for file in self.list_files(contained_path(path)):
+            self.delete_file(file.path)
 
     def sync_directory(self, path: str) -> None:
         """Nothing to do: a store acknowledges what is durable."""

@@ -1,17 +1,18 @@
 """A storage that counts the calls that change something, and lets one of them go wrong.
 
-Calls are counted in order: create a file, write to it, close it, put a file, delete one, sync a directory.
+Calls are counted in order: create a file, write to it, close it, put a file (only where there is none, or in
+place of one), delete one, sync a directory.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lance_core.errors import PutUnknownError, StorageError
-from lance_core.storage import LocalStorage, Storage
+from lance_core.storage import LocalStorage, Storage, StoredFile
 from lance_core.storage.base import Bytes, Entry, ReadableFile, WritableFile
 
 Fault = Callable[[str, Callable[[], None]], None]
@@ -80,6 +81,9 @@ class FaultStorage(Storage):
     def list_directory(self, path: str) -> list[Entry]:
         return self._real.list_directory(path)
 
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        return self._real.list_files(path)
+
     def exists(self, path: str) -> bool:
         return self._real.exists(path)
 
@@ -93,6 +97,12 @@ class FaultStorage(Storage):
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         self.change(f"put {path}", lambda: self._real.put_if_absent(path, data, sync=sync))
+
+    def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        self.change(f"replace {path}", lambda: self._real.put(path, data, sync=sync))
+
+    def delete_directory(self, path: str) -> None:
+        self.change(f"delete {path}", lambda: self._real.delete_directory(path))
 
     def delete_file(self, path: str) -> None:
         self.change(f"delete {path}", lambda: self._real.delete_file(path))

@@ -222,3 +222,19 @@ def test_other_schemes_are_refused_by_name(scheme: str) -> None:
 def test_an_impossible_uri_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         storage_for(uri)
+
+
+def test_links_are_neither_listed_nor_followed_when_a_directory_is_deleted(tmp_path: Path) -> None:
+    """T9"""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").write_bytes(b"x")
+    (tmp_path / "root" / "inner").mkdir(parents=True)
+    (tmp_path / "root" / "inner" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "root" / "outer").symlink_to(tmp_path / "elsewhere")
+    storage = LocalStorage(str(tmp_path / "root"))
+
+    assert list(storage.list_files("")) == []
+    storage.delete_directory("inner")
+    with pytest.raises(StorageError, match="link"):
+        storage.delete_directory("outer")
+    assert (tmp_path / "elsewhere" / "kept").exists()

@@ -1,6 +1,7 @@
 """What every storage does alike."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -260,3 +261,41 @@ def test_removing_a_file(filled: Storage) -> None:
     filled.delete_file("none/a")
     assert filled.list_names("data") == ["file"]
     filled.sync_directory("data")
+
+
+def test_all_files_below_a_directory_are_listed(storage: Storage) -> None:
+    before = time.time()
+    names = ["a/one", "a/b/two", "a/b/c/three", "ab/four", "five"]
+    for number, name in enumerate(names):
+        storage.put_if_absent(name, bytes(number))
+
+    assert {(file.path, file.size) for file in storage.list_files("a")} == {
+        ("a/one", 0),
+        ("a/b/two", 1),
+        ("a/b/c/three", 2),
+    }
+    assert {file.path for file in storage.list_files("")} == set(names)
+    assert {file.path for file in storage.below("a").list_files("b")} == {"b/two", "b/c/three"}
+    assert all(before - 2 < (file.modified or 0) < time.time() + 2 for file in storage.list_files(""))
+    assert list(storage.list_files("missing")) == []
+
+
+def test_a_file_is_put_in_place_of_another(storage: Storage) -> None:
+    storage.put("directory/file", b"first")
+    storage.put("directory/file", b"second")
+
+    assert storage.read_file("directory/file") == b"second"
+    assert storage.list_names("directory") == ["file"]
+
+
+def test_a_directory_is_deleted_with_all_below_it(storage: Storage) -> None:
+    for name in ("a/one", "a/b/two", "ab/four"):
+        storage.put_if_absent(name, b"x")
+    storage.delete_directory("a")
+    storage.delete_directory("a")
+
+    assert [file.path for file in storage.list_files("")] == ["ab/four"]
+    with pytest.raises(FileMissingError):
+        storage.list_directory("a")
+    with pytest.raises(InvalidInputError):
+        storage.delete_directory("")
