@@ -1,20 +1,29 @@
 """Deletion files: the row offsets of a fragment that are deleted.
 
 Two kinds exist: an Arrow IPC file with one uint32 column `row_id`, and a 32-bit Roaring bitmap in the
-portable serialization. Source: Lance table format, "Deletion files"; docs/format.md.
+portable serialization. A file is never changed: who deletes more rows writes a new one with all of them.
+Source: Lance table format, "Deletion files"; docs/format.md.
 """
+
+import io
+import secrets
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.proto import table_pb2
 from lance_core.storage import Storage
-from lance_core.table.fragment import MAX_ROWS, Fragment
+from lance_core.table.fragment import MAX_ROWS, Fragment, deletion_file_name
 
 Offsets = npt.NDArray[np.uint32]
 
+DIRECTORY = "_deletions"
+
+_MIN_BITMAP_ROWS = 5000
+"""From so many deleted rows on a bitmap is written, as by the reference."""
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
@@ -40,6 +49,67 @@ def read_deletions(storage: Storage, fragment: Fragment) -> Offsets:
             found=len(offsets),
         )
     return offsets
+
+
+def write_deletions(
+    storage: Storage,
+    fragment_id: int,
+    read_version: int,
+    offsets: Offsets,
+    *,
+    as_bitmap: bool | None = None,
+    sync: bool = True,
+) -> table_pb2.DeletionFile:
+    """Write a new file of deleted rows.
+
+    Args:
+        storage: where the table is.
+        fragment_id: the fragment that the rows are in.
+        read_version: the version that they were found in.
+        offsets: all deleted rows of the fragment, those of the file that this one replaces included.
+        as_bitmap: which kind of file; by the number of rows if not given. One that replaces a bitmap should
+            be one.
+        sync: make the file durable before returning.
+
+    Returns:
+        What the fragment says of the file. It is at `path_of(fragment_id, message)`.
+
+    Raises:
+        InvalidInputError: no rows.
+        StorageError: the storage failed.
+    """
+    if not len(offsets):
+        raise InvalidInputError("deleted rows", expected="one or more", found="none")
+    unique = np.unique(offsets).astype(np.uint32, casting="same_kind")
+    if as_bitmap is None:
+        as_bitmap = len(unique) >= _MIN_BITMAP_ROWS
+    kind = table_pb2.DeletionFile.BITMAP if as_bitmap else table_pb2.DeletionFile.ARROW_ARRAY
+    message = table_pb2.DeletionFile(
+        file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(unique)
+    )
+    data = _encode_bitmap(unique) if as_bitmap else _encode_arrow(unique)
+    storage.put_if_absent(path_of(fragment_id, message), data, sync=sync)
+    return message
+
+
+def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:
+    """The path of a deletion file in the dataset."""
+    return f"{DIRECTORY}/{deletion_file_name(fragment_id, message)}"
+
+
+def _encode_arrow(offsets: Offsets) -> bytes:
+    batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, _ARROW_SCHEMA, options=options) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _encode_bitmap(offsets: Offsets) -> bytes:
+    bitmap = pyroaring.BitMap(offsets)
+    bitmap.run_optimize()
+    return bytes(bitmap.serialize())
 
 
 def _decode_arrow(data: bytes, num_rows: int, name: str) -> Offsets:

@@ -149,11 +149,9 @@ class Fragment:
             raise UnsupportedFeatureError(
                 "kind of deletion file", file=self._manifest, found=message.file_type
             )
-        is_bitmap = message.file_type == table_pb2.DeletionFile.BITMAP
-        name = f"{self.id}-{message.read_version}-{message.id}.{'bin' if is_bitmap else 'arrow'}"
         return DeletionFile(
-            path=self._directory(message, "_deletions") + name,
-            is_bitmap=is_bitmap,
+            path=self._directory(message, "_deletions") + deletion_file_name(self.id, message),
+            is_bitmap=message.file_type == table_pb2.DeletionFile.BITMAP,
             read_version=message.read_version,
             id=message.id,
             num_deleted_rows=message.num_deleted_rows or None,
@@ -267,6 +265,12 @@ class Fragment:
             base_id=_base_id(message),
             hidden_columns=tuple((field, column) for field, column in stored if field in _HIDDEN),
         )
+
+
+def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str:
+    """The name of a deletion file in its directory."""
+    suffix = "bin" if message.file_type == table_pb2.DeletionFile.BITMAP else "arrow"
+    return f"{fragment_id}-{message.read_version}-{message.id}.{suffix}"
 
 
 def _legacy_columns(fields: Sequence[int], path: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The row ids and versions of rows in new fragments, of tables with stable row ids.
+"""The row ids and versions that fragments of a table with stable row ids carry, as they are written.
 
 Source: Lance table format, "RowIdSequence", "Version sequences"; docs/format.md.
 """
@@ -6,55 +6,99 @@ Source: Lance table format, "RowIdSequence", "Version sequences"; docs/format.md
 import numpy as np
 
 from lance_core.proto import rowids_pb2
+from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
+
+_SEGMENT_BYTES = 24
+"""About what a segment costs beside its values, see `encode_row_ids`."""
 
 
 def consecutive_row_ids(first: int, num_rows: int) -> bytes:
     """The serialized sequence of the row ids `first`, `first + 1`, ..."""
-    segment = rowids_pb2.U64Segment(range=rowids_pb2.U64Segment.Range(start=first, end=first + num_rows))
+    return rowids_pb2.RowIdSequence(segments=[_range(first, first + num_rows)]).SerializeToString()
+
+
+def followed_by(sequence: bytes, first: int, num_rows: int) -> bytes:
+    """A serialized sequence of row ids, followed by `first`, `first + 1`, ..."""
+    message = rowids_pb2.RowIdSequence.FromString(sequence)
+    message.segments.append(_range(first, first + num_rows))
+    return message.SerializeToString()
+
+
+def encode_row_ids(row_ids: RowIds) -> bytes:
+    """Serialize the row ids of all physical rows, in their order.
+
+    One segment: a range where they are consecutive; where they ascend the smallest of a range with holes, one
+    with a bitmap, and an array; else an array. These are the choices of the reference.
+    """
+    if not len(row_ids):
+        return consecutive_row_ids(0, 0)
+    segment = rowids_pb2.U64Segment()
+    if len(row_ids) > 1 and not bool(np.all(row_ids[1:] > row_ids[:-1])):
+        segment.array.CopyFrom(_array(row_ids))
+        return rowids_pb2.RowIdSequence(segments=[segment]).SerializeToString()
+    start, end = int(row_ids[0]), int(row_ids[-1]) + 1
+    num_holes = end - start - len(row_ids)
+    sizes = {
+        "holes": _SEGMENT_BYTES + 4 * num_holes,
+        "bitmap": _SEGMENT_BYTES + (end - start + 7) // 8,
+        "array": _SEGMENT_BYTES + 2 * len(row_ids),
+    }
+    kind = min(sizes, key=lambda name: sizes[name])
+    if not num_holes:
+        segment = _range(start, end)
+    elif kind == "array":
+        segment.sorted_array.CopyFrom(_array(row_ids))
+    else:
+        present = np.zeros(end - start, dtype=bool)
+        present[(row_ids - np.uint64(start)).astype(np.int64)] = True
+        if kind == "bitmap":
+            bitmap = np.packbits(present, bitorder="little").tobytes()
+            segment.range_with_bitmap.CopyFrom(
+                rowids_pb2.U64Segment.RangeWithBitmap(start=start, end=end, bitmap=bitmap)
+            )
+        else:
+            holes = np.flatnonzero(~present).astype(np.uint64) + np.uint64(start)
+            segment.range_with_holes.CopyFrom(
+                rowids_pb2.U64Segment.RangeWithHoles(start=start, end=end, holes=_array(holes))
+            )
     return rowids_pb2.RowIdSequence(segments=[segment]).SerializeToString()
-
-
-def encode_row_ids(ids: RowIds) -> bytes:
-    """The serialized sequence of given row ids, in this order."""
-    segments = [_segment(ids)] if len(ids) else []
-    return rowids_pb2.RowIdSequence(segments=segments).SerializeToString()
-
-
-def _segment(ids: RowIds) -> rowids_pb2.U64Segment:
-    """A range where there are no gaps, else what takes fewer bytes: a bitmap of a range or an array."""
-    first, last = int(ids.min()), int(ids.max())
-    span = last + 1 - first
-    array, num_bytes = _array(ids, first, last)
-    if (ids[1:] <= ids[:-1]).any():
-        return rowids_pb2.U64Segment(array=array)
-    if span == len(ids):
-        return rowids_pb2.U64Segment(range=rowids_pb2.U64Segment.Range(start=first, end=last + 1))
-    if (span + 7) // 8 >= num_bytes:
-        return rowids_pb2.U64Segment(sorted_array=array)
-    bits = np.zeros(span, dtype=np.uint8)
-    bits[(ids - np.uint64(first)).astype(np.int64)] = 1
-    bitmap = np.packbits(bits, bitorder="little").tobytes()
-    return rowids_pb2.U64Segment(
-        range_with_bitmap=rowids_pb2.U64Segment.RangeWithBitmap(start=first, end=last + 1, bitmap=bitmap)
-    )
-
-
-def _array(ids: RowIds, first: int, last: int) -> tuple[rowids_pb2.EncodedU64Array, int]:
-    """The ids as offsets from the smallest one in as few bytes as possible, and how many these are."""
-    encoded = rowids_pb2.EncodedU64Array()
-    if last - first >= 1 << 32:
-        encoded.u64_array.values = ids.astype("<u8").tobytes()
-        return encoded, 8 * len(ids)
-    narrow = last - first < 1 << 16
-    offsets = (ids - np.uint64(first)).astype("<u2" if narrow else "<u4")
-    array = encoded.u16_array if narrow else encoded.u32_array
-    array.base, array.offsets = first, offsets.tobytes()
-    return encoded, offsets.nbytes
 
 
 def one_version(version: int, num_rows: int) -> bytes:
     """The serialized sequence of `num_rows` rows that were all made, or changed, by `version`."""
-    span = rowids_pb2.U64Segment(range=rowids_pb2.U64Segment.Range(end=num_rows))
-    run = rowids_pb2.RowDatasetVersionRun(span=span, version=version)
-    return rowids_pb2.RowDatasetVersionSequence(runs=[run]).SerializeToString()
+    return rowids_pb2.RowDatasetVersionSequence(runs=[_run(version, num_rows)]).SerializeToString()
+
+
+def encode_versions(versions: Versions) -> bytes:
+    """Serialize the versions of all physical rows, in their order."""
+    if not len(versions):
+        return rowids_pb2.RowDatasetVersionSequence().SerializeToString()
+    starts = np.flatnonzero(np.concatenate([[True], versions[1:] != versions[:-1]]))
+    lengths = np.diff(np.append(starts, len(versions)))
+    runs = [
+        _run(version, rows) for version, rows in zip(versions[starts].tolist(), lengths.tolist(), strict=True)
+    ]
+    return rowids_pb2.RowDatasetVersionSequence(runs=runs).SerializeToString()
+
+
+def _run(version: int, num_rows: int) -> rowids_pb2.RowDatasetVersionRun:
+    return rowids_pb2.RowDatasetVersionRun(span=_range(0, num_rows), version=version)
+
+
+def _range(start: int, end: int) -> rowids_pb2.U64Segment:
+    return rowids_pb2.U64Segment(range=rowids_pb2.U64Segment.Range(start=start, end=end))
+
+
+def _array(values: RowIds) -> rowids_pb2.EncodedU64Array:
+    array = rowids_pb2.EncodedU64Array()
+    base = int(values.min())
+    span = int(values.max()) - base
+    offsets = values - np.uint64(base)
+    if span < 1 << 16:
+        array.u16_array.base, array.u16_array.offsets = base, offsets.astype("<u2").tobytes()
+    elif span < 1 << 32:
+        array.u32_array.base, array.u32_array.offsets = base, offsets.astype("<u4").tobytes()
+    else:
+        array.u64_array.values = values.astype("<u8").tobytes()
+    return array

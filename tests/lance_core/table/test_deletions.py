@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyroaring
 import pytest
 
-from lance_core.errors import CorruptFileError, FileMissingError, LanceError
+from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, LanceError
 from lance_core.storage import LocalStorage
-from lance_core.table.deletions import read_deletions
+from lance_core.table.deletions import path_of, read_deletions, write_deletions
 from lance_core.table.snapshot import open_snapshot
 from support.manifests import edit_manifest
 
@@ -172,3 +172,45 @@ def test_mutated_files_raise_only_lance_errors(dataset: Path, bitmap: bool) -> N
         except LanceError:
             refused += 1
     assert refused > 500
+
+
+@pytest.mark.parametrize("as_bitmap", [None, False, True])
+@pytest.mark.parametrize("count", [1, 4999, 5000, 9999])
+def test_written_files_are_read_by_both_libraries(count: int, as_bitmap: bool | None, tmp_path: Path) -> None:
+    """The kind follows from the number of rows as in the reference, unless it is given."""
+    lance.write_dataset(pa.table({"number": range(10_000)}), str(tmp_path))
+    deleted = sorted(random.Random(count).sample(range(10_000), count))
+    shuffled = np.array([*reversed(deleted), deleted[0]], dtype=np.uint32)
+
+    message = write_deletions(LocalStorage(str(tmp_path)), 0, 1, shuffled, as_bitmap=as_bitmap)
+    edit_manifest(tmp_path, lambda manifest: manifest.fragments[0].deletion_file.CopyFrom(message))
+
+    assert message.num_deleted_rows == count
+    is_bitmap = count >= 5000 if as_bitmap is None else as_bitmap
+    assert path_of(0, message).endswith(".bin" if is_bitmap else ".arrow")
+    snapshot = open_snapshot(LocalStorage(str(tmp_path)))
+    assert read_deletions(snapshot.storage, snapshot.manifest.fragments[0]).tolist() == deleted
+    reference = lance.dataset(str(tmp_path))
+    expected = sorted(set(range(10_000)) - set(deleted))
+    assert reference.to_table()["number"].to_pylist() == expected
+    assert reference.count_rows() == 10_000 - count
+
+
+def test_the_reference_takes_the_same_kind_of_file(tmp_path: Path) -> None:
+    for count in (4999, 5000):
+        path = tmp_path / str(count)
+        lance.write_dataset(pa.table({"number": range(10_000)}), str(path)).delete(f"number < {count}")
+        offsets = np.arange(count, dtype=np.uint32)
+        message = write_deletions(LocalStorage(str(path)), 7, 1, offsets)
+        assert Path(path_of(7, message)).suffix == deletion_file_of(path, 0).suffix
+
+
+def deletion_file_of(path: Path, fragment: int) -> Path:
+    """The deletion file of one fragment."""
+    (file,) = (path / "_deletions").glob(f"{fragment}-*")
+    return file
+
+
+def test_a_file_without_rows_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="deleted rows"):
+        write_deletions(LocalStorage(str(tmp_path)), 0, 1, np.empty(0, np.uint32))
