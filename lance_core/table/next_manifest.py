@@ -5,10 +5,8 @@ inside the file of the current manifest mean nothing in another file and are lef
 Source: Lance table format, "What each operation does to the manifest"; docs/format.md.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from time import time_ns
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
@@ -17,10 +15,8 @@ from lance_core.table import feature_flags
 from lance_core.table.fragment import MAX_ROWS
 from lance_core.table.manifest import Manifest
 from lance_core.table.row_sequences import consecutive_row_ids, one_version
+from lance_core.table.signature import sign
 from lance_core.table.transaction import file_name
-from lance_core.version import __version__
-
-LIBRARY = "lance-flight"
 
 _MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
@@ -84,9 +80,7 @@ def next_manifest(
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
         message.transaction_file = file_name(transaction)
     message.tag = ""
-    message.writer_version.Clear()
-    message.writer_version.library, message.writer_version.version = LIBRARY, _release()
-    _set_time(message)
+    sign(message)
     return message, index_section
 
 
@@ -164,17 +158,3 @@ def _set_flags(message: table_pb2.Manifest, stable_row_ids: bool, has_indices: b
         both |= feature_flags.SPILLED_LINEAGE
     message.reader_feature_flags = reader | both
     message.writer_feature_flags = writer | both | (feature_flags.TABLE_CONFIG if message.config else 0)
-
-
-def _release() -> str:
-    """The version of this package as plain numbers, which is all that the reference understands."""
-    numbers = re.match(r"\d+(\.\d+){0,2}", __version__)
-    parts = (numbers[0] if numbers else "0").split(".")
-    return ".".join([*parts, "0", "0"][:3])
-
-
-def _set_time(message: table_pb2.Manifest) -> None:
-    """The time of the commit, but none earlier than that of the version before: clocks go backwards, too."""
-    before = message.timestamp
-    now = max(time_ns(), before.seconds * 1_000_000_000 + before.nanos)
-    message.timestamp.seconds, message.timestamp.nanos = divmod(now, 1_000_000_000)
