@@ -12,7 +12,7 @@ import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.storage import storage_for
-from lance_core.table import next_manifest
+from lance_core.table import signature
 from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.manifest import parse_manifest, serialize_manifest
 from lance_core.table.snapshot import read_manifest
@@ -72,8 +72,8 @@ def test_the_last_fragment_id_is_the_last(tmp_path: Path) -> None:
 def test_time_does_not_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """T42: a writer whose clock is a day late makes no version that is older than the one before."""
     lance_core.write_dataset(TABLE, tmp_path)
-    now = next_manifest.time_ns()
-    monkeypatch.setattr(next_manifest, "time_ns", lambda: now - 86_400 * 10**9)
+    now = signature.time_ns()
+    monkeypatch.setattr(signature, "time_ns", lambda: now - 86_400 * 10**9)
 
     lance_core.write_dataset(TABLE, tmp_path, mode="append")
 
