@@ -91,6 +91,14 @@ class TakeCommand:
 
 
 @dataclass(frozen=True)
+class LookupCommand:
+    """Columns of rows whose keys come in a DoExchange; a `Take` without keys."""
+
+    dataset: DatasetReference
+    columns: Columns = None
+
+
+@dataclass(frozen=True)
 class CountCommand:
     """How many rows of one version pass a filter; the body of the action `count_rows`."""
 
@@ -116,6 +124,18 @@ def parse_write(data: bytes) -> WriteCommand:
     if kind != "write":
         raise InvalidInputError(f"DoPut takes a write command, not {kind}")
     return write_command(fields)
+
+
+def parse_lookup(data: bytes) -> LookupCommand:
+    """The take command without keys in `data`, in either form; errors are those of `parse_command`."""
+    kind, fields = _kind_and_fields(data)
+    if kind != "take":
+        raise InvalidInputError(f"DoExchange takes a take command, not {kind}")
+    reference, values = _checked("take", fields, _TAKE_FIELDS)
+    for kind in KEY_KINDS:
+        if kind in values:
+            raise InvalidInputError(f"take: the keys of a DoExchange come in batches, not as {kind}")
+    return LookupCommand(reference, values.get("columns"))
 
 
 def _kind_and_fields(data: bytes) -> tuple[str, AnyValue]:
@@ -240,7 +260,10 @@ def _take_command(fields: AnyValue) -> TakeCommand:
     reference, values = _checked("take", fields, _TAKE_FIELDS)
     given = [kind for kind in KEY_KINDS if kind in values]
     if len(given) != 1:
-        raise InvalidInputError(f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them")
+        raise InvalidInputError(
+            f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them"
+            + ("; without keys it goes to DoExchange" if not given else "")
+        )
     return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
 
 

@@ -11,9 +11,18 @@ import pyarrow as pa
 import lance_core
 from flight_server.admission import Admission
 from flight_server.catalog import Catalog
-from flight_server.commands import Columns, CountCommand, RowKeys, ScanCommand, TakeCommand, parse_command
+from flight_server.commands import (
+    Columns,
+    CountCommand,
+    LookupCommand,
+    RowKeys,
+    ScanCommand,
+    TakeCommand,
+    parse_command,
+)
 from flight_server.endpoints import split_tasks
 from flight_server.errors import report_error
+from flight_server.lookups import Lookup
 from flight_server.mutations import Mutations
 from flight_server.names import DatasetReference
 from flight_server.scans import plan_of, scan_options
@@ -250,6 +259,11 @@ class Service:
         if redeemed.keys is not None:
             return self._take(snapshot, redeemed.keys, redeemed.columns)
         return self._stream(snapshot, plan_of(redeemed, snapshot), redeemed.compression)
+
+    def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
+        """What answers batches of keys of the schema `keys`, from one version."""
+        taker = self._taker(self._catalog.open(command.dataset), command.columns)
+        return Lookup(taker, keys, self._budget, self.settings.max_batch_bytes)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
         """What the manifest of one version says."""

@@ -2,7 +2,14 @@
 
 from pyarrow import flight
 
-from flight_server.commands import ScanCommand, TakeCommand, parse_command, parse_write
+from flight_server.commands import (
+    LookupCommand,
+    ScanCommand,
+    TakeCommand,
+    parse_command,
+    parse_lookup,
+    parse_write,
+)
 from flight_server.names import parse_path
 from flight_server.write_command import WriteCommand, write_target
 
@@ -22,3 +29,10 @@ def write_of(descriptor: flight.FlightDescriptor) -> WriteCommand:
     if descriptor.descriptor_type == flight.DescriptorType.CMD:
         return parse_write(descriptor.command)
     return WriteCommand(write_target(parse_path([part.decode() for part in descriptor.path])))
+
+
+def lookup_of(descriptor: flight.FlightDescriptor) -> LookupCommand:
+    """What a DoExchange asks for; a path asks for all columns."""
+    if descriptor.descriptor_type == flight.DescriptorType.CMD:
+        return parse_lookup(descriptor.command)
+    return LookupCommand(parse_path([part.decode() for part in descriptor.path]))

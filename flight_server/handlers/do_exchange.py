@@ -1,10 +1,12 @@
-"""DoExchange: looking rows up by key is not served yet."""
+"""DoExchange: batches of keys in, for each of them one batch of rows out."""
 
 from pyarrow import flight
 
+from flight_server.handlers.descriptor import lookup_of
+from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 
 
 @rpc
@@ -15,4 +17,15 @@ def do_exchange(
     reader: flight.MetadataRecordBatchReader,
     writer: flight.MetadataRecordBatchWriter,
 ) -> None:
-    raise UnsupportedFeatureError("DoExchange is not supported yet; stream rows with DoGet")
+    """Writes only what it was asked for, and reads on when that is sent (threat T31)."""
+    command = lookup_of(descriptor)
+    with service.admission.stream():
+        incoming = Incoming(reader, service.settings, service.admission.check_stream)
+        lookup = service.lookup(command, incoming.schema)
+        writer.begin(lookup.schema)
+        for keys, metadata in incoming.messages():
+            if metadata is not None:
+                raise InvalidInputError("a take has no metadata messages")
+            if keys is not None:
+                with lookup.rows(keys) as rows:
+                    writer.write_batch(rows)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pyarrow import flight
 
 from flight_server.handlers.descriptor import write_of
+from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.upload import Upload
 from flight_server.service import Service
@@ -21,11 +22,9 @@ def do_put(
     command = write_of(descriptor)
     with service.admission.put():
         upload = Upload(
-            reader,
+            Incoming(reader, service.settings, service.admission.check_stream),
             writer,
-            service.settings,
             is_cancelled=context.is_cancelled,
-            check_running=service.admission.check_stream,
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
         )
         written = service.mutations.put(command, upload)

@@ -112,13 +112,17 @@ class RowTaker:
         """The rows at `addresses`, see `live_addresses`; raises LanceError when something cannot be read."""
         return self._rows(self.live_addresses(addresses))
 
-    def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, addresses: Keys, aimed_bytes: int, first_rows: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
+
+        `first_rows` is how many the first batch may have, where the caller knows.
 
         Raises:
             LanceError: something cannot be read.
         """
-        start, rows = 0, _FIRST_ROWS
+        start, rows = 0, first_rows or _FIRST_ROWS
         while start < len(addresses):
             batch = self._rows(addresses[start : start + rows])
             start += rows
@@ -242,6 +246,18 @@ class RowTaker:
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
         return pa.RecordBatch.from_arrays(joined, schema=self.schema)
+
+
+def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """What `RowTaker.batches` gave, in one batch; InvalidInputError when 32-bit offsets overflow."""
+    try:
+        columns = [
+            _joined([batch.column(index) for batch in batches], field.type, None)
+            for index, field in enumerate(schema)
+        ]
+    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+        raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class TakerCache:

@@ -178,7 +178,7 @@ CASES: list[tuple[str, bytes, grpc.StatusCode, str]] = [
     ("DoAction", action("describe", b'{"dataset": "bad/manifest"}'), INTERNAL, "CorruptFileError"),
     ("DoAction", action("health", b'{"x": 1}'), INVALID, "InvalidInputError"),
     ("DoPut", flight_data(path_descriptor("trips")), INVALID, "InvalidInputError"),
-    ("DoExchange", flight_data(path_descriptor("trips")), UNIMPLEMENTED, "UnsupportedFeatureError"),
+    ("DoExchange", flight_data(path_descriptor("trips")), INVALID, "InvalidInputError"),
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flight_server.handlers.upload import check_schema
+from flight_server.handlers.schema_caps import check_schema
 from flight_server.json_fields import Checker, base64_bytes, check_fields, parse_object, string
 from flight_server.mutations import NoRows
 from flight_server.names import parse_name

@@ -1,0 +1,120 @@
+"""Batches that a client sends in a DoPut or a DoExchange. Nothing else reads from one (threat T15).
+
+Arrow's reader checks structure only: an offset or an index that lies crashes the process on first touch. So
+`validate(full=True)` is the first touch of a batch, and the number of rows is looked at before.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_server.decoded_size import decoded_bytes
+from flight_server.handlers.schema_caps import check_schema
+from flight_server.settings import Settings
+from lance_core.errors import InvalidInputError
+
+MAXIMUM_ROWS_PER_BATCH = 1 << 24
+
+
+@dataclass
+class Received:
+    """What came so far."""
+
+    rows: int = 0
+    batches: int = 0
+    bytes: int = 0
+    """Decoded."""
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """What Arrow cannot read is the mistake of the client; what does not fit into memory ends the upload."""
+    try:
+        yield
+    except MemoryError:
+        raise InvalidInputError(f"{what} of the upload does not fit into memory") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{what} of the upload cannot be read", found=error) from None
+
+
+class Incoming:
+    """The stream of one client, each batch checked before anybody sees it."""
+
+    def __init__(
+        self,
+        reader: flight.MetadataRecordBatchReader,
+        settings: Settings,
+        check_running: Callable[[], None],
+    ) -> None:
+        """Take over `reader` and read the schema.
+
+        `check_running` is called before each message and raises when the stream has to end.
+
+        Raises:
+            InvalidInputError: the schema is damaged or beyond a cap, named in the message.
+        """
+        self._reader = reader
+        self._settings = settings
+        self._check_running = check_running
+        self._ends = time.monotonic() + settings.max_put_seconds
+        self.received = Received()
+        with _readable("schema"):
+            self.schema: pa.Schema = reader.schema
+            check_schema(self.schema)
+
+    def messages(self) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
+        """What comes, each with a batch, with metadata, or with both; ends as well when the client dies.
+
+        Raises:
+            InvalidInputError: a batch is invalid or beyond a cap, or all of them take too long.
+        """
+        while (chunk := self._next()) is not None:
+            self._check_running()
+            if time.monotonic() > self._ends:
+                raise InvalidInputError(
+                    f"the upload takes longer than {self._settings.max_put_seconds:g} seconds"
+                )
+            yield (
+                None if chunk.data is None else self._checked(chunk.data),
+                None if chunk.app_metadata is None else chunk.app_metadata.to_pybytes(),
+            )
+
+    def _next(self) -> flight.FlightStreamChunk | None:
+        with _readable(f"batch {self.received.batches}"):
+            try:
+                return self._reader.read_chunk()
+            except StopIteration:
+                return None
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        number = self.received.batches
+        if batch.num_rows > MAXIMUM_ROWS_PER_BATCH:
+            raise InvalidInputError(
+                f"batch {number} has too many rows",
+                expected=f"at most {MAXIMUM_ROWS_PER_BATCH}",
+                found=batch.num_rows,
+            )
+        with _readable(f"batch {number}"):
+            batch.validate(full=True)
+            # Buffers may be larger than their values need.
+            size = max(sum(map(decoded_bytes, batch.columns)), batch.get_total_buffer_size())
+        if size > self._settings.max_batch_bytes:
+            raise InvalidInputError(
+                f"batch {number} is too large, send smaller ones",
+                expected=f"at most {self._settings.max_batch_bytes} bytes",
+                found=size,
+            )
+        self.received.rows += batch.num_rows
+        self.received.bytes += size
+        self.received.batches += 1
+        if self.received.bytes > self._settings.max_put_bytes:
+            raise InvalidInputError(
+                "the upload is too large",
+                expected=f"at most {self._settings.max_put_bytes} bytes",
+                found=self.received.bytes,
+            )
+        return batch
