@@ -96,7 +96,7 @@ class ColumnReader:
             return []
         if rows[0] < 0 or rows[-1] >= self.num_rows:
             raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
-        if len(rows) == 1:
+        if len(rows) == 1 or len(self._cuts) <= 2:
             return self._take_pieces([rows])
         # The cuts between rows where some leaf has another page.
         places = self._cuts.searchsorted(rows, side="right")

@@ -16,6 +16,21 @@ class Block:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class PieceReader:
+    """Reads many short byte ranges of one local file; thread-safe."""
+
+    def __init__(self, descriptor: int, file_bytes: int, max_gap: int, map_after: int) -> None:
+        """Once `map_after` ranges were read, short ones are copied out of a map of the file.
+
+        The descriptor stays open during reads.
+        """
+
+    def read(self, parts: Sequence[tuple[_Bytes, _Bytes]]) -> tuple[list[Block], int, int]:
+        """The bytes of the ranges of each part (int64 offsets and lengths), one after the other.
+
+        Beside them an errno, or 0, and where the file ended too early, or -1.
+        """
+
 class Counts:
     """Number of values in each chunk of a row of chunks."""
 
@@ -324,14 +339,6 @@ def try_symbols(
     table: _Bytes, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, sample_bytes: int
 ) -> tuple[int, int]:
     """Bytes of the codes of a sample, and of the sample."""
-
-def read_pieces(
-    descriptor: int, file_bytes: int, parts: Sequence[tuple[_Bytes, _Bytes]], max_gap: int
-) -> tuple[list[Block], int, int]:
-    """The bytes of the ranges of each part (int64 offsets and lengths), one after the other.
-
-    Beside them an errno, or 0, and where the file ended too early, or -1.
-    """
 
 def choose_chunks(
     positions: _Bytes, first_values: _Bytes, values: _Bytes, base: int

@@ -10,21 +10,23 @@
 namespace lance {
 
 void bind_picks(nb::module_& m) {
-  m.def(
-      "read_pieces",
-      [](int descriptor, size_t file_bytes, const std::vector<std::pair<nb::object, nb::object>>& parts,
-         size_t max_gap) {
-        std::vector<std::unique_ptr<Source>> sources;
-        std::vector<PieceRanges> ranges;
-        for (const auto& [offsets, lengths] : parts) {
-          sources.push_back(std::make_unique<Source>(offsets));
-          sources.push_back(std::make_unique<Source>(lengths));
-          ranges.push_back({sources[sources.size() - 2]->bytes(), sources.back()->bytes()});
-        }
-        Pieces pieces = without_gil([&] { return read_pieces(descriptor, file_bytes, ranges, max_gap); });
-        return std::make_tuple(std::move(pieces.data), pieces.error, pieces.end);
-      },
-      nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("parts"), nb::arg("max_gap"));
+  nb::class_<PieceReader>(m, "PieceReader")
+      .def(nb::init<int, size_t, size_t, size_t>(), nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("max_gap"),
+           nb::arg("map_after"))
+      .def(
+          "read",
+          [](PieceReader& reader, const std::vector<std::pair<nb::object, nb::object>>& parts) {
+            std::vector<std::unique_ptr<Source>> sources;
+            std::vector<PieceRanges> ranges;
+            for (const auto& [offsets, lengths] : parts) {
+              sources.push_back(std::make_unique<Source>(offsets));
+              sources.push_back(std::make_unique<Source>(lengths));
+              ranges.push_back({sources[sources.size() - 2]->bytes(), sources.back()->bytes()});
+            }
+            Pieces pieces = without_gil([&] { return reader.read(ranges); });
+            return std::make_tuple(std::move(pieces.data), pieces.error, pieces.end);
+          },
+          nb::arg("parts"));
   m.def(
       "choose_chunks",
       [](nb::handle positions, nb::handle first_values, nb::handle values, int64_t base) {

@@ -1,6 +1,7 @@
 #include "pieces.hpp"
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@ namespace {
 constexpr size_t kMostGap = 4096;
 constexpr size_t kMostBytes = size_t{1} << 30;  // Linux moves at most about 2 GiB per call
 constexpr size_t kMostParts = 512;              // of one call; the system allows IOV_MAX, which is 1024
+constexpr size_t kLongestCopy = 64 << 10;       // longer ranges cost a call less than what they bring
 
 // The ranges of one system call.
 class Call {
@@ -78,10 +80,6 @@ class Call {
   uint8_t dropped_[kMostGap];
 };
 
-}  // namespace
-
-namespace {
-
 // Bytes of all ranges of a part, which lie in the file.
 size_t total_bytes(PieceRanges part, size_t file_bytes) {
   size_t n = part.offsets.size / 8;
@@ -104,37 +102,79 @@ size_t total_bytes(PieceRanges part, size_t file_bytes) {
   return total;
 }
 
-}  // namespace
-
-Pieces read_pieces(int descriptor, size_t file_bytes, const std::vector<PieceRanges>& parts, size_t max_gap) {
-  if (max_gap > kMostGap) {
-    corrupt("gaps of %zu bytes", max_gap);
-  }
-  Pieces pieces;
-  pieces.data.reserve(parts.size());
-  for (PieceRanges part : parts) {
-    pieces.data.emplace_back(total_bytes(part, file_bytes));
-  }
-  Call call(descriptor);
+// Calls `each(offset, length, to)` for every range that has bytes.
+template <class Each>
+void walk_ranges(const std::vector<PieceRanges>& parts, const Pieces& pieces, Each each) {
   for (size_t k = 0; k < parts.size(); ++k) {
     uint8_t* to = pieces.data[k].data();
     for (size_t i = 0; i < parts[k].offsets.size / 8; ++i) {
       auto offset = load<int64_t>(parts[k].offsets.data + 8 * i);
       auto length = static_cast<size_t>(load<int64_t>(parts[k].lengths.data + 8 * i));
-      if (length == 0) {
-        continue;
+      if (length != 0) {
+        each(offset, length, to);
+        to += length;
       }
-      if (!call.add(offset, to, length, max_gap)) {
-        if (!call.run(pieces)) {
-          return pieces;
-        }
-        call.add(offset, to, length, max_gap);
-      }
-      to += length;
     }
   }
-  call.run(pieces);
+}
+
+}  // namespace
+
+PieceReader::PieceReader(int descriptor, size_t file_bytes, size_t max_gap, size_t map_after)
+    : descriptor_(descriptor), file_bytes_(file_bytes), max_gap_(max_gap), map_after_(map_after) {
+  if (max_gap > kMostGap) {
+    corrupt("gaps of %zu bytes", max_gap);
+  }
+}
+
+Pieces PieceReader::read(const std::vector<PieceRanges>& parts) {
+  Pieces pieces;
+  pieces.data.reserve(parts.size());
+  size_t num_ranges = 0;
+  for (PieceRanges part : parts) {
+    pieces.data.emplace_back(total_bytes(part, file_bytes_));
+    num_ranges += part.offsets.size / 8;
+  }
+  if (num_read_.fetch_add(num_ranges) < map_after_ || !copy(parts, pieces)) {
+    call(parts, pieces);
+  }
   return pieces;
+}
+
+bool PieceReader::copy(const std::vector<PieceRanges>& parts, Pieces& pieces) {
+  std::call_once(mapped_, [&] { map_.emplace(descriptor_, file_bytes_); });
+  if (!map_->is_open()) {
+    return false;
+  }
+  std::vector<Copy> copies;
+  bool all_short = true;
+  walk_ranges(parts, pieces, [&](int64_t offset, size_t length, uint8_t* to) {
+    all_short &= length <= kLongestCopy;
+    copies.push_back({static_cast<size_t>(offset), length, to});
+  });
+  if (!all_short || !map_->copy(copies.data(), copies.size())) {
+    return false;
+  }
+  // What lies in the last page behind the end of a file that was truncated reads as zeros.
+  struct stat status;
+  return fstat(descriptor_, &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
+}
+
+void PieceReader::call(const std::vector<PieceRanges>& parts, Pieces& pieces) const {
+  Call call(descriptor_);
+  bool failed = false;
+  walk_ranges(parts, pieces, [&](int64_t offset, size_t length, uint8_t* to) {
+    if (failed || call.add(offset, to, length, max_gap_)) {
+      return;
+    }
+    failed = !call.run(pieces);
+    if (!failed) {
+      call.add(offset, to, length, max_gap_);
+    }
+  });
+  if (!failed) {
+    call.run(pieces);
+  }
 }
 
 }  // namespace lance

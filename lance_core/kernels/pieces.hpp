@@ -1,7 +1,12 @@
 // Many short byte ranges of a local file, read with few system calls.
 #pragma once
 
+#include <atomic>
+#include <mutex>
+#include <optional>
+
 #include "common.hpp"
+#include "file_map.hpp"
 #include "pool.hpp"
 
 namespace lance {
@@ -18,8 +23,29 @@ struct Pieces {
   int64_t end = -1;         // where the file ended although a range goes on; -1 when all was read
 };
 
-// Every range must lie in `file_bytes`. Ranges at most `max_gap` bytes apart, in the order given, share a system call;
-// the bytes between them are dropped. `descriptor` stays open meanwhile.
-Pieces read_pieces(int descriptor, size_t file_bytes, const std::vector<PieceRanges>& parts, size_t max_gap);
+// Reads pieces of one file; thread-safe.
+class PieceReader {
+ public:
+  // Once `map_after` ranges were read, the file is mapped, and short ranges are copied out of the map: a system call
+  // for each costs more. Before, a map costs more, since its pages have to be found one by one when they are touched
+  // first. Ranges at most `max_gap` bytes apart, in the order given, share a call.
+  PieceReader(int descriptor, size_t file_bytes, size_t max_gap, size_t map_after);
+
+  // Every range must lie in the file. The descriptor stays open meanwhile.
+  Pieces read(const std::vector<PieceRanges>& parts);
+
+ private:
+  // Whether all was copied out of the map.
+  bool copy(const std::vector<PieceRanges>& parts, Pieces& pieces);
+  void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;
+
+  int descriptor_;
+  size_t file_bytes_;
+  size_t max_gap_;
+  size_t map_after_;
+  std::atomic<size_t> num_read_{0};
+  std::once_flag mapped_;
+  std::optional<FileMap> map_;
+};
 
 }  // namespace lance

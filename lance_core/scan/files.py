@@ -16,7 +16,7 @@ from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.integrity import FileChecksums
-from lance_core.storage.base import ReadableFile
+from lance_core.storage.base import ReadableFile, Storage
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -105,14 +105,22 @@ class FileCache:
             StorageError: the storage failed, or the file is missing.
         """
         storage = snapshot.storage_of(data_file.base_id)
-        file = storage.open_file(data_file.path, _known_size(data_file))
-        key = (storage.uri, file.name, file.identity)
-        with self._lock:
-            opened = self._files.get(key)
-            self._counter.count(opened is not None)
-            if opened is not None:
-                self._files.move_to_end(key)
+        size = _known_size(data_file)
+        identity = storage.identify(data_file.path)
+        opened = self._find((storage.uri, data_file.path, identity), size) if identity is not None else None
         if opened is None:
+            opened = self._open(storage, data_file, size)
+        _check(opened.reader, fragment, data_file)
+        return opened
+
+    def _open(self, storage: Storage, data_file: DataFile, size: int | None) -> OpenFile:
+        """A file of which it is not known whether it is open."""
+        file = storage.open_file(data_file.path, size)
+        key = (storage.uri, file.name, file.identity)
+        opened = self._find(key, size)
+        if opened is None:
+            with self._lock:
+                self._counter.count(hit=False)
             reader = open_data_file(file, data_file.version)
             checksums = None
             if self._verify_checksums and isinstance(reader, ModernFile):
@@ -120,8 +128,17 @@ class FileCache:
             opened = self._keep(key, OpenFile(file, reader, checksums))
         if opened.file is not file:
             file.close()
-        _check(opened.reader, fragment, data_file)
         return opened
+
+    def _find(self, key: tuple[str, str, str], size: int | None) -> OpenFile | None:
+        """A file that is open, unless it has another size than `size`."""
+        with self._lock:
+            opened = self._files.get(key)
+            if opened is None or (size and size != opened.file.size):
+                return None
+            self._counter.count(hit=True)
+            self._files.move_to_end(key)
+            return opened
 
     def _keep(self, key: tuple[str, str, str], opened: OpenFile) -> OpenFile:
         with self._lock:

@@ -40,8 +40,8 @@ _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 # Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
 _FIRST_ROWS = 16
 _MOST_GROWTH = 8
-# Below so many values other threads cost more than they give.
-_FEW_VALUES = 200
+# Below so many values other threads cost more than they give: they would mostly wait for the interpreter.
+_FEW_VALUES = 10_000
 # What is kept open of one snapshot for one list of columns, and for how many of these.
 _MOST_FRAGMENTS = 32
 _MOST_TAKERS = 8
@@ -102,7 +102,10 @@ class RowTaker:
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
         """The rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be read."""
-        return self._rows(self.addresses_at(offsets, fragments))
+        if (offsets[1:] > offsets[:-1]).all():
+            return self._rows(self.addresses_at(offsets, fragments))
+        sorted_offsets, inverse = np.unique(offsets, return_inverse=True)
+        return self._rows(self.addresses_at(sorted_offsets, fragments), inverse)
 
     def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
         """The rows of `row_ids`, see `addresses_of`; raises LanceError when something cannot be read."""
@@ -216,15 +219,16 @@ class RowTaker:
                 self._open.move_to_end(fragment.id)
         return opened
 
-    def _rows(self, addresses: Keys) -> pa.RecordBatch:
-        """The rows at addresses that all exist."""
+    def _rows(self, addresses: Keys, order: npt.NDArray[np.intp] | None = None) -> pa.RecordBatch:
+        """The rows at addresses that all exist; with `order` those at `addresses[order]`."""
         if not self._projection.columns:
-            rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
+            num_rows = len(addresses if order is None else order)
+            rows = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
-        order: pa.Array | None = None
         if not (addresses[1:] > addresses[:-1]).all():
             addresses, inverse = np.unique(addresses, return_inverse=True)
-            order = pa.array(inverse)
+            order = inverse if order is None else inverse[order]
+        indices = None if order is None else pa.array(order)
         is_remote = self._opener.is_remote
         parts = [
             (self._opened(self._fragments[fragment_id]), (addresses[chosen] & _OFFSET_MASK).astype(np.int64))
@@ -241,7 +245,7 @@ class RowTaker:
         try:
             arrays = [job() for job in jobs] if few and not is_remote else run_all(jobs, is_remote)
             joined = [
-                _joined(arrays[index::step], field.type, order) for index, field in enumerate(self.schema)
+                _joined(arrays[index::step], field.type, indices) for index, field in enumerate(self.schema)
             ]
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None

@@ -183,6 +183,13 @@ class Storage(ABC):
         remote stores. A file of another size is a `CorruptFileError`, a missing one a `FileMissingError`.
         """
 
+    def identify(self, path: str) -> str | None:
+        """The identity of the file that is at `path` now, where that costs much less than opening it.
+
+        None where it does not, or there is no file. A file that is open and has this identity is that file.
+        """
+        return None
+
     @abstractmethod
     def list_directory(self, path: str) -> list[Entry]:
         """List a directory in no particular order ("" is the root); a missing one is a `FileMissingError`."""

@@ -1,6 +1,7 @@
 """Files of the local machine, read with positional reads.
 
-Files are not mapped into memory: a mapped file that somebody truncates kills the process on first touch.
+What is handed out is never mapped: a mapped file that somebody truncates kills the process on first touch.
+Single values alone are copied out of a map, under a guard (`kernels/file_map.hpp`), once many were asked for.
 """
 
 import os
@@ -20,7 +21,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.kernels import Block, CorruptData, read_pieces
+from lance_core.kernels import Block, CorruptData, PieceReader
 from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_write import NewLocalFile, replace_file
@@ -30,6 +31,8 @@ _MAX_GAP = 4096
 _MAX_MERGED_READ = 1 << 20
 _MAX_SINGLE_READ = 1 << 30
 """Linux moves at most about 2 GiB per call."""
+_FAULT_BYTES = 64 << 10
+"""So much of a mapped file is found at once when a page of it is touched first."""
 
 
 class LocalStorage(Storage):
@@ -56,6 +59,12 @@ class LocalStorage(Storage):
         if size and size != file.size:
             raise CorruptFileError("file has the wrong size", file=path, expected=size, found=file.size)
         return file
+
+    def identify(self, path: str) -> str | None:
+        try:
+            return _identity(os.stat(self._absolute(path)))
+        except OSError:
+            return None
 
     def list_directory(self, path: str) -> list[Entry]:
         descriptor = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -195,8 +204,9 @@ class LocalFile(ReadableFile):
             raise StorageError("not a regular file", file=name)
         self.name = name
         self.size = status.st_size
-        self.identity = f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+        self.identity = _identity(status)
         self._descriptor: Descriptor | None = descriptor
+        self._pieces = PieceReader(descriptor.number, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES)
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         self.check_range(offset, length)
@@ -223,7 +233,7 @@ class LocalFile(ReadableFile):
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)
         try:
-            data, error, end = read_pieces(descriptor.number, self.size, parts, _MAX_GAP)
+            data, error, end = self._pieces.read(parts)
         except CorruptData as problem:
             raise CorruptFileError(
                 "read outside the file",
@@ -241,6 +251,10 @@ class LocalFile(ReadableFile):
 
     def close(self) -> None:
         self._descriptor = None
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
 
 def _make_root(path: str, sync: bool) -> None:

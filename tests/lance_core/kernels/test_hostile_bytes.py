@@ -128,12 +128,12 @@ def picked_rows(data: memoryview) -> object:
     )
 
 
-def pieces(data: memoryview) -> object:
+def pieces(data: memoryview, map_after: int) -> object:
     """Ranges of this very file."""
     with Path(__file__).open("rb") as file:
         middle = len(data) // 16 * 8
-        return kernels.read_pieces(
-            file.fileno(), 3000, [(data[:middle], data[middle : 2 * middle]), (data[:8], data[-8:])], 4096
+        return kernels.PieceReader(file.fileno(), 3000, 4096, map_after).read(
+            [(data[:middle], data[middle : 2 * middle]), (data[:8], data[-8:])]
         )
 
 
@@ -274,7 +274,8 @@ CASES = {
         lambda d: kernels.choose_row_chunks(d[:32], d[32:64], d[64:96], d[96:128], d[128:], 1000),
         values.integers([0, 48, 96, 144, 0, 8, 16, 20, 0, 3, 3, 4, 0, 2, 2, 4, 0, 2, 3], 64),
     ),
-    "read_pieces": Case(pieces, values.integers([0, 7, 100, 5, 1, 0], 64)),
+    "PieceReader": Case(lambda d: pieces(d, 99), values.integers([0, 7, 100, 5, 1, 0], 64)),
+    "PieceReader, mapped": Case(lambda d: pieces(d, 0), values.integers([0, 7, 100, 5, 1, 0], 64)),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import random
 from itertools import accumulate, pairwise
-from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -176,67 +172,3 @@ def test_picks_that_are_not_there(picks: list[int]) -> None:
     """T22: no pick reaches behind the values, whatever the caller computed it from."""
     with pytest.raises(CorruptData):
         kernels.pick_fixed(inputs.stream([bytes(7)]), inputs.counts([7]), inputs.int64s(picks), 1)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 9_000)), max_size=40), seeds)
-def test_pieces_of_a_file(
-    tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]], seed: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "pieces"
-    data = random.Random(7).randbytes(70_000)
-    if not path.exists():
-        path.write_bytes(data)
-    if seed % 2:
-        ranges = sorted(ranges)
-    middle = len(ranges) // 2
-    parts = [ranges[:middle], ranges[middle:]]
-    with path.open("rb") as file:
-        found, error, end = kernels.read_pieces(
-            file.fileno(), len(data), [pieces(part) for part in parts], seed % 4097
-        )
-    assert (error, end) == (0, -1)
-    expected = [b"".join(data[offset : offset + length] for offset, length in part) for part in parts]
-    assert [bytes(memoryview(block)) for block in found] == expected
-
-
-def pieces(ranges: list[tuple[int, int]]) -> tuple[memoryview, memoryview]:
-    return inputs.int64s([offset for offset, _ in ranges]), inputs.int64s([length for _, length in ranges])
-
-
-def test_many_pieces_share_calls(tmp_path: Path) -> None:
-    """More ranges than one system call takes."""
-    data = np.arange(40_000, dtype="<u4")
-    (tmp_path / "data").write_bytes(data.tobytes())
-    places = np.arange(0, 40_000, 3)
-    with (tmp_path / "data").open("rb") as file:
-        lengths = memoryview(np.full_like(places, 4))
-        found, *_ = kernels.read_pieces(file.fileno(), data.nbytes, [(memoryview(places * 4), lengths)], 4096)
-    assert inputs.numbers(found[0], "<u4") == places.tolist()
-
-
-def test_a_file_that_became_shorter(tmp_path: Path) -> None:
-    """T20: a truncated file is noticed, wherever the ranges lie."""
-    (tmp_path / "data").write_bytes(bytes(1000))
-    with (tmp_path / "data").open("rb") as file:
-        for offsets in ([10, 995], [10, 5000], [995]):
-            _, error, end = kernels.read_pieces(
-                file.fileno(), 10_000, [pieces([(offset, 10) for offset in offsets])], 4096
-            )
-            assert error == 0
-            assert end >= 1000
-
-
-def test_a_read_that_fails(tmp_path: Path) -> None:
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    try:
-        _, error, _ = kernels.read_pieces(descriptor, 100, [pieces([(0, 10)])], 0)
-    finally:
-        os.close(descriptor)
-    assert error == errno.EISDIR
-
-
-@pytest.mark.parametrize("piece", [(-1, 5), (0, -1), (0, 101), (96, 5), (1 << 62, 1 << 62)])
-def test_ranges_outside_the_file(piece: tuple[int, int]) -> None:
-    with pytest.raises(CorruptData):
-        kernels.read_pieces(0, 100, [pieces([piece])], 0)
