@@ -17,6 +17,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.file.footer import FileVersion
+from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
@@ -82,7 +83,8 @@ class DatasetWriter:
             )
         version = _file_version(self._options.file_version, self._base, mode)
         stable_row_ids = self._options.enable_stable_row_ids
-        self._settings = TableSettings(version, stable_row_ids)
+        self.settings = TableSettings(version, stable_row_ids)
+        """Of the version that is made."""
         self._schema = _table_schema(schema, self._base, mode)
         self._conformer = Conformer(self._schema, schema)
         if version == FileVersion.V0_1:
@@ -117,6 +119,24 @@ class DatasetWriter:
         """
         self._fragments.write(self._conformer.conform(batch))
 
+    def transaction(self) -> transaction_pb2.Transaction:
+        """Complete the files; the transaction that makes the version, for who commits it elsewhere.
+
+        Raises:
+            LanceError: the files cannot be completed.
+        """
+        fragments = self._fragments.finish()
+        transaction = new_transaction(
+            self._base.version if self._base else 0,
+            uuid=self._options.transaction_id,
+            message=self._options.commit_message,
+            properties=self._options.transaction_properties,
+        )
+        if self._base is not None and self._mode == "append":
+            return append(transaction, fragments)
+        config = self._options.config if self._base is None else {}
+        return overwrite(transaction, fragments, self._schema, config)
+
     def commit(self) -> Snapshot:
         """Complete the files and make the version.
 
@@ -128,24 +148,13 @@ class DatasetWriter:
         """
         options = self._options
         with self._discarding():
-            fragments = self._fragments.finish()
-            transaction = new_transaction(
-                self._base.version if self._base else 0,
-                uuid=options.transaction_id,
-                message=options.commit_message,
-                properties=options.transaction_properties,
-            )
-            if self._base is not None and self._mode == "append":
-                append(transaction, fragments)
-            else:
-                config = options.config if self._base is None else {}
-                overwrite(transaction, fragments, self._schema, config)
+            transaction = self.transaction()
             self._is_committing = True
             try:
                 manifest = commit(
                     self._storage,
                     transaction,
-                    self._settings,
+                    self.settings,
                     inverted_names=options.enable_v2_manifest_paths,
                     sync=options.sync,
                 )
