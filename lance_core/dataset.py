@@ -15,7 +15,8 @@ from lance_core.errors import (
     InvalidInputError,
 )
 from lance_core.fragment import LanceFragment
-from lance_core.opened import OpenedDataset, Reference
+from lance_core.history import History
+from lance_core.opened import Reference
 from lance_core.refs import Branches, Tags
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
@@ -76,7 +77,7 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset(OpenedDataset):
+class LanceDataset(History):
     """One version of a dataset."""
 
     @property
@@ -96,12 +97,12 @@ class LanceDataset(OpenedDataset):
     @property
     def tags(self) -> Tags:
         """Names of versions."""
-        return Tags(self._root)
+        return Tags(self)
 
     @property
     def branches(self) -> Branches:
         """The branches beside the main one."""
-        return Branches(self._root)
+        return Branches(self)
 
     def config(self) -> dict[str, str]:
         """Settings of the table."""
@@ -302,7 +303,7 @@ class LanceDataset(OpenedDataset):
         Raises:
             DatasetNotFoundError: there is no such version, tag or branch.
         """
-        return self.at(self._open(version))
+        return self.at(self.open_reference(version))
 
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""

@@ -6,6 +6,7 @@
     │   ├── VersionNotFoundError                        the dataset has no such version
     │   └── RefNotFoundError                            the dataset has no such tag or branch
     ├── DatasetExistsError       (OSError)              there is a dataset already
+    ├── RefConflictError         (ValueError)           a tag or branch exists, or others stand on it
     ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding not known here
     ├── CorruptFileError         (OSError)              bytes that contradict the format
     ├── CommitConflictError      (OSError)              another commit came first
@@ -94,6 +95,12 @@ class DatasetExistsError(LanceError, OSError):
     """A dataset was to be created where one exists."""
 
     code = 5
+
+
+class RefConflictError(LanceError, ValueError):
+    """A tag or branch was to be created where one exists, or removed while others need it."""
+
+    code = 9
 
 
 class UnsupportedFeatureError(LanceError, NotImplementedError):

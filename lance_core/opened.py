@@ -32,10 +32,10 @@ class OpenedDataset:
         number = version if isinstance(version, int) else None
         self._snapshot = snapshot or open_snapshot(storage_for(uri, storage_options), number)
         # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
-        main_uri = _main_uri(uri, self._snapshot.manifest.branch)
-        self._root = self._storage if main_uri == uri else storage_for(main_uri, storage_options)
+        self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
+        self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
         if version is not None and number is None:
-            self._snapshot = self._open(version)
+            self._snapshot = self.open_reference(version)
 
     def __repr__(self) -> str:
         return f"LanceDataset(uri={self.uri!r}, version={self.version})"
@@ -56,6 +56,11 @@ class OpenedDataset:
         return self._snapshot.storage
 
     @property
+    def root(self) -> Storage:
+        """Where the main branch is, with the tags and branches of all."""
+        return self._root
+
+    @property
     def version(self) -> int:
         """The opened version."""
         return self._snapshot.manifest.version
@@ -66,7 +71,8 @@ class OpenedDataset:
         other._snapshot = snapshot
         return other
 
-    def _open(self, reference: Reference) -> Snapshot:
+    def open_reference(self, reference: Reference) -> Snapshot:
+        """A version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
             return open_snapshot(self._storage, reference)
         if isinstance(reference, str):
@@ -82,8 +88,20 @@ class OpenedDataset:
             raise RefNotFoundError(f"no branch {branch!r}") from None
 
 
+def branch_uri(uri: str, branch: str) -> str:
+    """Where a branch is, of the dataset whose main branch is at `uri`."""
+    path, query = _parts(uri)
+    return f"{path}/tree/{branch}{query}"
+
+
 def _main_uri(uri: str, branch: str | None) -> str:
     """Where the main branch is, of the branch opened at `uri`; `uri` itself if that was moved elsewhere."""
+    path, query = _parts(uri)
     suffix = f"/tree/{branch}"
-    path = uri.rstrip("/")
-    return path.removesuffix(suffix) if branch is not None and path.endswith(suffix) else uri
+    return path.removesuffix(suffix) + query if branch is not None and path.endswith(suffix) else uri
+
+
+def _parts(uri: str) -> tuple[str, str]:
+    """The path of a dataset, and the query with its question mark, where it is an URL that has one."""
+    path, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
+    return path.rstrip("/"), mark + query

@@ -73,7 +73,7 @@ def next_manifest(
         fragments = transaction.append.fragments
     if not message.data_format.version:  # old libraries did not say
         message.data_format.file_format, message.data_format.version = "lance", settings.file_version.name
-    _drop_dictionaries(message)
+    drop_dictionaries(message)
     _add_fragments(message, fragments, stable_row_ids)
     _set_flags(message, stable_row_ids, has_indices=index_section is not None)
     message.ClearField("transaction_file")
@@ -101,7 +101,7 @@ def _replace(
     message.data_format.version = settings.file_version.name
 
 
-def _drop_dictionaries(message: table_pb2.Manifest) -> None:
+def drop_dictionaries(message: table_pb2.Manifest) -> None:
     """Forget where values of dictionaries are in the old file: only 0.1 files lack them.
 
     Raises:

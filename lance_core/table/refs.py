@@ -24,8 +24,10 @@ from lance_core.storage import Storage
 
 MAIN = "main"
 
-_TAGS = "_refs/tags"
-_BRANCHES = "_refs/branches"
+TAGS = "_refs/tags"
+BRANCHES = "_refs/branches"
+TREE = "tree"
+
 _SUFFIX = ".json"
 _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 16
@@ -77,6 +79,16 @@ def check_branch_name(name: str) -> str:
     return name
 
 
+def tag_path(name: str) -> str:
+    """The file of a tag; errors are those of `check_tag_name`."""
+    return f"{TAGS}/{check_tag_name(name)}{_SUFFIX}"
+
+
+def branch_path(name: str) -> str:
+    """The file of a branch; errors are those of `check_branch_name`."""
+    return f"{BRANCHES}/{quote(check_branch_name(name), safe='')}{_SUFFIX}"
+
+
 def read_tag(root: Storage, name: str) -> Tag:
     """The tag of a dataset whose main branch is at `root`.
 
@@ -85,23 +97,22 @@ def read_tag(root: Storage, name: str) -> Tag:
         RefNotFoundError: there is no such tag.
         CorruptFileError: its file is not what the format says.
     """
-    return _read(root, f"{_TAGS}/{check_tag_name(name)}{_SUFFIX}", _parse_tag, f"no tag {name!r}")
+    return _read(root, tag_path(name), _parse_tag, f"no tag {name!r}")
 
 
 def read_branch(root: Storage, name: str) -> Branch:
     """The branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
-    path = f"{_BRANCHES}/{quote(check_branch_name(name), safe='')}{_SUFFIX}"
-    return _read(root, path, _parse_branch, f"no branch {name!r}")
+    return _read(root, branch_path(name), _parse_branch, f"no branch {name!r}")
 
 
 def tag_names(root: Storage) -> list[str]:
     """The names of all tags, sorted; files whose names no tag may have are none."""
-    return sorted(name for name in _names(root, _TAGS) if _allowed(check_tag_name, name))
+    return sorted(name for name in _names(root, TAGS) if _allowed(check_tag_name, name))
 
 
 def branch_names(root: Storage) -> list[str]:
     """The names of all branches but the main one, sorted; files whose names no branch may have are none."""
-    names = (unquote(name) for name in _names(root, _BRANCHES))
+    names = (unquote(name) for name in _names(root, BRANCHES))
     return sorted(name for name in names if _allowed(check_branch_name, name))
 
 
@@ -121,7 +132,7 @@ def branch_storage(root: Storage, branch: str | None) -> Storage:
     Raises:
         InvalidInputError: no branch may have this name.
     """
-    return root if branch in (None, MAIN) else root.below(f"tree/{check_branch_name(branch)}")
+    return root if branch in (None, MAIN) else root.below(f"{TREE}/{check_branch_name(branch)}")
 
 
 def _is_segment(name: str) -> bool:

@@ -31,6 +31,7 @@ _MAX_VERSION = (1 << 64) - 1
 _DETACHED = 1 << 63
 _DIGITS = 20
 """Of a name in the inverted scheme."""
+_DETACHED_NAME = re.compile(r"d([0-9]+)\.manifest")
 _NUMBER = re.compile(r"/([0-9]+)\.manifest(?=/)")
 """Finds the manifests among names that are joined by the one character no name can hold."""
 
@@ -39,6 +40,12 @@ def list_versions(storage: Storage) -> tuple[int, ...]:
     """All versions in ascending order; errors are those of `latest_version`."""
     names, inverted = _manifest_names(storage)
     return tuple(sorted(_MAX_VERSION - int(name) if inverted else int(name) for name in names))
+
+
+def detached_versions(storage: Storage) -> tuple[int, ...]:
+    """The versions that are not part of the history, in no order."""
+    matches = map(_DETACHED_NAME.fullmatch, storage.list_names(VERSIONS))
+    return tuple(int(match[1]) for match in matches if match)
 
 
 def latest_version(storage: Storage) -> int:

@@ -10,6 +10,7 @@ BUILT_IN = {
     errors.VersionNotFoundError: ValueError,
     errors.RefNotFoundError: ValueError,
     errors.DatasetExistsError: OSError,
+    errors.RefConflictError: ValueError,
     errors.UnsupportedFeatureError: NotImplementedError,
     errors.CorruptFileError: OSError,
     errors.CommitConflictError: OSError,

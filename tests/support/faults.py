@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 
 from lance_core.errors import PutUnknownError, StorageError
@@ -88,7 +89,10 @@ class FaultStorage(Storage):
         return self._real.exists(path)
 
     def below(self, path: str) -> Storage:
-        return self._real.below(path)
+        below = copy(self)  # counts on
+        below._real = self._real.below(path)
+        below.uri = below._real.uri
+        return below
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
         files: list[WritableFile] = []

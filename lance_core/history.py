@@ -1,0 +1,168 @@
+"""Branches, clones, going back to older versions, and removing them, as the reference names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import Any, Self
+
+from lance_core.opened import OpenedDataset, Reference, branch_uri
+from lance_core.storage import storage_for
+from lance_core.table.branch_changes import create_branch
+from lance_core.table.cleanup import (
+    CleanupExplanation,
+    CleanupPolicy,
+    CleanupStats,
+    clean_up,
+    explain_cleanup,
+)
+from lance_core.table.clone import clone_table
+from lance_core.table.snapshot import Snapshot
+
+_DEFAULT_AGE = timedelta(days=14)
+
+
+class History(OpenedDataset):
+    """What can be done with the versions of a dataset."""
+
+    def create_branch(
+        self,
+        branch: str,
+        reference: Reference | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Begin a branch with a version, the opened one if none is given.
+
+        A branch is a table of its own that begins with the files of that version; no data is copied.
+
+        Args:
+            branch: Its name: segments of letters, digits, ".", "-" and "_" between single slashes.
+            reference: As for `checkout_version`.
+            storage_options: Settings for the branch that is returned, where they are others.
+
+        Returns:
+            The branch, at its first version, which has the number of the version that it began with.
+
+        Raises:
+            InvalidInputError: no branch may have this name.
+            RefConflictError: there is such a branch.
+            DatasetNotFoundError: there is no such version.
+        """
+        created = create_branch(self.root, branch, self._source(reference))
+        other = self.at(created)
+        other._uri = branch_uri(self._main_uri, branch)
+        other._storage_options = storage_options or self._storage_options
+        return other
+
+    def shallow_clone(
+        self,
+        target_path: str | PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> Self:
+        """Begin another dataset with a version of this one; no data is copied.
+
+        Cleaning up this dataset breaks the clone, unless a tag keeps the version.
+
+        Args:
+            target_path: Path or URL where no dataset is.
+            reference: As for `checkout_version`.
+            storage_options: Settings of the storage of the clone; those of this dataset if not given.
+            arguments: Others of `LanceDataset`.
+
+        Raises:
+            DatasetExistsError: there is a dataset at `target_path`.
+            DatasetNotFoundError: there is no such version.
+        """
+        target = fspath(target_path)
+        options = self._storage_options if storage_options is None else storage_options
+        snapshot = clone_table(self._source(reference), storage_for(target, options))
+        return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
+
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        delete_concurrency: int | None = None,
+    ) -> CleanupStats:
+        """Remove old versions of the opened branch, and files that no version needs.
+
+        The opened version and those after it stay, and so do versions with tags and those that branches began
+        with. Versions go that every given limit lets go; without any, those older than two weeks.
+
+        Args:
+            older_than: Only versions of this age.
+            retain_versions: Number of the newest versions to keep.
+            delete_unverified: Remove also young files that no version refers to. They may belong to a commit
+                that is under way; without this they stay for seven days.
+            error_if_tagged_old_versions: Refuse when a version that would go has a tag; else it stays.
+            delete_rate_limit: Most files to remove in a second.
+            versions: Only these versions.
+            delete_concurrency: Files to remove at the same time.
+
+        Raises:
+            InvalidInputError: a limit makes no sense.
+            RefConflictError: a version that would go has a tag.
+            CorruptFileError: a manifest or ref cannot be read; nothing was removed.
+        """
+        policy = CleanupPolicy(
+            older_than=_age(older_than, retain_versions, versions),
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+            delete_rate_limit=delete_rate_limit,
+            delete_concurrency=delete_concurrency,
+        )
+        return clean_up(self.snapshot, self.root, policy)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
+    ) -> CleanupExplanation:
+        """What `cleanup_old_versions` would remove; nothing is removed.
+
+        Args:
+            older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, versions: As there.
+            delete_rate_limit: Has no effect.
+            include_files: Name the files, too.
+            max_files: Most files to name.
+        """
+        if max_files <= 0:
+            raise ValueError("max_files must be positive")
+        policy = CleanupPolicy(
+            older_than=_age(older_than, retain_versions, versions),
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        return explain_cleanup(
+            self.snapshot, self.root, policy, include_files=include_files, max_files=max_files
+        )
+
+    def _source(self, reference: Reference | None) -> Snapshot:
+        return self.snapshot if reference is None else self.open_reference(reference)
+
+
+def _age(
+    older_than: timedelta | None, retain_versions: int | None, versions: Sequence[int] | None
+) -> timedelta | None:
+    if older_than is None and retain_versions is None and versions is None:
+        return _DEFAULT_AGE
+    return older_than

@@ -1,0 +1,104 @@
+"""Tables that begin with the files of a version of another one: shallow clones and branches.
+
+The first manifest of the new table is that version's, with its number. Every file that was in the other table
+itself is found through a base path from then on; new files go into the new table.
+Source: Lance table format, "Shallow clone", "Branches"; docs/format.md.
+"""
+
+from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExistsError, PutUnknownError
+from lance_core.proto import table_pb2
+from lance_core.storage import Storage
+from lance_core.table import feature_flags
+from lance_core.table.manifest import parse_manifest, serialize_manifest
+from lance_core.table.next_manifest import drop_dictionaries
+from lance_core.table.signature import sign
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.transaction import DIRECTORY, clone, file_name, new_transaction
+from lance_core.table.versions import list_manifests, publish_manifest
+
+_POSITIONS = (
+    "version_aux_data",
+    "index_section",
+    "transaction_section",
+    "transaction_section_deprecated",
+)
+
+
+def clone_table(
+    source: Snapshot, target: Storage, *, branch: str | None = None, sync: bool = True
+) -> Snapshot:
+    """Begin a table in `target` with a version of another one; no data is copied.
+
+    Args:
+        source: the version to begin with. It must stay: a clone is broken once its files are cleaned up.
+        target: where no table is yet.
+        branch: the name of the branch that the new table is; None for a table of its own.
+        sync: make the table durable before returning.
+
+    Raises:
+        DatasetExistsError: there is a table.
+        UnsupportedFeatureError: the table has features that this package does not write.
+        CommitUnknownError: nobody can say whether the table was made.
+        StorageError: it was not.
+    """
+    manifest = source.manifest
+    feature_flags.check_writable(manifest.reader_feature_flags, manifest.writer_feature_flags, manifest.name)
+    if list_manifests(target) is not None:
+        raise DatasetExistsError("there is a dataset at the target")
+    transaction = clone(
+        new_transaction(manifest.version),
+        manifest.version,
+        source.storage.uri,
+        ref_name=manifest.branch,
+        branch_name=branch,
+    )
+    message, index_section = _first_manifest(source, branch)
+    name = file_name(transaction)
+    if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
+        message.transaction_file = name
+        target.put_if_absent(f"{DIRECTORY}/{name}", transaction.SerializeToString(), sync=sync)
+    data = serialize_manifest(message, transaction.SerializeToString(), index_section)
+    try:
+        path = publish_manifest(target, message.version, data, True, sync)
+    except AlreadyExistsError:
+        raise DatasetExistsError("somebody made a dataset at the target meanwhile") from None
+    except PutUnknownError as error:
+        raise CommitUnknownError("nobody can say whether the dataset was made") from error
+    return Snapshot(target, parse_manifest(data, path), source.open_base)
+
+
+def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Manifest, bytes | None]:
+    message = table_pb2.Manifest()
+    message.CopyFrom(source.manifest.message)
+    for position in _POSITIONS:
+        message.ClearField(position)
+    drop_dictionaries(message)
+    message.ClearField("transaction_file")
+    message.ClearField("branch")
+    message.tag = ""
+    if branch is not None:
+        message.branch = branch
+    base_id = max((base.id for base in message.base_paths), default=-1) + 1
+    base = message.base_paths.add(id=base_id, is_dataset_root=True, path=source.storage.uri)
+    if source.manifest.branch is not None:
+        base.name = source.manifest.branch
+    for fragment in message.fragments:
+        for file in fragment.files:
+            if not file.HasField("base_id"):
+                file.base_id = base_id
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            fragment.deletion_file.base_id = base_id
+    message.reader_feature_flags |= feature_flags.BASE_PATHS
+    message.writer_feature_flags |= feature_flags.BASE_PATHS
+    sign(message)
+    return message, _with_base(source.manifest.index_section, base_id)
+
+
+def _with_base(index_section: bytes | None, base_id: int) -> bytes | None:
+    if index_section is None:
+        return None
+    section = table_pb2.IndexSection.FromString(index_section)
+    for index in section.indices:
+        if not index.HasField("base_id"):
+            index.base_id = base_id
+    return section.SerializeToString()

@@ -1,0 +1,74 @@
+"""Which files of a dataset's directory belong to its versions, and what versions call them."""
+
+import re
+from typing import Literal, NamedTuple
+
+from lance_core.table.fragment import deletion_file_name
+from lance_core.table.manifest import Manifest
+
+FileKind = Literal["data", "deletion", "index", "transaction", "temporary"]
+
+_DATA = re.compile(r"data/([^/]+\.lance)")
+_BLOB = re.compile(r"data/([^/]+)/[^/]+\.blob")
+_DELETION = re.compile(r"_deletions/([^/]+\.(?:arrow|bin))")
+_INDEX = re.compile(r"_indices/([^/]+)/.+")
+_TRANSACTION = re.compile(r"_transactions/([^/]+\.txn)")
+_TEMPORARY = re.compile(
+    r"_versions/(?:\.tmp[^/]*|[^/]+\.manifest-[^/]+)|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+"
+)
+"""Manifests that were staged, and files that were written under another name first."""
+
+
+class ManagedFile(NamedTuple):
+    """What a file is to the versions of its dataset."""
+
+    kind: FileKind
+    name: str
+    """Of the data file that blobs belong to, or of the directory of an index; else its own."""
+
+
+class FileNames:
+    """Names of files by kind."""
+
+    def __init__(self) -> None:
+        self._names: dict[FileKind, set[str]] = {}
+
+    def __contains__(self, file: ManagedFile) -> bool:
+        return file.name in self._names.get(file.kind, ())
+
+    def add(self, manifest: Manifest, *, with_bases: bool = False) -> None:
+        """Add what a version refers to in its own directory; with those in base paths if asked for."""
+        data = self._names.setdefault("data", set())
+        deletions = self._names.setdefault("deletion", set())
+        for fragment in manifest.message.fragments:
+            data.update(file.path for file in fragment.files if with_bases or not file.HasField("base_id"))
+            if fragment.HasField("deletion_file"):
+                deletion_file = fragment.deletion_file
+                if with_bases or not deletion_file.HasField("base_id"):
+                    deletions.add(deletion_file_name(fragment.id, deletion_file))
+        indices = self._names.setdefault("index", set())
+        for segment in manifest.index_segments:
+            if with_bases or segment.description.base_id is None:
+                indices.add(segment.description.uuid)
+        if manifest.message.transaction_file:
+            self._names.setdefault("transaction", set()).add(manifest.message.transaction_file)
+
+
+def managed_file(path: str) -> ManagedFile | None:
+    """What the file at `path` is; None where it is not for us to remove, whatever its age."""
+    if match := _TEMPORARY.fullmatch(path):
+        return ManagedFile("temporary", path)
+    if match := _BLOB.fullmatch(path):
+        return ManagedFile("data", f"{match[1]}.lance")
+    for kind, pattern in _PATTERNS.items():
+        if match := pattern.fullmatch(path):
+            return ManagedFile(kind, match[1])
+    return None
+
+
+_PATTERNS: dict[FileKind, re.Pattern[str]] = {
+    "data": _DATA,
+    "deletion": _DELETION,
+    "index": _INDEX,
+    "transaction": _TRANSACTION,
+}

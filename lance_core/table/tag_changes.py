@@ -1,0 +1,138 @@
+"""Creating, moving and removing tags, and noting things on tags and branches.
+
+A ref is a small JSON file that is written whole. Cleanup removes no version that a ref names; since it may
+run at the same time, whoever creates a ref looks afterwards whether the version is still there, and cleanup
+looks for new refs after it has taken versions away (see `cleanup`).
+Source: Lance table format, "Tags", "Branches"; docs/format.md.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from lance_core.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    RefConflictError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lance_core.storage import Storage
+from lance_core.table.refs import Branch, Tag, branch_path, read_branch, read_tag, tag_path
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.versions import manifest_path
+
+
+def create_tag(root: Storage, name: str, target: Snapshot) -> None:
+    """Name a version of the dataset whose main branch is at `root`.
+
+    Raises:
+        InvalidInputError: no tag may have this name.
+        RefConflictError: there is such a tag.
+        VersionNotFoundError: the version was removed meanwhile.
+    """
+    now = datetime.now(UTC)
+    tag = Tag(target.manifest.branch, target.manifest.version, now, now, target.manifest.size)
+    create_ref(root, tag_path(new_name(name)), _tag_json(tag), f"tag {name!r}")
+    _confirm(root, tag_path(name), target)
+
+
+def update_tag(root: Storage, name: str, target: Snapshot) -> None:
+    """Let a tag name another version; what was noted on it stays.
+
+    Raises:
+        RefNotFoundError: there is no such tag; and errors of `create_tag`, after which the tag is as it was.
+    """
+    before = read_tag(root, name)
+    after = replace(
+        before,
+        branch=target.manifest.branch,
+        version=target.manifest.version,
+        updated_at=datetime.now(UTC),
+        manifest_size=target.manifest.size,
+    )
+    root.put(tag_path(name), _tag_json(after))
+    try:
+        manifest_path(target.storage, target.manifest.version)
+    except VersionNotFoundError:
+        root.put(tag_path(name), _tag_json(before))
+        raise
+
+
+def delete_tag(root: Storage, name: str) -> None:
+    """Remove a tag, not the version; one that does not exist is a `RefNotFoundError`."""
+    read_tag(root, name)
+    root.delete_file(tag_path(name))
+
+
+def replace_tag_metadata(root: Storage, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace all that is noted on a tag; one that does not exist is a `RefNotFoundError`."""
+    root.put(tag_path(name), _tag_json(replace(read_tag(root, name), metadata=_texts(metadata))))
+
+
+def replace_branch_metadata(root: Storage, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace all that is noted on a branch; one that does not exist is a `RefNotFoundError`."""
+    root.put(branch_path(name), branch_json(replace(read_branch(root, name), metadata=_texts(metadata))))
+
+
+def new_name(name: str) -> str:
+    """Return a name that a new ref may have; others are an `InvalidInputError`.
+
+    Other letters than those of ASCII are allowed in names, yet the reference cannot list a dataset's refs
+    once one has them.
+    """
+    if not name.isascii():
+        raise InvalidInputError("name of a ref", expected="letters of ASCII", found=ascii(name))
+    return name
+
+
+def create_ref(root: Storage, path: str, data: bytes, what: str) -> None:
+    """Write the file of a new ref; of several writers one succeeds, where the storage can tell."""
+    try:
+        try:
+            root.put_if_absent(path, data)
+        except UnsupportedFeatureError:  # the reference never asks for more than this
+            if root.exists(path):
+                raise AlreadyExistsError("file exists", file=path) from None
+            root.put(path, data)
+    except AlreadyExistsError:
+        raise RefConflictError(f"{what} already exists") from None
+
+
+def branch_json(branch: Branch) -> bytes:
+    """The file of a branch."""
+    content = {
+        "parentBranch": branch.parent_branch,
+        "identifier": {"version_mapping": [list(step) for step in branch.branch_identifier]},
+        "parentVersion": branch.parent_version,
+        "createAt": branch.create_at,
+        "manifestSize": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }
+    return json.dumps(content, indent=2).encode()
+
+
+def _tag_json(tag: Tag) -> bytes:
+    content: dict[str, object] = {"branch": tag.branch, "version": tag.version}
+    for key, time in (("createdAt", tag.created_at), ("updatedAt", tag.updated_at)):
+        if time is not None:
+            content[key] = time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    content |= {"manifestSize": tag.manifest_size, "metadata": dict(tag.metadata)}
+    return json.dumps(content, indent=2).encode()
+
+
+def _confirm(root: Storage, path: str, target: Snapshot) -> None:
+    """Remove a new ref whose version was cleaned up before anybody could see the ref."""
+    try:
+        manifest_path(target.storage, target.manifest.version)
+    except VersionNotFoundError:
+        root.delete_file(path)
+        raise
+
+
+def _texts(metadata: Mapping[str, str]) -> dict[str, str]:
+    for key, text in metadata.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"metadata must be text by text, got {key!r}: {text!r}")
+    return dict(metadata)
