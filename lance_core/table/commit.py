@@ -14,6 +14,7 @@ Source: Lance table format, "Algorithm for a safe concurrent writer"; docs/forma
 
 import random
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from lance_core.errors import (
@@ -25,11 +26,14 @@ from lance_core.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from lance_core.proto import transaction_pb2
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
+from lance_core.table.conflict_rules import touched_fragments
 from lance_core.table.conflicts import Verdict, check_conflict
+from lance_core.table.deletions import Offsets
 from lance_core.table.manifest import Manifest, parse_manifest, serialize_manifest
 from lance_core.table.next_manifest import TableSettings, next_manifest
+from lance_core.table.rebase import drop_whole_fragments, rebase
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction
 from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
@@ -41,20 +45,26 @@ _MAX_DOUBLINGS = 7
 
 def commit(
     storage: Storage,
-    transaction: transaction_pb2.Transaction,
-    settings: TableSettings,
+    transaction: Transaction,
+    settings: TableSettings | None = None,
     *,
+    affected_rows: Mapping[int, Offsets] | None = None,
     inverted_names: bool = True,
     sync: bool = True,
+    max_attempts: int = MAX_ATTEMPTS,
 ) -> Manifest:
     """Make the next version out of a transaction, whose data files are complete.
 
     Args:
         storage: where the table is, or is to be.
-        transaction: an append or an overwrite. Versions after its read version are checked for conflicts.
-        settings: see `next_manifest`.
+        transaction: complete. Versions after its read version are checked for conflicts.
+        settings: of new tables and overwrites, see `TableSettings`.
+        affected_rows: by fragment the rows, by their physical offsets, that a delete or an update deletes,
+            so that it goes together with those that deleted other rows of the fragment meanwhile. The
+            deletion file of the fragment in the transaction names these rows, too.
         inverted_names: how a new table names its manifests, see `versions`; others keep their way.
         sync: make everything durable before the commit is acknowledged.
+        max_attempts: how often another writer may be faster before this one gives up.
 
     Returns:
         The manifest of the new version.
@@ -65,21 +75,35 @@ def commit(
         CommitUnknownError: nobody can say whether the version was made.
         LanceError: others mean that nothing was committed.
     """
-    attempt = _Attempt(storage, transaction, settings, inverted_names, sync)
+    attempt = _Attempt(
+        storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
+    )
     try:
-        for number in range(MAX_ATTEMPTS):
+        for number in range(max_attempts):
             if number:
                 _wait(number)
             manifest = attempt.run()
             if manifest is not None:
+                attempt.tidy_up()
                 return manifest
+    except _CommittedBeforeError as found:
+        attempt.discard()
+        return found.manifest
     except CommitUnknownError:
         raise
     except LanceError:
         attempt.discard()
         raise
     attempt.discard()
-    raise CommitConflictError(f"other writers were faster {MAX_ATTEMPTS} times", retryable=True)
+    raise CommitConflictError(f"other writers were faster {max_attempts} times", retryable=True)
+
+
+class _CommittedBeforeError(Exception):
+    """A version since the one that was read was made by this very transaction."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__()
+        self.manifest = manifest
 
 
 class _Attempt:
@@ -88,29 +112,41 @@ class _Attempt:
     def __init__(
         self,
         storage: Storage,
-        transaction: transaction_pb2.Transaction,
+        transaction: Transaction,
         settings: TableSettings,
+        affected_rows: Mapping[int, Offsets],
         inverted_names: bool,
         sync: bool,
     ) -> None:
         self._storage = storage
-        self._transaction = transaction
+        self._transaction = Transaction()
+        self._transaction.CopyFrom(transaction)
         self._settings = settings
+        self._affected_rows = affected_rows
         self._inverted_names = inverted_names
         self._sync = sync
+        self._made_on = transaction.read_version
         self._checked = transaction.read_version
         """No version up to this one is in the way."""
-        self._name = f"{DIRECTORY}/{file_name(transaction)}"
-        self._is_written = False
-        """Whether the transaction file is there."""
+        self._transaction_path: str | None = None
+        """Where the transaction file is, once it is there."""
+        self._written: list[str] = []
+        """Files that this commit wrote, and nothing refers to unless it lands."""
+        self._replaced = drop_whole_fragments(self._transaction)
+        """Files that nothing refers to if it lands."""
 
     def run(self) -> Manifest | None:
         """Try once; None when another writer made the version first."""
         listing = list_manifests(self._storage)
         current = None if listing is None else self._check(listing)
-        message, index_section = next_manifest(current, self._transaction, self._settings)
+        message, index_section = next_manifest(
+            current,
+            self._transaction,
+            self._settings,
+            read_version=lambda version: read_manifest(self._storage, version),
+        )
         serialized = self._transaction.SerializeToString()
-        if not self._is_written and message.transaction_file:
+        if message.transaction_file:
             self._write_transaction(serialized)
         inverted = listing.is_inverted if listing else self._inverted_names
         data = serialize_manifest(message, serialized, index_section)
@@ -125,20 +161,33 @@ class _Attempt:
         return parse_manifest(data, path)
 
     def discard(self) -> None:
-        """Remove the transaction file, which nothing refers to; it is harmless where that fails."""
-        if self._is_written:
+        """Remove what was written here, which nothing refers to; it is harmless where that fails."""
+        self._delete([*self._written, *([self._transaction_path] if self._transaction_path else [])])
+
+    def tidy_up(self) -> None:
+        """Remove what nothing refers to after the commit has landed."""
+        self._delete(self._replaced)
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
             with suppress(StorageError):
-                self._storage.delete_file(self._name)
+                self._storage.delete_file(path)
 
     def _write_transaction(self, serialized: bytes) -> None:
+        path = f"{DIRECTORY}/{file_name(self._transaction)}"
+        if path == self._transaction_path:
+            return
         try:
-            self._storage.put_if_absent(self._name, serialized, sync=self._sync)
+            self._storage.put_if_absent(path, serialized, sync=self._sync)
         except AlreadyExistsError:
             # Not ours to remove: the version that it made may be there.
             raise CommitConflictError(
                 f"transaction {self._transaction.uuid} was used before", retryable=False
             ) from None
-        self._is_written = True
+        if self._transaction_path is not None:  # made on an older version, before it was rebased
+            self._replaced.append(self._transaction_path)
+            self._written.append(self._transaction_path)
+        self._transaction_path = path
 
     def _check(self, listing: Listing) -> Manifest:
         """The newest version, after all since the last check were found to be compatible."""
@@ -148,6 +197,7 @@ class _Attempt:
                 f"version {self._transaction.read_version} was read, {current.version} is the latest",
                 retryable=True,
             )
+        shared: set[int] = set()
         for version in range(self._checked + 1, current.version + 1):
             try:
                 other = current if version == current.version else read_manifest(self._storage, version)
@@ -156,13 +206,29 @@ class _Attempt:
                 raise CommitConflictError(
                     f"version {version} was removed before it could be compared", retryable=True
                 ) from None
+            if committed.uuid == self._transaction.uuid:
+                raise _CommittedBeforeError(other)
             verdict = check_conflict(self._transaction, committed)
-            if verdict is not Verdict.OK:
+            if verdict is Verdict.REBASE:
+                shared |= touched_fragments(self._transaction) & touched_fragments(committed)
+            if verdict in (Verdict.RETRY, Verdict.FAIL):
                 mine, theirs = (each.WhichOneof("operation") for each in (self._transaction, committed))
                 raise CommitConflictError(
                     f"{mine} is in conflict with {theirs or 'an unknown operation'} of version {version}",
                     retryable=verdict is Verdict.RETRY,
                 )
+        if shared:
+            rebase(
+                self._storage,
+                current,
+                self._transaction,
+                self._affected_rows,
+                shared,
+                made_on=self._made_on,
+                written=self._written,
+                replaced=self._replaced,
+                sync=self._sync,
+            )
         self._checked = current.version
         return current
 

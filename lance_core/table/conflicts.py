@@ -1,81 +1,187 @@
 """Whether a transaction still makes sense after another one was committed since the version it was made on.
 
     ok      it can be applied to the newer version as it is
+    rebase  it goes together with the other one if they deleted different rows; see `rebase`
     retry   it has to be made anew on the newer version; then it may succeed
     fail    the newer version is of another kind altogether; whoever made it has to decide
 
-The rules are those of the reference. They are not symmetric: one row per operation that wants to commit, one
-entry per operation that did. What is not listed fails.
+The rules are those of the reference but for two that are stricter, since an acknowledged change was lost:
+an index on a column that was rewritten meanwhile, and a projection that takes back metadata of fields.
+They are not symmetric: one table per operation that wants to commit, one entry per operation that did. What
+is not listed fails.
 Source: Lance table format, "Conflict rules"; docs/format.md.
 """
 
-from enum import Enum
+from collections.abc import Mapping
 
-from lance_core.proto import transaction_pb2
+from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.table.conflict_rules import (
+    Rule,
+    Verdict,
+    append_beside_keys,
+    both_settings,
+    committed_field_metadata,
+    committed_schema_metadata,
+    index_of_rewritten,
+    index_of_updated,
+    moves_replaced,
+    my_schema_metadata,
+    overlap,
+    overwritten_settings,
+    removes_replaced,
+    replaces_indexed,
+    rewritten_of_index,
+    same_bases,
+    same_config_keys,
+    same_index,
+    same_replacement,
+    two_updates,
+    unless_nullability,
+)
 
+__all__ = ["Verdict", "check_conflict"]
 
-class Verdict(Enum):
-    """What a committed transaction means for one that is not."""
-
-    OK = "ok"
-    RETRY = "retry"
-    FAIL = "fail"
-
-
-_OK, _RETRY, _FAIL = Verdict.OK, Verdict.RETRY, Verdict.FAIL
-
-_RULES: dict[str, dict[str, Verdict]] = {
-    "append": {
-        "append": _OK,
-        "delete": _OK,
-        "overwrite": _FAIL,
-        "create_index": _OK,
-        "rewrite": _OK,
-        "merge": _RETRY,
-        "restore": _FAIL,
-        "reserve_fragments": _OK,
-        "update": _OK,
-        "project": _RETRY,
-        "update_config": _OK,
-        "data_replacement": _OK,
-        "update_mem_wal_state": _FAIL,
-        "update_bases": _OK,
-        "data_overlay": _OK,
-    },
-    "overwrite": {
-        "append": _OK,
-        "delete": _OK,
-        "overwrite": _RETRY,
-        "create_index": _OK,
-        "rewrite": _OK,
-        "merge": _OK,
-        "restore": _OK,
-        "reserve_fragments": _OK,
-        "update": _OK,
-        "project": _OK,
-        "update_config": _OK,
-        "data_replacement": _OK,
-        "update_mem_wal_state": _FAIL,
-        "update_bases": _OK,
-        "data_overlay": _OK,
-    },
-}
+_OK, _REBASE, _RETRY, _FAIL = Verdict.OK, Verdict.REBASE, Verdict.RETRY, Verdict.FAIL
 
 
-def check_conflict(mine: transaction_pb2.Transaction, committed: transaction_pb2.Transaction) -> Verdict:
+def check_conflict(mine: Transaction, committed: Transaction) -> Verdict:
     """What `committed`, of a version after the one that `mine` was made on, means for `mine`."""
     ours, theirs = mine.WhichOneof("operation"), committed.WhichOneof("operation")
-    verdict = _RULES[ours].get(theirs, _FAIL) if ours and theirs else _FAIL
-    if verdict is _RETRY and ours == "append" and getattr(committed, theirs).preserves_nullability:
-        return _OK  # no column that the rows lack became one that needs a value
-    if ours == "overwrite" and set(mine.overwrite.config_upsert_values) & _config_keys(committed):
+    if ours is None or theirs is None:
         return _FAIL
-    return verdict
+    if ours == "update" and mine.update.update_mode == Transaction.Update.REWRITE_COLUMNS:
+        ours = "update columns"
+    rule = _RULES.get(ours, {}).get(theirs, _FAIL)
+    return rule if isinstance(rule, Verdict) else rule(mine, committed)
 
 
-def _config_keys(committed: transaction_pb2.Transaction) -> set[str]:
-    """Settings of the table that a transaction changed."""
-    update = committed.update_config
-    named = {entry.key for entry in update.config_updates.update_entries}
-    named |= set(committed.overwrite.config_upsert_values)
-    return named | set(update.upsert_values) | set(update.delete_keys)
+_ANYTHING: dict[str, Rule] = dict.fromkeys(
+    (
+        "append",
+        "delete",
+        "overwrite",
+        "create_index",
+        "rewrite",
+        "merge",
+        "restore",
+        "reserve_fragments",
+        "update",
+        "project",
+        "update_config",
+        "data_replacement",
+        "update_mem_wal_state",
+        "update_bases",
+        "data_overlay",
+    ),
+    _OK,
+)
+_SAME_TABLE: dict[str, Rule] = {
+    **_ANYTHING,
+    "overwrite": _FAIL,
+    "restore": _FAIL,
+    "update_mem_wal_state": _FAIL,
+}
+"""For what needs the table to be the one it was made on."""
+
+_RULES: Mapping[str, Mapping[str, Rule]] = {
+    "append": {**_SAME_TABLE, "merge": unless_nullability, "project": unless_nullability},
+    "delete": {
+        **_SAME_TABLE,
+        "delete": overlap(_REBASE),
+        "update": overlap(_REBASE),
+        "rewrite": overlap(_RETRY),
+        "merge": _RETRY,
+        "data_replacement": overlap(_RETRY),
+    },
+    "update": {
+        **_SAME_TABLE,
+        "append": append_beside_keys,
+        "delete": overlap(_REBASE),
+        "update": two_updates(_REBASE),
+        "rewrite": overlap(_RETRY),
+        "merge": _RETRY,
+        "project": unless_nullability,
+        "data_replacement": overlap(_RETRY),
+        "update_mem_wal_state": _OK,
+        "data_overlay": overlap(_RETRY),
+    },
+    "update columns": {
+        **_SAME_TABLE,
+        "append": append_beside_keys,
+        "delete": overlap(_RETRY),
+        "update": two_updates(_RETRY),
+        "rewrite": overlap(_RETRY),
+        "merge": _RETRY,
+        "project": unless_nullability,
+        "data_replacement": overlap(_RETRY),
+        "update_mem_wal_state": _OK,
+        "data_overlay": overlap(_RETRY),
+    },
+    "overwrite": {
+        **_ANYTHING,
+        "overwrite": same_config_keys(_RETRY),
+        "update_config": same_config_keys(_OK),
+        "update_mem_wal_state": _FAIL,
+    },
+    "create_index": {
+        **_SAME_TABLE,
+        "create_index": same_index,
+        "rewrite": index_of_rewritten,
+        "update": index_of_updated,
+        "data_replacement": lambda mine, their: _RETRY if replaces_indexed(mine, their) else _OK,
+    },
+    "rewrite": {
+        **_SAME_TABLE,
+        "delete": overlap(_RETRY),
+        "create_index": rewritten_of_index,
+        "rewrite": overlap(_RETRY),
+        "merge": _RETRY,
+        "update": overlap(_RETRY),
+        "data_replacement": overlap(_RETRY),
+        "update_mem_wal_state": _OK,
+        "data_overlay": overlap(_RETRY),
+    },
+    "merge": {
+        **_SAME_TABLE,
+        "append": _RETRY,
+        "delete": _RETRY,
+        "rewrite": _RETRY,
+        "merge": _RETRY,
+        "update": _RETRY,
+        "project": _FAIL,
+        "update_config": committed_schema_metadata(_RETRY),
+        "data_replacement": _RETRY,
+        "data_overlay": _RETRY,
+    },
+    "project": {
+        **_SAME_TABLE,
+        "merge": _RETRY,
+        "project": _RETRY,
+        "update_config": committed_field_metadata,
+    },
+    "restore": {
+        **_ANYTHING,
+        "update_config": committed_schema_metadata(_FAIL),
+        "update_mem_wal_state": _FAIL,
+    },
+    "reserve_fragments": {**_SAME_TABLE, "update_mem_wal_state": _OK},
+    "update_config": {
+        **_ANYTHING,
+        "overwrite": overwritten_settings,
+        "merge": my_schema_metadata(_RETRY),
+        "restore": my_schema_metadata(_FAIL),
+        "update_config": both_settings,
+    },
+    "data_replacement": {
+        **_SAME_TABLE,
+        "delete": removes_replaced,
+        "create_index": lambda mine, their: _RETRY if replaces_indexed(their, mine) else _OK,
+        "rewrite": overlap(_RETRY),
+        "merge": _RETRY,
+        "update": moves_replaced,
+        "project": unless_nullability,
+        "data_replacement": same_replacement,
+    },
+    "update_bases": {**_ANYTHING, "update_bases": same_bases},
+}
+"""Operation that wants to commit, operation that did. Nobody commits a write-ahead log or overlays here."""

@@ -5,100 +5,136 @@ inside the file of the current manifest mean nothing in another file and are lef
 Source: Lance table format, "What each operation does to the manifest"; docs/format.md.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
-from lance_core.proto import table_pb2, transaction_pb2
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import feature_flags
-from lance_core.table.fragment import MAX_ROWS
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.carried_indices import MEM_WAL, CarriedIndices
+from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
-from lance_core.table.row_sequences import consecutive_row_ids, one_version
+from lance_core.table.operations import (
+    append,
+    create_index,
+    data_replacement,
+    delete,
+    merge,
+    overwrite,
+    project,
+    reserve_fragments,
+    restore,
+    rewrite,
+    update,
+    update_bases,
+    update_config,
+)
+from lance_core.table.operations.context import Context, TableSettings
 from lance_core.table.signature import sign
 from lance_core.table.transaction import file_name
 
-_MEM_WAL = "__lance_mem_wal"
-"""Name of the index that stands for a write-ahead log."""
+__all__ = ["TableSettings", "next_manifest"]
 
-
-@dataclass(frozen=True)
-class TableSettings:
-    """What a new table begins with, or what an overwrite changes."""
-
-    file_version: FileVersion
-    """Of the data files."""
-    stable_row_ids: bool = False
-    """Whether rows keep their ids when they are moved. Only new tables can choose."""
+_APPLY: dict[str, Callable[[table_pb2.Manifest, Any, Context], None]] = {
+    "append": append.apply,
+    "create_index": create_index.apply,
+    "data_replacement": data_replacement.apply,
+    "delete": delete.apply,
+    "merge": merge.apply,
+    "overwrite": overwrite.apply,
+    "project": project.apply,
+    "reserve_fragments": reserve_fragments.apply,
+    "restore": restore.apply,
+    "rewrite": rewrite.apply,
+    "update": update.apply,
+    "update_bases": update_bases.apply,
+    "update_config": update_config.apply,
+}
 
 
 def next_manifest(
-    current: Manifest | None, transaction: transaction_pb2.Transaction, settings: TableSettings
+    current: Manifest | None,
+    transaction: Transaction,
+    settings: TableSettings,
+    *,
+    read_version: Callable[[int], Manifest],
 ) -> tuple[table_pb2.Manifest, bytes | None]:
     """The manifest of the next version, without positions, and the index section that belongs into its file.
 
     Args:
         current: the version that the transaction is applied to; None for a new table.
-        transaction: an append or an overwrite.
-        settings: what files the transaction adds, and what a new table is like.
+        transaction: what to do.
+        settings: what files an overwrite adds, and what a new table is like.
+        read_version: reads another version of the table.
 
     Raises:
         UnsupportedFeatureError: the table may not be written by this package, or not in this way.
-        InvalidInputError: the table has no fragment ids left.
+        InvalidInputError: the operation makes no sense for the table.
+        CommitConflictError: the operation names what is gone.
     """
-    message = table_pb2.Manifest()
-    index_section = None
+    operation = transaction.WhichOneof("operation")
+    if operation not in _APPLY:
+        raise UnsupportedFeatureError("committing this operation", found=operation or "none")
+    if current is None and operation != "overwrite":
+        raise InvalidInputError(f"{operation} on a table that does not exist")
     if current is not None:
-        feature_flags.check_writable(current.reader_feature_flags, current.writer_feature_flags, current.name)
-        if any(segment.name == _MEM_WAL for segment in current.index_segments):
-            raise UnsupportedFeatureError(
-                "writing beside a write-ahead log", file=current.name, found=_MEM_WAL
-            )
+        _check_writable(current)
+    message = table_pb2.Manifest()
+    if current is not None:
         message.CopyFrom(current.message)
-        index_section = current.index_section
-        for position in (
-            "version_aux_data",
-            "index_section",
-            "transaction_section",
-            "transaction_section_deprecated",
-        ):
-            message.ClearField(position)
-    message.version = (current.version if current else 0) + 1
-    stable_row_ids = current.has_stable_row_ids if current else settings.stable_row_ids
-    if transaction.WhichOneof("operation") == "overwrite":
-        index_section = None
-        _replace(message, transaction.overwrite, settings)
-        fragments = transaction.overwrite.fragments
-    else:
-        fragments = transaction.append.fragments
+    context = Context(
+        version=current.version + 1 if current else 1,
+        stable_row_ids=current.has_stable_row_ids if current else settings.stable_row_ids,
+        indices=CarriedIndices(current.index_section if current else None),
+        settings=settings,
+        is_new=current is None,
+        read_version=read_version,
+    )
+    _sort(message)
+    _APPLY[operation](message, getattr(transaction, operation), context)
+    _finish(message, transaction, context)
+    return message, context.indices.section
+
+
+def _check_writable(current: Manifest) -> None:
+    feature_flags.check_writable(current.reader_feature_flags, current.writer_feature_flags, current.name)
+    if any(segment.name == MEM_WAL for segment in current.index_segments):
+        raise UnsupportedFeatureError("writing beside a write-ahead log", file=current.name, found=MEM_WAL)
+
+
+def _finish(message: table_pb2.Manifest, transaction: Transaction, context: Context) -> None:
+    """What holds for every manifest, whatever was done."""
+    for position in (
+        "version_aux_data",
+        "index_section",
+        "transaction_section",
+        "transaction_section_deprecated",
+        "transaction_file",
+        "tag",
+    ):
+        message.ClearField(position)
+    message.version = context.version
     if not message.data_format.version:  # old libraries did not say
-        message.data_format.file_format, message.data_format.version = "lance", settings.file_version.name
+        version = context.settings.file_version or _version_of_files(message)
+        message.data_format.file_format, message.data_format.version = "lance", version.name
     drop_dictionaries(message)
-    _add_fragments(message, fragments, stable_row_ids)
-    _set_flags(message, stable_row_ids, has_indices=index_section is not None)
-    message.ClearField("transaction_file")
+    _drop_what_is_empty(message)
+    _sort(message)
+    _set_flags(message, context)
+    _check_changed(message, context)
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
         message.transaction_file = file_name(transaction)
-    message.tag = ""
     sign(message)
-    return message, index_section
 
 
-def _replace(
-    message: table_pb2.Manifest, operation: transaction_pb2.Transaction.Overwrite, settings: TableSettings
-) -> None:
-    """Everything but the fragments that come instead of the old ones."""
-    if message.writer_feature_flags & feature_flags.FIELD_IDS_NEVER_REUSED:
-        raise UnsupportedFeatureError("overwriting a table that never uses a field id again")
-    del message.fields[:], message.fragments[:]
-    message.fields.extend(operation.schema)
-    message.schema_metadata.clear()
-    for key, data in operation.schema_metadata.items():
-        message.schema_metadata[key] = data
-    for key, text in operation.config_upsert_values.items():
-        message.config[key] = text
-    message.data_format.file_format = "lance"
-    message.data_format.version = settings.file_version.name
+def _version_of_files(message: table_pb2.Manifest) -> FileVersion:
+    for fragment in message.fragments:
+        for file in fragment.files:
+            return FileVersion.from_numbers(file.file_major_version, file.file_minor_version, file=file.path)
+    return FileVersion.V2_2
 
 
 def drop_dictionaries(message: table_pb2.Manifest) -> None:
@@ -117,44 +153,81 @@ def drop_dictionaries(message: table_pb2.Manifest) -> None:
             field.dictionary.SetInParent()
 
 
-def _add_fragments(
-    message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], stable_row_ids: bool
-) -> None:
-    """Add fragments with the next ids, and with the next row ids where the table keeps them."""
-    known = [fragment.id for fragment in message.fragments]
-    if known != sorted(known):
-        # Rows are in the order of the fragments, and readers expect that to be the order of their ids.
+def _drop_what_is_empty(message: table_pb2.Manifest) -> None:
+    """Drop data files without a column that counts, and fragments without a row that does."""
+    gone = []
+    for position, fragment in enumerate(message.fragments):
+        if fragment.HasField("deletion_file"):
+            deleted = fragment.deletion_file.num_deleted_rows
+            if deleted and deleted == fragment.physical_rows:
+                gone.append(position)
+        if any(_is_obsolete(file) for file in fragment.files):
+            kept = [file for file in fragment.files if not _is_obsolete(file)]
+            del fragment.files[:]
+            fragment.files.extend(kept)
+    for position in reversed(gone):
+        del message.fragments[position]
+
+
+_OBSOLETE_FIELD = -2
+
+
+def _is_obsolete(file: table_pb2.DataFile) -> bool:
+    fields = file.fields
+    return bool(fields) and fields[0] == _OBSOLETE_FIELD and set(fields) == {_OBSOLETE_FIELD}
+
+
+def _sort(message: table_pb2.Manifest) -> None:
+    """Rows are in the order of the fragments, and readers expect that to be the order of their ids."""
+    ids = [fragment.id for fragment in message.fragments]
+    if any(ids[place] >= ids[place + 1] for place in range(len(ids) - 1)):
         message.fragments.sort(key=lambda fragment: fragment.id)
-    if message.HasField("max_fragment_id"):
-        known.append(message.max_fragment_id)
-    next_id = max(known, default=-1) + 1
-    for fragment in fragments:
-        if next_id >= MAX_ROWS:
-            raise InvalidInputError("table has no fragment ids left", expected=f"below {MAX_ROWS}")
-        added = message.fragments.add()
-        added.CopyFrom(fragment)
-        added.id = next_id
-        message.max_fragment_id = next_id
-        next_id += 1
-        if stable_row_ids:
-            rows = fragment.physical_rows
-            added.inline_row_ids = consecutive_row_ids(message.next_row_id, rows)
-            added.inline_created_at_versions = one_version(message.version, rows)
-            added.inline_last_updated_at_versions = one_version(message.version, rows)
-            message.next_row_id += rows
 
 
-def _set_flags(message: table_pb2.Manifest, stable_row_ids: bool, has_indices: bool) -> None:
-    kept = feature_flags.STICKY | (feature_flags.COVERING_INDEX_COLUMNS if has_indices else 0)
-    reader, writer = message.reader_feature_flags & kept, message.writer_feature_flags & kept
+def _set_flags(message: table_pb2.Manifest, context: Context) -> None:
+    reader = message.reader_feature_flags & feature_flags.STICKY
+    writer = message.writer_feature_flags & feature_flags.STICKY
     both = 0
+    if context.indices.has_covering_columns:
+        both |= feature_flags.COVERING_INDEX_COLUMNS
     if any(fragment.HasField("deletion_file") for fragment in message.fragments):
         both |= feature_flags.DELETION_FILES
-    if stable_row_ids:
+    if context.stable_row_ids:
         both |= feature_flags.STABLE_ROW_IDS
     if message.base_paths:
         both |= feature_flags.BASE_PATHS
-    if any(fragment.HasField("column_row_ids") for fragment in message.fragments):
+    if any(_has_spilled_lineage(fragment) for fragment in message.fragments):
         both |= feature_flags.SPILLED_LINEAGE
     message.reader_feature_flags = reader | both
     message.writer_feature_flags = writer | both | (feature_flags.TABLE_CONFIG if message.config else 0)
+
+
+def _has_spilled_lineage(fragment: table_pb2.DataFragment) -> bool:
+    return (
+        fragment.HasField("column_row_ids")
+        or fragment.HasField("column_created_at_versions")
+        or fragment.HasField("column_last_updated_at_versions")
+    )
+
+
+def _check_changed(message: table_pb2.Manifest, context: Context) -> None:
+    """Refuse what nobody could read: it is easier to find out now.
+
+    Raises:
+        InvalidInputError: a fragment that contradicts the format, or lacks row ids.
+    """
+    mixed = message.reader_feature_flags & feature_flags.MIXED_FILE_VERSIONS
+    format_ = None if mixed else FileVersion.from_name(message.data_format.version)
+    bases = {
+        base.id: DatasetBasePath(base.id, base.name, base.path, base.is_dataset_root)
+        for base in message.base_paths
+    }
+    for fragment in context.changed:
+        try:
+            files = Fragment(fragment, "the new version", format_, bases).files
+        except CorruptFileError as error:
+            raise InvalidInputError(f"fragment {fragment.id} makes no sense: {error}") from None
+        if not all(file.field_ids or file.hidden_columns for file in files):
+            raise InvalidInputError(f"fragment {fragment.id} has a data file without columns")
+        if context.stable_row_ids and fragment.WhichOneof("row_id_sequence") is None:
+            raise InvalidInputError(f"fragment {fragment.id} has no row ids")

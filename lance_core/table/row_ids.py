@@ -31,13 +31,19 @@ def read_row_ids(fragment: Fragment) -> RowIds:
 
 def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
     """Decode a serialized sequence of `num_rows` ids; `name` is for messages."""
+    row_ids = decode_first_row_ids(data, num_rows, name)
+    _require_complete(num_rows - len(row_ids), num_rows, name)
+    return row_ids
+
+
+def decode_first_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
+    """Decode a sequence of at most `num_rows` ids, of rows that others without an id may follow."""
     parts: list[RowIds] = []
     left = num_rows
     for segment in _parse(data, name).segments:
         part = decode_segment(segment, left, name)
         left -= len(part)
         parts.append(part)
-    _require_complete(left, num_rows, name)
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
 

@@ -5,12 +5,12 @@ their own still makes sense. Source: Lance table format, "Transactions"; docs/fo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CommitConflictError, CorruptFileError, FileMissingError
+from lance_core.errors import CommitConflictError, CorruptFileError, FileMissingError, InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
@@ -34,14 +34,30 @@ def new_transaction(
 
     Args:
         read_version: the version it was made on; 0 for a new table.
-        uuid: its id, a new one if not given.
+        uuid: its id, a new one if not given; see `transaction_uuid`.
         message: what the author says about it; wins over a property of that name.
         properties: what else is noted on it.
+
+    Raises:
+        InvalidInputError: the id is no UUID.
     """
     noted = dict(properties or {})
     if message is not None:
         noted[_MESSAGE_PROPERTY] = message
-    return Transaction(read_version=read_version, uuid=uuid or str(uuid4()), transaction_properties=noted)
+    number = transaction_uuid(uuid) if uuid is not None else str(uuid4())
+    return Transaction(read_version=read_version, uuid=number, transaction_properties=noted)
+
+
+def transaction_uuid(text: str) -> str:
+    """The id of a transaction in the form that names its file: lower case, with hyphens.
+
+    Raises:
+        InvalidInputError: it is no UUID.
+    """
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise InvalidInputError("transaction id", expected="a UUID", found=repr(text)) from None
 
 
 def append(transaction: Transaction, fragments: Iterable[table_pb2.DataFragment]) -> Transaction:

@@ -23,6 +23,7 @@ from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import open_base
 from lance_core.table.commit import commit
+from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
 from lance_core.table.next_manifest import TableSettings
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -72,7 +73,7 @@ class DatasetWriter:
         self._is_committing = False
         self._options = options or DatasetWriteOptions()
         base = base or _latest(storage)
-        if base is not None and mode == "create":
+        if base is not None and mode == "create" and self._committed() is None:
             raise DatasetExistsError("dataset already exists")
         self._base = base.manifest if base else None
         self._open_base = base.open_base if base else open_base
@@ -140,6 +141,9 @@ class DatasetWriter:
     def commit(self) -> Snapshot:
         """Complete the files and make the version.
 
+        A transaction id that was committed before is not committed again: the version that it made is
+        returned, and the files are removed.
+
         Raises:
             CommitConflictError: another version makes this one impossible, see `lance_core.table.commit`.
             CommitUnknownError: nobody can say whether the version was made; its files are kept.
@@ -148,6 +152,10 @@ class DatasetWriter:
         """
         options = self._options
         with self._discarding():
+            earlier = self._committed()
+            if earlier is not None:
+                self.abort()
+                return self._opened(earlier)
             transaction = self.transaction()
             self._is_committing = True
             try:
@@ -162,6 +170,14 @@ class DatasetWriter:
                 if self._mode == "create":
                     raise DatasetExistsError("dataset was created by another writer meanwhile") from None
                 raise
+        return self._opened(manifest)
+
+    def _committed(self) -> Manifest | None:
+        """The version that the given transaction id made before."""
+        number = self._options.transaction_id
+        return None if number is None else find_committed(self._storage, number)
+
+    def _opened(self, manifest: Manifest) -> Snapshot:
         if not manifest.has_row_counts:  # libraries before 0.8 left them out
             return open_snapshot(self._storage, manifest.version, self._open_base)
         return Snapshot(self._storage, manifest, self._open_base)

@@ -21,6 +21,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.pool import num_workers
+from lance_core.write.dataset import Mode
 
 TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})
 MORE = pa.table({"a": pa.array([7], pa.int32()), "b": ["more"]})
@@ -308,17 +309,28 @@ def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> Non
     assert most < bound, f"{most >> 20} MiB were held for 200 MiB that were written"
 
 
-def test_a_transaction_id_is_used_once(tmp_path: Path) -> None:
-    """T38: who commits the same transaction again is refused, and touches nothing of the first one."""
-    dataset = lance_core.write_dataset(TABLE, tmp_path)
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_a_transaction_id_is_used_once(mode: Mode, tmp_path: Path) -> None:
+    """T38: who commits the same transaction again gets what it did the first time, and nothing happens."""
     number = "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11"
-    appended = lance_core.write_dataset(MORE, dataset, mode="append", transaction_id=number)
+    place: Any = tmp_path if mode == "create" else lance_core.write_dataset(TABLE, tmp_path)
+    first = lance_core.write_dataset(MORE, place, mode=mode, transaction_id=number)
     files = sorted(tmp_path.rglob("*.*"))
+    lance_core.write_dataset(MORE, tmp_path / "other")
 
-    with pytest.raises(CommitConflictError, match=f"{number} was used before") as caught:
-        lance_core.write_dataset(MORE, dataset, mode="append", transaction_id=number)
+    for again in (place, tmp_path):
+        second = lance_core.write_dataset(MORE, again, mode=mode, transaction_id=number)
+        assert second.version == first.version
+        assert second.to_table().equals(first.to_table())
 
-    assert not caught.value.retryable
-    assert appended.snapshot.manifest.transaction_uuid == number
-    assert sorted(tmp_path.rglob("*.*")) == files
+    assert first.snapshot.manifest.transaction_uuid == number
+    assert sorted(path for path in tmp_path.rglob("*.*") if "other" not in path.parts) == files
     assert lance.dataset(str(tmp_path)).get_transactions()[0].uuid == number
+
+
+@pytest.mark.parametrize("name", ["../../x", "0d0e9a1c", "", "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11/../x"])
+def test_a_transaction_id_is_a_uuid(name: str, tmp_path: Path) -> None:
+    """T9: it names a file."""
+    with pytest.raises(InvalidInputError, match="transaction id"):
+        lance_core.write_dataset(TABLE, tmp_path, transaction_id=name)
+    assert not list(tmp_path.rglob("*.*"))

@@ -1,0 +1,190 @@
+"""The indices of a table while it changes. This package builds none, and must not make one of others wrong.
+
+A reader uses an index for the fragments in its bitmap and scans the others. A bit too few costs time, a bit
+too many loses rows. So fragments whose indexed values change leave the bitmap, and no fragment enters it
+whose rows the index does not know.
+Source: Lance table format, "Duties of a writer that does not understand indices"; docs/format.md.
+"""
+
+from collections.abc import Collection, Iterable, Set
+from itertools import groupby
+
+import pyroaring
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.proto import table_pb2
+
+FRAGMENT_REUSE = "__lance_frag_reuse"
+"""Name of the index that says which fragments became which, while other indices name the old ones."""
+MEM_WAL = "__lance_mem_wal"
+"""Name of the index that stands for a write-ahead log."""
+
+Moves = Iterable[tuple[Set[int], Set[int]]]
+"""Fragments and those that have their rows now, by id."""
+
+
+class CarriedIndices:
+    """The index section of the version in the making, decoded when something has to change in it."""
+
+    def __init__(self, section: bytes | None) -> None:
+        self._section = section
+        self._message: table_pb2.IndexSection | None = None
+        self._is_changed = False
+
+    @property
+    def section(self) -> bytes | None:
+        """The serialized section; None without indices. As it was given, to the byte, if nothing changed."""
+        if self._message is None or not self._is_changed:
+            return self._section
+        return self._message.SerializeToString() if self._message.indices else None
+
+    @property
+    def segments(self) -> Collection[table_pb2.IndexMetadata]:
+        """The entries, to look at."""
+        if not self._section and self._message is None:
+            return ()
+        return self._decoded().indices
+
+    def editable(self) -> Collection[table_pb2.IndexMetadata]:
+        """The entries, to be changed in place."""
+        self._is_changed = self._is_changed or bool(self.segments)
+        return self.segments
+
+    @property
+    def has_covering_columns(self) -> bool:
+        """Whether any index holds values of columns beside the indexed ones."""
+        return any(segment.covering_fields for segment in self.segments)
+
+    def replace(self, section: bytes | None) -> None:
+        """Go on with another section, or with no indices."""
+        self._section, self._message, self._is_changed = section, None, False
+
+    def add(self, segments: Iterable[table_pb2.IndexMetadata]) -> None:
+        """Add entries; an old one of the same uuid goes."""
+        added = list(segments)
+        self.remove({segment.uuid.uuid for segment in added})
+        self._decoded().indices.extend(added)
+        self._is_changed = True
+
+    def remove(self, uuids: Set[bytes]) -> None:
+        """Remove entries by uuid."""
+        if uuids:
+            self._keep([segment for segment in self.segments if segment.uuid.uuid not in uuids])
+
+    def forget(self, fragment_ids: Iterable[int], field_ids: Iterable[int]) -> None:
+        """Values of these fields changed in these fragments: indices on them do not cover these any more.
+
+        Raises:
+            UnsupportedFeatureError: bitmaps name fragments that have become others.
+        """
+        changed, fields = pyroaring.BitMap(fragment_ids), set(field_ids)
+        affected = [segment for segment in self.segments if fields.intersection(_fields(segment))]
+        if not changed or not affected:
+            return
+        self._refuse_fragment_reuse("changing an indexed column")
+        for segment in affected:
+            self._set_coverage(segment, coverage(segment) - changed)
+
+    def move(self, moves: Moves, *, following: Set[bytes] | None) -> None:
+        """Rows of some fragments are in others now.
+
+        An index that follows its rows, and knows all of a group, goes on to cover it. Others find rows by
+        addresses that are no more, and cover none of them.
+
+        Args:
+            moves: which fragments became which.
+            following: the indices that follow their rows, by uuid; None for all, with stable row ids.
+
+        Raises:
+            UnsupportedFeatureError: bitmaps name fragments that have become others.
+            InvalidInputError: an index knows some rows of a group only.
+        """
+        self._refuse_fragment_reuse("compaction")
+        groups = [(pyroaring.BitMap(old), pyroaring.BitMap(new)) for old, new in moves]
+        for segment in self.segments:
+            before = coverage(segment)
+            after = before.copy()
+            for old, new in groups:
+                known = before & old
+                after -= known
+                if not known or not (following is None or segment.uuid.uuid in following):
+                    continue
+                if known != old:
+                    raise InvalidInputError(
+                        f"fragments that index {segment.name} covers were joined with others",
+                        expected=sorted(old),
+                        found=sorted(known),
+                    )
+                after |= new
+            if after != before:
+                self._set_coverage(segment, after)
+
+    def retain(self, field_ids: Set[int], fragment_ids: Iterable[int]) -> None:
+        """Drop indices on fields that are gone, and segments that cover nothing, as the reference does.
+
+        Of an index without any coverage the oldest segment stays, unless it is one on vectors.
+        """
+        if not self.segments:
+            return
+        kept = [
+            segment for segment in self.segments if _is_of_system(segment) or _fields(segment) <= field_ids
+        ]
+        if not any(segment.name == FRAGMENT_REUSE for segment in kept):
+            useful = _useful(kept, pyroaring.BitMap(fragment_ids))
+            kept = [segment for segment in kept if _is_of_system(segment) or segment.uuid.uuid in useful]
+        self._keep(kept)
+
+    def _decoded(self) -> table_pb2.IndexSection:
+        if self._message is None:
+            try:
+                self._message = table_pb2.IndexSection.FromString(self._section or b"")
+            except DecodeError:
+                raise CorruptFileError("index section does not decode") from None
+        return self._message
+
+    def _keep(self, kept: list[table_pb2.IndexMetadata]) -> None:
+        if len(kept) != len(self.segments):
+            self._message, self._is_changed = table_pb2.IndexSection(indices=kept), True
+
+    def _refuse_fragment_reuse(self, what: str) -> None:
+        if any(segment.name == FRAGMENT_REUSE for segment in self.segments):
+            raise UnsupportedFeatureError(
+                f"{what} while indices name fragments that became others", found=FRAGMENT_REUSE
+            )
+
+    def _set_coverage(self, segment: table_pb2.IndexMetadata, covered: pyroaring.BitMap) -> None:
+        segment.fragment_bitmap = bytes(covered.serialize())
+        self._is_changed = True
+
+
+def _fields(segment: table_pb2.IndexMetadata) -> set[int]:
+    """The fields whose values an index holds."""
+    return {*segment.fields, *segment.covering_fields}
+
+
+def _is_of_system(segment: table_pb2.IndexMetadata) -> bool:
+    return segment.name in (FRAGMENT_REUSE, MEM_WAL)
+
+
+def coverage(segment: table_pb2.IndexMetadata) -> pyroaring.BitMap:
+    """The fragments that an index covers; none where it does not say, since nobody uses it then."""
+    if not segment.fragment_bitmap:
+        return pyroaring.BitMap()
+    try:
+        return pyroaring.BitMap.deserialize(segment.fragment_bitmap)
+    except (ValueError, IndexError) as error:
+        raise CorruptFileError("fragments of an index do not decode", found=error) from None
+
+
+def _useful(segments: Iterable[table_pb2.IndexMetadata], existing: pyroaring.BitMap) -> set[bytes]:
+    """The uuids of the segments that are worth keeping."""
+    useful: set[bytes] = set()
+    for _, group in groupby(sorted(segments, key=lambda each: each.name), key=lambda each: each.name):
+        members = list(group)
+        covering = {member.uuid.uuid for member in members if coverage(member) & existing}
+        oldest = min(members, key=lambda member: member.dataset_version)
+        if not covering and not oldest.index_details.type_url.endswith("VectorIndexDetails"):
+            covering = {oldest.uuid.uuid}
+        useful |= covering
+    return useful

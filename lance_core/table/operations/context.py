@@ -1,0 +1,37 @@
+"""What an operation finds when it is applied, beside the manifest in the making and itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lance_core.file.footer import FileVersion
+from lance_core.proto import table_pb2
+from lance_core.table.carried_indices import CarriedIndices
+from lance_core.table.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What a new table begins with, or what an overwrite changes."""
+
+    file_version: FileVersion | None = None
+    """Of the data files; if not given that of the first one, or that of the table."""
+    stable_row_ids: bool = False
+    """Whether rows keep their ids when they are moved. Only new tables can choose."""
+
+
+@dataclass
+class Context:
+    """One version in the making."""
+
+    version: int
+    """The number that it gets."""
+    stable_row_ids: bool
+    """Whether rows keep their ids when they are moved."""
+    indices: CarriedIndices
+    settings: TableSettings
+    is_new: bool
+    """Whether there is no version before it."""
+    read_version: Callable[[int], Manifest]
+    """Reads an older version of the table."""
+    changed: list[table_pb2.DataFragment] = field(default_factory=list)
+    """Fragments in the manifest in the making that are new or not as they were."""

@@ -1,0 +1,108 @@
+"""Adding fragments to a manifest in the making, and replacing others in it."""
+
+from collections.abc import Collection, Iterable
+
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.proto import table_pb2
+from lance_core.table.fragment import MAX_ROWS
+from lance_core.table.operations.context import Context
+from lance_core.table.row_sequences import consecutive_row_ids, one_version
+
+_LINEAGE = (
+    "inline_row_ids",
+    "column_row_ids",
+    "inline_created_at_versions",
+    "column_created_at_versions",
+    "inline_last_updated_at_versions",
+    "column_last_updated_at_versions",
+)
+
+
+def add_fragments(
+    message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], context: Context
+) -> list[table_pb2.DataFragment]:
+    """Add fragments with the next ids. What they say of row ids and versions stays, if the table has these.
+
+    Raises:
+        InvalidInputError: no ids are left, or a fragment has a deletion file, which has another name.
+    """
+    known = [fragment.id for fragment in message.fragments]
+    if message.HasField("max_fragment_id"):
+        known.append(message.max_fragment_id)
+    next_id = max(known, default=-1) + 1
+    added = []
+    for fragment in fragments:
+        reserve_until(message, next_id)
+        message.fragments.append(fragment)
+        new = message.fragments[-1]
+        if fragment.HasField("deletion_file"):
+            raise InvalidInputError("new fragment has a deletion file")
+        if not context.stable_row_ids:
+            for name in _LINEAGE:
+                new.ClearField(name)
+        new.id = next_id
+        next_id += 1
+        added.append(new)
+    context.changed.extend(added)
+    return added
+
+
+def add_rows(
+    message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], context: Context
+) -> None:
+    """Add fragments of rows that are new to the table."""
+    for fragment in add_fragments(message, fragments, context):
+        if context.stable_row_ids:
+            rows = fragment.physical_rows
+            fragment.inline_row_ids = consecutive_row_ids(message.next_row_id, rows)
+            fragment.inline_created_at_versions = one_version(context.version, rows)
+            fragment.inline_last_updated_at_versions = one_version(context.version, rows)
+            message.next_row_id += rows
+
+
+def replace_fragments(
+    message: table_pb2.Manifest,
+    updated: Iterable[table_pb2.DataFragment],
+    removed_ids: Collection[int],
+    context: Context,
+) -> list[table_pb2.DataFragment]:
+    """Put fragments in the place of those with the same ids, and remove others.
+
+    Raises:
+        CommitConflictError: there is no such fragment.
+    """
+    positions = {fragment.id: position for position, fragment in enumerate(message.fragments)}
+    replaced = []
+    for fragment in updated:
+        _require(fragment.id, positions)
+        place = message.fragments[positions[fragment.id]]
+        place.CopyFrom(fragment)
+        replaced.append(place)
+    context.changed.extend(replaced)
+    for fragment_id in removed_ids:
+        _require(fragment_id, positions)
+    for position in sorted({positions[fragment_id] for fragment_id in removed_ids}, reverse=True):
+        del message.fragments[position]
+    return replaced
+
+
+def reserve_until(message: table_pb2.Manifest, last: int) -> None:
+    """Note that fragment ids up to `last` have been used.
+
+    Raises:
+        InvalidInputError: it has more than 32 bits.
+    """
+    if last >= MAX_ROWS:
+        raise InvalidInputError("table has no fragment ids left", expected=f"below {MAX_ROWS}")
+    if not message.HasField("max_fragment_id") or message.max_fragment_id < last:
+        message.max_fragment_id = last
+
+
+def field_ids(message: table_pb2.Manifest) -> set[int]:
+    """The ids of all fields of the schema."""
+    return {field.id for field in message.fields}
+
+
+def _require(fragment_id: int, known: Collection[int]) -> None:
+    if fragment_id not in known:
+        raise CommitConflictError(f"fragment {fragment_id} is gone", retryable=True)

@@ -1,0 +1,93 @@
+"""Rewrite: fragments in the place of others with the same rows, as compaction makes them."""
+
+from collections.abc import Iterable, Set
+
+from lance_core.errors import InvalidInputError
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.table.operations.context import Context
+from lance_core.table.operations.fragments import add_fragments, replace_fragments, reserve_until
+
+
+def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: Context) -> None:
+    """Replace the fragments of every group. New ones keep an id that was reserved; without one they get it.
+
+    Raises:
+        CommitConflictError: a fragment is gone.
+        InvalidInputError: an id is taken, rows were lost, or an index knows a part of a group only.
+        UnsupportedFeatureError: indices name fragments that became others before.
+    """
+    rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
+    if rewritten and context.stable_row_ids:
+        raise InvalidInputError("rewritten indices of a table with stable row ids", expected="none")
+    moves = []
+    for group in _groups(operation):
+        old = {fragment.id for fragment in group.old_fragments}
+        _require_same_rows(message, old, group.new_fragments)
+        replace_fragments(message, (), old, context)
+        new = _add(message, group.new_fragments, context)
+        moves.append((old, {fragment.id for fragment in new}))
+    following = None if context.stable_row_ids else rewritten.keys()
+    context.indices.move(moves, following=following)
+    for segment in context.indices.editable():
+        if segment.uuid.uuid in rewritten:
+            _take_files(segment, rewritten[segment.uuid.uuid])
+
+
+def _groups(operation: Transaction.Rewrite) -> list[Transaction.Rewrite.RewriteGroup]:
+    groups = list(operation.groups)
+    if operation.old_fragments or operation.new_fragments:
+        groups.append(
+            Transaction.Rewrite.RewriteGroup(
+                old_fragments=operation.old_fragments, new_fragments=operation.new_fragments
+            )
+        )
+    return groups
+
+
+def _require_same_rows(
+    message: table_pb2.Manifest, old: Set[int], new: Iterable[table_pb2.DataFragment]
+) -> None:
+    """Compare the rows that are not deleted, where the manifest tells how many these are."""
+    before = [_num_rows(fragment) for fragment in message.fragments if fragment.id in old]
+    after = [_num_rows(fragment) for fragment in new]
+    if None not in before and len(before) == len(old):
+        rows = [sum(number for number in numbers if number is not None) for numbers in (before, after)]
+        if rows[0] != rows[1]:
+            raise InvalidInputError("rows of rewritten fragments", expected=rows[0], found=rows[1])
+
+
+def _num_rows(fragment: table_pb2.DataFragment) -> int | None:
+    """Rows that are not deleted; None where old libraries left out a count."""
+    deleted = fragment.deletion_file.num_deleted_rows
+    if not fragment.physical_rows or (fragment.HasField("deletion_file") and not deleted):
+        return None
+    return fragment.physical_rows - deleted
+
+
+def _add(
+    message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], context: Context
+) -> list[table_pb2.DataFragment]:
+    taken = {fragment.id for fragment in message.fragments}
+    added = []
+    for fragment in fragments:
+        if not fragment.id:  # 0 was given to the first fragment of the table, so that it means none here
+            added += add_fragments(message, [fragment], context)
+            continue
+        if fragment.id in taken or not message.HasField("max_fragment_id"):
+            raise InvalidInputError("fragment id is taken", found=fragment.id)
+        reserve_until(message, fragment.id)
+        message.fragments.append(fragment)
+        added.append(message.fragments[-1])
+        context.changed.append(message.fragments[-1])
+    return added
+
+
+def _take_files(segment: table_pb2.IndexMetadata, rewritten: Transaction.Rewrite.RewrittenIndex) -> None:
+    """The index has been written anew, under another uuid."""
+    segment.uuid.CopyFrom(rewritten.new_id)
+    del segment.files[:]
+    segment.files.extend(rewritten.new_index_files)
+    if rewritten.HasField("new_index_details"):
+        segment.index_details.CopyFrom(rewritten.new_index_details)
+        segment.index_version = rewritten.new_index_version
