@@ -2,10 +2,12 @@
 
 from lance_core.kernels._kernels import (
     LONGEST_RUN,
+    ArrayBuilder,
     Block,
     ChunkOverflow,
     CorruptData,
     Counts,
+    LevelBuilder,
     OffsetOverflow,
     PieceReader,
     Stream,
@@ -40,7 +42,6 @@ from lance_core.kernels._kernels import (
     item_validity,
     join_bits,
     join_byte_streams,
-    join_bytes,
     join_fixed,
     join_row_bits,
     join_variable,
@@ -87,10 +88,12 @@ from lance_core.kernels._kernels import (
 
 __all__ = [
     "LONGEST_RUN",
+    "ArrayBuilder",
     "Block",
     "ChunkOverflow",
     "CorruptData",
     "Counts",
+    "LevelBuilder",
     "OffsetOverflow",
     "PieceReader",
     "Stream",
@@ -125,7 +128,6 @@ __all__ = [
     "item_validity",
     "join_bits",
     "join_byte_streams",
-    "join_bytes",
     "join_fixed",
     "join_row_bits",
     "join_variable",

@@ -51,6 +51,35 @@ class Stream:
     def chunks(self) -> list[bytes]:
         """Copies of all chunks, for codecs that live in libraries."""
 
+class ArrayBuilder:
+    """Joins slices of arrays of one type, copying each once."""
+
+    def __init__(self, value_bits: int, offset_bits: int, expected_bytes: int) -> None:
+        """Values of `value_bits`, or under offsets of `offset_bits`; with neither, validity alone."""
+
+    def append(
+        self,
+        num_values: int,
+        first: int,
+        validity: _Bytes | None,
+        values: _Bytes | None = None,
+        data: _Bytes | None = None,
+    ) -> None:
+        """The values from `first` on of an array; `values` are the offsets where it has some."""
+
+    def finish(self) -> tuple[int, int, Block, Block, Block]:
+        """Number of values, number of nulls, validity (where there are nulls), values or offsets, data."""
+
+class LevelBuilder:
+    """Joins levels (u16); entries without any have zeros."""
+
+    def __init__(self, expected_bytes: int) -> None: ...
+    def append(self, first: int, num_entries: int, levels: _Bytes) -> None:
+        """The levels of the entries from `first` on."""
+
+    def finish(self, num_entries: int) -> Block | None:
+        """Those of all entries; None where none had any."""
+
 class SymbolTable:
     """A parsed FSST symbol table."""
 
@@ -285,7 +314,6 @@ def zip_variable(
 ) -> tuple[Block, Block]:
     """Zipped entries and repetition index."""
 
-def join_bytes(pieces: Sequence[_Bytes]) -> Block: ...
 def interleave_rows(columns: Sequence[_Bytes], widths: Sequence[int], num_rows: int) -> Block: ...
 def join_variable_rows(
     fields: Sequence[tuple[int, int, _Bytes | None, _Bytes | None]],

@@ -1,5 +1,7 @@
-// Writing bitmaps (LSB first, Arrow order) at any bit position.
+// Bitmaps (LSB first, Arrow order) at any bit position.
 #pragma once
+
+#include <algorithm>
 
 #include "common.hpp"
 
@@ -8,6 +10,16 @@
 #endif
 
 namespace lance {
+
+// Bits [at, at + count) of a bitmap, count at most 64; the bits above are 0.
+inline uint64_t word_at(Bytes bits, size_t at, size_t count) {
+  size_t byte = at / 8, shift = at % 8, end = ceil8(at + count);
+  uint64_t low = 0;
+  copy_bytes(&low, bits.data + byte, std::min<size_t>(8, end - byte));
+  low >>= shift;
+  if (end - byte > 8) low |= static_cast<uint64_t>(bits.data[byte + 8]) << (64 - shift);
+  return count == 64 ? low : low & ((uint64_t{1} << count) - 1);
+}
 
 // Appends bits to a bitmap. The buffer must hold ceil8(all bits) bytes; the bits after the last one come out as zero.
 class BitWriter {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "builders.hpp"
 #include "encode_bitpacking.hpp"
 #include "encode_chunks.hpp"
 #include "encode_dictionary.hpp"
@@ -210,18 +211,6 @@ void bind_rows(nb::module_& m) {
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("length_bits"), nb::arg("rep").none(),
       nb::arg("def_").none(), nb::arg("rep_bits"), nb::arg("def_bits"), nb::arg("max_visible"), nb::arg("max_rep"));
   m.def(
-      "join_bytes",
-      [](const std::vector<nb::object>& pieces) {
-        std::vector<std::unique_ptr<Source>> sources;
-        std::vector<Bytes> bytes;
-        for (const nb::object& piece : pieces) {
-          sources.push_back(std::make_unique<Source>(piece));
-          bytes.push_back(sources.back()->bytes());
-        }
-        return without_gil([&] { return join_bytes(bytes); });
-      },
-      nb::arg("pieces"));
-  m.def(
       "interleave_rows",
       [](const std::vector<nb::object>& columns, const std::vector<size_t>& widths, size_t num_rows) {
         std::vector<std::unique_ptr<Source>> sources;
@@ -323,9 +312,45 @@ void bind_levels(nb::module_& m) {
       nb::arg("levels"));
 }
 
+void bind_builders(nb::module_& m) {
+  nb::class_<ArrayBuilder>(m, "ArrayBuilder")
+      .def(nb::init<size_t, unsigned, size_t>(), nb::arg("value_bits"), nb::arg("offset_bits"),
+           nb::arg("expected_bytes"))
+      .def(
+          "append",
+          [](ArrayBuilder& self, size_t n, size_t first, nb::handle validity, nb::handle values, nb::handle data) {
+            OptionalSource validity_source(validity), value_source(values), data_source(data);
+            without_gil(
+                [&] { self.append(n, first, validity_source.bytes(), value_source.bytes(), data_source.bytes()); });
+          },
+          nb::arg("num_values"), nb::arg("first"), nb::arg("validity").none(), nb::arg("values").none() = nb::none(),
+          nb::arg("data").none() = nb::none())
+      .def("finish", [](ArrayBuilder& self) {
+        BuiltArray out = self.finish();
+        return std::make_tuple(out.num_values, out.null_count, std::move(out.validity), std::move(out.values),
+                               std::move(out.data));
+      });
+  nb::class_<LevelBuilder>(m, "LevelBuilder")
+      .def(nb::init<size_t>(), nb::arg("expected_bytes"))
+      .def(
+          "append",
+          [](LevelBuilder& self, size_t first, size_t n, nb::handle levels) {
+            Source source(levels);
+            without_gil([&] { self.append(first, n, source.bytes()); });
+          },
+          nb::arg("first"), nb::arg("num_entries"), nb::arg("levels"))
+      .def(
+          "finish",
+          [](LevelBuilder& self, size_t num_entries) -> nb::object {
+            return self.empty() ? nb::none() : nb::cast(self.finish(num_entries));
+          },
+          nb::arg("num_entries"));
+}
+
 }  // namespace
 
 void bind_encoders(nb::module_& m) {
+  bind_builders(m);
   bind_chunks(m);
   bind_words(m);
   bind_symbols(m);

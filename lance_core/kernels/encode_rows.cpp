@@ -6,20 +6,6 @@
 
 namespace lance {
 
-Block join_bytes(const std::vector<Bytes>& pieces) {
-  size_t total = 0;
-  for (Bytes piece : pieces) {
-    total += piece.size;
-  }
-  Block out(total);
-  uint8_t* to = out.data();
-  for (Bytes piece : pieces) {
-    copy_bytes(to, piece.data, piece.size);
-    to += piece.size;
-  }
-  return out;
-}
-
 Block interleave_rows(const std::vector<Bytes>& columns, const std::vector<size_t>& widths, size_t num_rows) {
   if (columns.size() != widths.size()) {
     corrupt("%zu columns and %zu widths", columns.size(), widths.size());

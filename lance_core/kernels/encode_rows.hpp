@@ -6,9 +6,6 @@
 
 namespace lance {
 
-// Pieces of memory, one after the other.
-Block join_bytes(const std::vector<Bytes>& pieces);
-
 // Rows of fields with fixed byte widths, one column of bytes for each.
 Block interleave_rows(const std::vector<Bytes>& columns, const std::vector<size_t>& widths, size_t num_rows);
 

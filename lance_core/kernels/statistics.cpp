@@ -5,20 +5,12 @@
 #include <bit>
 #include <limits>
 
+#include "bits.hpp"
+
 namespace lance {
 namespace {
 
 constexpr size_t kBlock = 64;  // rows looked at together: one word of validity
-
-// Bits [at, at + count) of a bitmap, count at most 64; the bits above are 0.
-uint64_t word_at(Bytes bits, size_t at, size_t count) {
-  size_t byte = at / 8, shift = at % 8, end = ceil8(at + count);
-  uint64_t low = 0;
-  copy_bytes(&low, bits.data + byte, std::min<size_t>(8, end - byte));
-  low >>= shift;
-  if (end - byte > 8) low |= static_cast<uint64_t>(bits.data[byte + 8]) << (64 - shift);
-  return count == 64 ? low : low & ((uint64_t{1} << count) - 1);
-}
 
 // The validity of an array, 64 rows at a time.
 struct Validity {

@@ -40,6 +40,9 @@ class Conformer:
         self._columns = [given.get_field_index(field.name) for field in self.schema.fields]
         types = [pa.field(field.name, field.arrow_type, field.nullable) for field in self.schema.fields]
         self._stored = pa.schema(types)
+        self._is_stored = given.equals(self._stored) and all(
+            node.nullable for field in self.schema.fields for node in field.walk()
+        )
 
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of a batch in the order and with the storage types of `schema`.
@@ -52,6 +55,8 @@ class Conformer:
             raise InvalidInputError(
                 "batch has another schema than announced", expected=self._given, found=batch.schema
             )
+        if self._is_stored:
+            return batch
         arrays = [
             convert(batch.column(index), field)
             for index, field in zip(self._columns, self.schema.fields, strict=True)

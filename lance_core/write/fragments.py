@@ -95,7 +95,8 @@ class FragmentWriter:
             start = 0
             while start < piece.num_rows:
                 file = self._file or self._begin()
-                part = piece.slice(start, self._limits.max_rows - file.num_rows)
+                room = self._limits.max_rows - file.num_rows
+                part = piece if piece.num_rows <= room and not start else piece.slice(start, room)
                 file.write(part)
                 start += part.num_rows
                 self.num_rows += part.num_rows

@@ -1,0 +1,187 @@
+"""Rows of one leaf column that wait until they fill a page.
+
+Batches are copied as they come: one that came over the network is one block, which a slice of its narrowest
+column would keep alive. What is copied already lies as the page wants it, so that it is copied once.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core import kernels
+from lance_core.encodings.v2_1.encoders.shred import LeafRows
+from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.storage.base import Bytes
+
+
+class WaitingRows(Protocol):
+    """Gathers rows."""
+
+    def append(self, rows: LeafRows) -> None:
+        """Copy some rows."""
+
+    def take(self) -> list[LeafRows]:
+        """All rows, which wait no more: mostly as one; in pieces where `join` has to be tried."""
+
+
+def waiting_rows(value_type: pa.DataType, expected_bytes: int) -> WaitingRows:
+    """For values of a storage type, about `expected_bytes` to a page."""
+    values = _builder(value_type, expected_bytes)
+    return _Pieces() if values is None else _Built(values, expected_bytes)
+
+
+def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
+    """The rows of one page, or of several where they do not go together."""
+    if len(pieces) > 1:
+        try:
+            return [_joined(pieces)]
+        except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
+            pass
+    return pieces
+
+
+class _Pieces:
+    """Of types whose values are not joined before all are there: dictionaries differ from batch to batch."""
+
+    def __init__(self) -> None:
+        self._pieces: list[LeafRows] = []
+
+    def append(self, rows: LeafRows) -> None:
+        self._pieces.append(_joined([rows]))
+
+    def take(self) -> list[LeafRows]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+
+class _Built:
+    """Rows whose values, and levels, are appended to buffers."""
+
+    def __init__(self, values: "_Values", expected_bytes: int) -> None:
+        self._values = values
+        self._rep, self._def = kernels.LevelBuilder(expected_bytes), kernels.LevelBuilder(expected_bytes)
+        self._num_rows = self._num_entries = 0
+
+    def append(self, rows: LeafRows) -> None:
+        self._values.append(rows.values)
+        if rows.rep is not None:
+            self._rep.append(self._num_entries, rows.num_entries, rows.rep)
+        if rows.def_ is not None:
+            self._def.append(self._num_entries, rows.num_entries, rows.def_)
+        self._num_rows += rows.num_rows
+        self._num_entries += rows.num_entries
+
+    def take(self) -> list[LeafRows]:
+        if self._num_rows == 0:
+            return []
+        blocks = (levels.finish(self._num_entries) for levels in (self._rep, self._def))
+        rep, def_ = (None if block is None else memoryview(block) for block in blocks)
+        rows = LeafRows(self._values.finish(), self._num_rows, self._num_entries, rep, def_)
+        self._num_rows = self._num_entries = 0
+        return [rows]
+
+
+class _Values(Protocol):
+    """Joins arrays of one type."""
+
+    def append(self, array: pa.Array) -> None: ...
+
+    def finish(self) -> pa.Array: ...
+
+
+def _builder(value_type: pa.DataType, expected_bytes: int) -> _Values | None:
+    """None for types that are not built."""
+    if pa.types.is_dictionary(value_type):
+        return None
+    if pa.types.is_fixed_size_list(value_type):
+        items = _builder(value_type.value_type, expected_bytes)
+        return _Lists(value_type, items) if items else None
+    if pa.types.is_struct(value_type):
+        members = [_builder(field.type, expected_bytes) for field in value_type]
+        built = [member for member in members if member]
+        return _Structs(value_type, built) if len(built) == len(members) else None
+    if offset_bits(value_type) or fixed_bits(value_type):
+        return _Plain(value_type, expected_bytes)
+    return None
+
+
+class _Plain:
+    """Values of a fixed or variable width."""
+
+    def __init__(self, value_type: pa.DataType, expected_bytes: int) -> None:
+        self._type = value_type
+        self._has_offsets = offset_bits(value_type) != 0
+        width = 0 if self._has_offsets else fixed_bits(value_type)
+        self._buffers = kernels.ArrayBuilder(width, offset_bits(value_type), expected_bytes)
+
+    def append(self, array: pa.Array) -> None:
+        self._buffers.append(len(array), array.offset, *array.buffers())
+
+    def finish(self) -> pa.Array:
+        count, null_count, *blocks = self._buffers.finish()
+        validity, values, data = map(as_buffer, blocks)
+        buffers = [validity if null_count else None, values, *([data] if self._has_offsets else [])]
+        return pa.Array.from_buffers(self._type, count, buffers, null_count)
+
+
+class _Lists:
+    """Lists of fixed size."""
+
+    def __init__(self, value_type: pa.FixedSizeListType, items: _Values) -> None:
+        self._type = value_type
+        self._items = items
+        self._validity = kernels.ArrayBuilder(0, 0, 0)
+
+    def append(self, array: pa.FixedSizeListArray) -> None:
+        self._validity.append(len(array), array.offset, array.buffers()[0])
+        size = self._type.list_size
+        self._items.append(array.values.slice(array.offset * size, len(array) * size))
+
+    def finish(self) -> pa.Array:
+        return _around(self._type, self._validity, [self._items.finish()])
+
+
+class _Structs:
+    """Structs, which only packed columns have as values."""
+
+    def __init__(self, value_type: pa.StructType, members: Sequence[_Values]) -> None:
+        self._type = value_type
+        self._members = members
+        self._validity = kernels.ArrayBuilder(0, 0, 0)
+
+    def append(self, array: pa.StructArray) -> None:
+        self._validity.append(len(array), array.offset, array.buffers()[0])
+        for number, member in enumerate(self._members):
+            member.append(array.field(number))
+
+    def finish(self) -> pa.Array:
+        return _around(self._type, self._validity, [member.finish() for member in self._members])
+
+
+def _around(
+    value_type: pa.DataType, validity: kernels.ArrayBuilder, children: Sequence[pa.Array]
+) -> pa.Array:
+    count, null_count, bits, *_ = validity.finish()
+    buffers = [as_buffer(bits) if null_count else None]
+    return pa.Array.from_buffers(value_type, count, buffers, null_count, children=list(children))
+
+
+def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
+    return LeafRows(
+        pa.concat_arrays([piece.values for piece in pieces]),
+        sum(piece.num_rows for piece in pieces),
+        sum(piece.num_entries for piece in pieces),
+        _joined_levels([(piece.rep, piece.num_entries) for piece in pieces]),
+        _joined_levels([(piece.def_, piece.num_entries) for piece in pieces]),
+    )
+
+
+def _joined_levels(parts: Sequence[tuple[Bytes | None, int]]) -> Bytes | None:
+    """Levels of several pieces; a piece without any has zeros."""
+    if all(levels is None for levels, _ in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(n, "<u2") if levels is None else np.frombuffer(levels, "<u2") for levels, n in parts]
+    ).data
