@@ -30,7 +30,7 @@ from lance_core.errors import (
 )
 from lance_core.storage import Storage, StoredFile
 from lance_core.table.branch_changes import standing_on
-from lance_core.table.managed_files import FileKind, FileNames, managed_file
+from lance_core.table.managed_files import DIRECTORIES, FileKind, FileNames, ManagedFile, managed_file
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import MAIN, branch_storage, list_branches, list_tags
 from lance_core.table.snapshot import Snapshot, read_manifest
@@ -168,7 +168,8 @@ def explain_cleanup(
     """What `clean_up` would remove; nothing is removed. Errors are those of `clean_up`."""
     policy.check()
     inspection = _inspect(snapshot, root, policy)
-    files = [*_manifest_files(inspection), *_leftovers(snapshot.storage, inspection, policy)]
+    leftovers = _leftovers(_managed_files(snapshot.storage), inspection, policy)
+    files = [*_manifest_files(inspection), *leftovers]
     stats = CleanupStats()
     for file in files:
         stats.count(file)
@@ -209,8 +210,9 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
     stats = CleanupStats()
     for file in _remove_manifests(snapshot, root, inspection, policy):
         stats.count(file)
-    _look_again(storage, inspection)
-    leftovers = list(_leftovers(storage, inspection, policy))
+    listed = list(_managed_files(storage))
+    _look_again(storage, inspection)  # after the files were listed: a version names only files that are there
+    leftovers = list(_leftovers(listed, inspection, policy))
     pace = _Pace(policy.delete_rate_limit)
 
     def remove(file: CleanupCandidateFile) -> bool:
@@ -339,19 +341,25 @@ def _manifest_files(inspection: _Inspection) -> Iterator[CleanupCandidateFile]:
         yield CleanupCandidateFile(old.path, "manifest", False, old.size)
 
 
+def _managed_files(storage: Storage) -> Iterator[tuple[StoredFile, ManagedFile]]:
+    for directory in DIRECTORIES:
+        for file in storage.list_files(directory):
+            managed = managed_file(file.path)
+            if managed is not None:
+                yield file, managed
+
+
 def _leftovers(
-    storage: Storage, inspection: _Inspection, policy: CleanupPolicy
+    files: Iterable[tuple[StoredFile, ManagedFile]], inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
     """Files that go beside the manifests."""
     limit = time.time() - UNVERIFIED_AGE.total_seconds()
-    for directory in ("data", "_deletions", "_indices", "_transactions", "_versions"):
-        for file in storage.list_files(directory):
-            managed = managed_file(file.path)
-            if managed is None or managed in inspection.referenced:
-                continue
-            verified = managed in inspection.verified
-            if verified or policy.delete_unverified or _is_older(file, limit):
-                yield CleanupCandidateFile(file.path, managed.kind, not verified, file.size)
+    for file, managed in files:
+        if managed in inspection.referenced:
+            continue
+        verified = managed in inspection.verified
+        if verified or policy.delete_unverified or _is_older(file, limit):
+            yield CleanupCandidateFile(file.path, managed.kind, not verified, file.size)
 
 
 def _is_older(file: StoredFile, limit: float) -> bool:

@@ -8,6 +8,9 @@ from lance_core.table.manifest import Manifest
 
 FileKind = Literal["data", "deletion", "index", "transaction", "temporary"]
 
+DIRECTORIES = ("data", "_deletions", "_indices", "_transactions", "_versions")
+"""Where these files are."""
+
 _DATA = re.compile(r"data/([^/]+\.lance)")
 _BLOB = re.compile(r"data/([^/]+)/[^/]+\.blob")
 _DELETION = re.compile(r"_deletions/([^/]+\.(?:arrow|bin))")

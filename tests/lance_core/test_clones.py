@@ -122,7 +122,7 @@ def test_cleanup_of_a_clone_leaves_the_source_alone(source: str, tmp_path: Path)
 
 
 def test_a_fault_at_any_call_leaves_a_clone_or_none(source: str, tmp_path: Path) -> None:
-    """T33"""
+    """T40"""
     snapshot = open_snapshot(LocalStorage(source))
     for at in range(10):
         target = tmp_path / f"clone-{at}"

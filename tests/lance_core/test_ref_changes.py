@@ -264,7 +264,7 @@ def test_times_are_those_of_the_changes(path: str) -> None:
 
 
 def test_a_ref_to_a_version_that_is_cleaned_up_meanwhile_is_taken_back(path: str) -> None:
-    """T37: cleanup ran after the version was looked up."""
+    """T41: cleanup ran after the version was looked up."""
     storage = LocalStorage(path)
     target = open_snapshot(storage, 1)
     create_tag(storage, "old", open_snapshot(storage, 2))
@@ -285,7 +285,7 @@ def test_a_ref_to_a_version_that_is_cleaned_up_meanwhile_is_taken_back(path: str
 
 
 def test_a_fault_at_any_call_leaves_a_branch_or_none(path: str) -> None:
-    """T33: what is left of a branch can be deleted, and the branch made again."""
+    """T40: what is left of a branch can be deleted, and the branch made again."""
     for at in range(20):
         storage = FaultStorage(path, at, fails)
         try:

@@ -161,7 +161,7 @@ def test_versions_after_the_opened_one_stay(tmp_path: Path) -> None:
 
 
 def test_tagged_versions_stay_or_are_an_error(tmp_path: Path) -> None:
-    """T37"""
+    """T41"""
     path = history(tmp_path / "t")
     dataset = lance_core.dataset(path)
     dataset.tags.create("gold", 3)
@@ -179,7 +179,7 @@ def test_tagged_versions_stay_or_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("maker", [lance, lance_core])
 def test_what_branches_began_with_stays(tmp_path: Path, maker: Any) -> None:
-    """T37: also what only a branch of a branch still uses."""
+    """T41: also what only a branch of a branch still uses."""
     path = history(tmp_path / "t")
     maker.dataset(path).create_branch("dev", 3)
     branch = maker.dataset(path).checkout_version(("dev", None))
@@ -233,7 +233,7 @@ FOREIGN = [
 
 
 def test_files_of_nobody_stay_for_seven_days(tmp_path: Path) -> None:
-    """T37: they may belong to a commit that is under way."""
+    """T41: they may belong to a commit that is under way."""
     path = history(tmp_path / "t")
     for name in ORPHANS + FOREIGN:
         file = Path(path) / name
@@ -281,7 +281,7 @@ def test_detached_versions_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 100])
 def test_nothing_goes_where_a_manifest_or_ref_cannot_be_read(tmp_path: Path, damage: bytes) -> None:
-    """T37"""
+    """T41"""
     path = history(tmp_path / "t")
     lance_core.dataset(path).create_branch("dev", 7)
     lance_core.dataset(path).tags.create("gold", 8)
@@ -328,7 +328,7 @@ def storage_that(path: str, when: str, act: Callable[[], object]) -> FaultStorag
 
 
 def test_a_tag_that_comes_meanwhile_keeps_its_version(tmp_path: Path) -> None:
-    """T37: the tag is made between looking at tags and removing the version."""
+    """T41: the tag is made between looking at tags and removing the version."""
     path = history(tmp_path / "t")
     target = open_snapshot(LocalStorage(path), 3)
     storage = storage_that(path, "delete _versions/1", lambda: create_tag(LocalStorage(path), "gold", target))
@@ -337,7 +337,7 @@ def test_a_tag_that_comes_meanwhile_keeps_its_version(tmp_path: Path) -> None:
 
 
 def test_files_that_a_new_version_takes_up_stay(tmp_path: Path) -> None:
-    """T37: an old version is restored while it is cleaned up."""
+    """T41: an old version is restored while it is cleaned up."""
     path = history(tmp_path / "t")
     old = lance.dataset(path, 4)
     storage = storage_that(path, "delete _versions/1", old.restore)
@@ -346,7 +346,7 @@ def test_files_that_a_new_version_takes_up_stay(tmp_path: Path) -> None:
 
 
 def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path) -> None:
-    """T33: and what is left goes with the next cleanup."""
+    """T40, T41: and what is left goes with the next cleanup."""
     template = history(tmp_path / "template")
     calls = 0
     for at in range(60):
