@@ -18,6 +18,7 @@ from lance_core.fragment import LanceFragment
 from lance_core.history import History
 from lance_core.opened import Reference
 from lance_core.refs import Branches, Tags
+from lance_core.row_changes import RowChanges
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
@@ -77,7 +78,7 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset(History):
+class LanceDataset(RowChanges, History):
     """One version of a dataset."""
 
     @property

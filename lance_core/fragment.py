@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lance_core.mutations.delete import delete_from_fragment
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.table.fragment import DataFile, Fragment
@@ -84,3 +86,15 @@ class LanceFragment:
         """The rows at offsets in this fragment; see `LanceDataset.take`."""
         taker = row_taker(self._dataset.snapshot, columns)
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])
+
+    def delete(self, predicate: str | pc.Expression) -> Fragment | None:
+        """Write a deletion file for the rows that a condition is true for, without making a version.
+
+        Returns:
+            The fragment with that file, for a `LanceOperation.Delete`; None when no row is left.
+
+        Raises:
+            InvalidInputError: the predicate cannot be used.
+            LanceError: something cannot be read or written.
+        """
+        return delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)

@@ -64,13 +64,14 @@ def _typed_nulls(left: Expression, right: Expression) -> tuple[Expression, Expre
     return cast(left, known), cast(right, known)
 
 
-def negative(operand: Expression) -> Expression:
-    """`-operand`."""
+def negative(operand: Expression, *, checked: bool = False) -> Expression:
+    """`-operand`; an integer that overflows is an error if `checked`, or wraps around."""
     data_type = value_type(operand.type)
     signed = is_number(data_type) and not types.is_unsigned_integer(data_type)
     if not signed and not types.is_duration(data_type):
         raise InvalidInputError(f"{describe(operand)} has no negative")
-    return Call("negative", (cast(operand, data_type),), data_type)
+    name = "negative checked" if checked and types.is_integer(data_type) else "negative"
+    return Call(name, (cast(operand, data_type),), data_type)
 
 
 def _numeric(op: str, left: Expression, right: Expression, checked: bool) -> Expression:
@@ -196,6 +197,7 @@ ARITHMETIC: dict[str, Callable[[list[Datum], pa.DataType], Datum]] = {
     **{op: _operator(op) for op in "+-*/%"},
     **{f"{op} checked": _checked(op) for op in _CHECKED},
     "negative": lambda operands, data_type: _negated(operands[0], data_type),
+    "negative checked": lambda operands, data_type: pc.negate_checked(operands[0]),
     "add_interval": lambda operands, data_type: moved(1, *operands),
     "subtract_interval": lambda operands, data_type: moved(-1, *operands),
 }

@@ -61,18 +61,20 @@ def parse_filter(text: str, schema: pa.Schema) -> Expression:
     return parsed
 
 
-def parse_expression(text: str, schema: pa.Schema) -> Expression:
+def parse_expression(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
     """The value that a text means on rows of `schema`; a text that is the name of a column means that column.
+
+    `checked`: integers that overflow are an error when it is evaluated, instead of wrapping around.
 
     Raises:
         InvalidInputError: the text is no expression; the message names the token, column or limit.
     """
     if text in schema.names:
         return resolve_column((text,), schema)
-    return _parse(text, schema)
+    return _parse(text, schema, checked=checked)
 
 
-def _parse(text: str, schema: pa.Schema) -> Expression:
+def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
     if len(text) > MAX_TEXT:
         raise InvalidInputError(f"the expression has {len(text)} characters, at most {MAX_TEXT} are allowed")
     try:
@@ -92,7 +94,7 @@ def _parse(text: str, schema: pa.Schema) -> Expression:
         )
     _check_size(parsed[0])
     try:
-        return check_limits(Reader(schema).condition(parsed[0], top=True))
+        return check_limits(Reader(schema, checked=checked).condition(parsed[0], top=True))
     except RecursionError:
         raise InvalidInputError("the expression is nested too deeply") from None
 

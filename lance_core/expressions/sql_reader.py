@@ -49,8 +49,10 @@ def _chain(node: Any) -> Iterator[Any]:
 class Reader:
     """Reads the parsed text of one expression on one schema."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, *, checked: bool = False) -> None:
+        """`checked`: integers that overflow are an error instead of wrapping around."""
         self.schema = schema
+        self._checked = checked
 
     def read(self, node: Any, *, top: bool = False, column: Column | None = None) -> Expression:
         """The node's meaning.
@@ -160,12 +162,13 @@ class Reader:
 
     def _negative(self, node: exp.Neg, top: bool, column: Column | None) -> Expression:
         if not isinstance(node.this, exp.Literal) or node.this.is_string:
-            return negative(self.read(node.this))
+            return negative(self.read(node.this), checked=self._checked)
         value = _number("-" + node.this.this)
         return build.in_type_of_column(value, column) if column is not None else value
 
     def _arithmetic(self, node: Any, top: bool, column: Column | None) -> Expression:
-        return arithmetic(_ARITHMETIC[type(node)], *self._sides(node, top, column))
+        left, right = self._sides(node, top, column)
+        return arithmetic(_ARITHMETIC[type(node)], left, right, checked=self._checked)
 
     def _join(self, node: exp.DPipe, top: bool, column: Column | None) -> Expression:
         return call("||", [self.read(node.this), self.read(node.expression)])

@@ -82,7 +82,7 @@ class DatasetWriter:
             feature_flags.check_writable(
                 self._base.reader_feature_flags, self._base.writer_feature_flags, self._base.name
             )
-        version = _file_version(self._options.file_version, self._base, mode)
+        version = table_file_version(self._options.file_version, self._base, mode)
         stable_row_ids = self._options.enable_stable_row_ids
         self.settings = TableSettings(version, stable_row_ids)
         """Of the version that is made."""
@@ -239,7 +239,13 @@ def _latest(storage: Storage) -> Snapshot | None:
         return None
 
 
-def _file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) -> FileVersion:
+def table_file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) -> FileVersion:
+    """The version of new data files: what the caller gave, what the table has, or what new tables get.
+
+    Raises:
+        InvalidInputError: rows are to be added in files of another version than the table's.
+        UnsupportedFeatureError: the files of the table are of another version than it says.
+    """
     if base is None:
         return given or STABLE
     own = FileVersion.from_name(base.data_storage_version)

@@ -1,0 +1,112 @@
+"""Rows that are taken away: deletion files beside fragments, and fragments that lose their last row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.expressions.tree import Expression
+from lance_core.mutations.change import Change
+from lance_core.proto import table_pb2
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.projection import ROW_ADDRESS
+from lance_core.scan.scanner import LanceScanner
+from lance_core.table.deletions import Offsets, path_of, write_deletions
+from lance_core.table.snapshot import Snapshot
+
+Addresses = npt.NDArray[np.uint64]
+_OFFSET_BITS = np.uint64(32)
+
+
+class ChosenRows:
+    """Rows by fragment, gathered from row addresses: four bytes for each."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[Offsets]] = {}
+
+    def add(self, addresses: Addresses) -> None:
+        """Choose rows, in any order; none twice."""
+        if not len(addresses):
+            return
+        fragments = addresses >> _OFFSET_BITS
+        cuts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
+        for part in np.split(addresses, cuts):
+            self._parts.setdefault(int(part[0] >> _OFFSET_BITS), []).append(part.astype(np.uint32))
+
+    def by_fragment(self) -> dict[int, Offsets]:
+        """The physical offsets of the rows in each fragment, ascending."""
+        return {
+            fragment_id: np.sort(np.concatenate(self._parts[fragment_id]))
+            for fragment_id in sorted(self._parts)
+        }
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is left of the fragments that rows were taken from."""
+
+    updated: tuple[table_pb2.DataFragment, ...]
+    """Those that keep rows, with new deletion files."""
+    removed_ids: tuple[int, ...]
+    """Those that keep none."""
+    num_rows: int
+    """Rows that were taken away."""
+
+
+def passing_addresses(
+    snapshot: Snapshot, condition: Expression | None, fragments: tuple[int, ...] | None = None
+) -> Iterator[Addresses]:
+    """The addresses of the rows that pass a condition, ascending in each batch; reads only what that needs.
+
+    Rows are those of `fragments`, or of all.
+
+    Raises:
+        LanceError: something cannot be read, or the condition has no value for a row.
+    """
+    options = ScanOptions(columns=(), filter=condition, fragments=fragments, with_row_address=True)
+    for batch in LanceScanner(snapshot, options).to_batches():
+        yield addresses_of(batch)
+
+
+def addresses_of(batch: pa.RecordBatch) -> Addresses:
+    """The row addresses that a scan appended to its columns."""
+    addresses: Addresses = batch.column(ROW_ADDRESS).to_numpy()
+    return addresses
+
+
+def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change, *, sync: bool) -> Removal:
+    """Write deletion files for rows by fragment, merged with what is deleted there already.
+
+    The files and the rows are noted in `change`.
+
+    Raises:
+        LanceError: deletions cannot be read or written.
+    """
+    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    messages = {message.id: message for message in snapshot.manifest.message.fragments}
+    change.affected_rows = rows
+    updated, removed = [], []
+    for fragment_id, offsets in rows.items():
+        fragment = fragments[fragment_id]
+        deleted = np.union1d(snapshot.read_deletions(fragment), offsets)
+        if len(deleted) == fragment.physical_rows:
+            removed.append(fragment_id)
+            continue
+        deletion_file = write_deletions(
+            snapshot.storage,
+            fragment_id,
+            snapshot.manifest.version,
+            deleted,
+            as_bitmap=True if fragment.deletion_file and fragment.deletion_file.is_bitmap else None,
+            sync=sync,
+        )
+        message = table_pb2.DataFragment()
+        message.CopyFrom(messages[fragment_id])
+        message.deletion_file.CopyFrom(deletion_file)
+        change.files.append(path_of(fragment_id, deletion_file))
+        updated.append(message)
+    return Removal(tuple(updated), tuple(removed), sum(map(len, rows.values())))

@@ -1,0 +1,114 @@
+"""What changes rows of a dataset, with the names, arguments and results of the reference library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TypedDict
+
+import pyarrow.compute as pc
+
+from lance_core.merging import MergeInsertBuilder
+from lance_core.mutations.delete import delete
+from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
+from lance_core.mutations.update import update
+from lance_core.opened import OpenedDataset
+
+
+class DeleteResult(TypedDict):
+    """What `delete` did."""
+
+    num_deleted_rows: int
+
+
+class UpdateResult(TypedDict):
+    """What `update` did."""
+
+    num_rows_updated: int
+
+
+class RowChanges(OpenedDataset):
+    """Delete, update and merge. Each moves this object to the version that it makes.
+
+    Rows are not changed in place: a deletion file names those that are gone, and new values stand in new
+    fragments. With stable row ids a row keeps its id.
+    """
+
+    def delete(
+        self,
+        predicate: str | pc.Expression,
+        *,
+        conflict_retries: int = CONFLICT_RETRIES,
+        retry_timeout: timedelta = RETRY_TIMEOUT,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> DeleteResult:
+        """Delete the rows that a condition is true for; a version is made even where there are none.
+
+        Args:
+            predicate: SQL text or a `pyarrow.compute.Expression`.
+            conflict_retries: how often to do it again on a newer version, when other writers changed the
+                same rows. Changes of other rows are no conflict.
+            retry_timeout: how long after the first attempt another one may begin.
+            transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
+            sync: on local disks make everything durable before returning. The reference does not.
+
+        Raises:
+            InvalidInputError: the predicate cannot be used.
+            CommitConflictError: other writers were in the way too often.
+            CommitUnknownError: nobody can say whether the version was made.
+            StorageError: the storage failed; nothing was changed.
+        """
+        self._snapshot, num_rows = delete(
+            self._snapshot,
+            predicate,
+            conflict_retries=conflict_retries,
+            retry_timeout=retry_timeout,
+            transaction_id=transaction_id,
+            sync=sync,
+        )
+        return DeleteResult(num_deleted_rows=num_rows)
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: str | pc.Expression | None = None,
+        conflict_retries: int = CONFLICT_RETRIES,
+        retry_timeout: timedelta = RETRY_TIMEOUT,
+        data_storage_version: str | None = None,
+        *,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> UpdateResult:
+        """Give columns new values in the rows that a condition is true for.
+
+        Args:
+            updates: SQL expressions by column name; they see the old values, and become the type of the
+                column. A value that does not fit refuses the whole update; integers do not wrap around.
+            where: SQL text or a `pyarrow.compute.Expression`; None means all rows.
+            conflict_retries, retry_timeout, transaction_id, sync: as for `delete`.
+            data_storage_version: None, or the version that the data files have.
+
+        Raises:
+            LanceError: as for `delete`; InvalidInputError also names a column, expression or value.
+        """
+        self._snapshot, num_rows = update(
+            self._snapshot,
+            updates,
+            where,
+            conflict_retries=conflict_retries,
+            retry_timeout=retry_timeout,
+            data_storage_version=data_storage_version,
+            transaction_id=transaction_id,
+            sync=sync,
+        )
+        return UpdateResult(num_rows_updated=num_rows)
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin to merge other rows into this dataset.
+
+        Args:
+            on: columns whose values make rows match; the primary key of the dataset if not given.
+        """
+        keys = () if on is None else (on,) if isinstance(on, str) else tuple(on)
+        return MergeInsertBuilder(self, keys)

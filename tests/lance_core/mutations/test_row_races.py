@@ -1,0 +1,72 @@
+"""Several writers change rows of the same fragments at once: nothing acknowledged is lost, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from support.racing_changes import expected
+
+TESTS = Path(__file__).parents[2]
+WRITERS = ["ours", "ours", "reference"]
+
+
+def _run(path: Path, changes: int) -> list[list[str]]:
+    """The lines of all writers, split into number and answer."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "support.racing_changes", library, str(path), str(n * 100), str(changes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+        )
+        for n, library in enumerate(WRITERS)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    return [line.split(maxsplit=1) for writer in writers for line in writer.communicate()[0].splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("stable", "changes"), [(False, 9), (True, 9), pytest.param(True, 60, marks=pytest.mark.long)]
+)
+def test_changes_of_one_fragment_by_both_libraries(stable: bool, changes: int, tmp_path: Path) -> None:
+    """T37: deletes, updates and merges of other rows of a fragment stand beside each other."""
+    rows = range(300)
+    table = pa.table({"id": rows, "value": rows})
+    lance.write_dataset(table, str(tmp_path), enable_stable_row_ids=stable)
+    lines = _run(tmp_path, changes)
+    assert len(lines) == changes * len(WRITERS)
+    refused = [line for line in lines if line[1] != "ok"]
+    ours = [line for line in refused if int(line[0]) < 200]
+    assert not ours, ours  # every conflict can be solved by doing it again
+    assert len(lines) - len(refused) > changes
+
+    wanted: dict[int, int | None] = {row: row for row in rows}
+    for n in range(len(WRITERS)):
+        done = [int(row) for row, answer in lines if answer == "ok" and int(row) // 100 == n]
+        wanted |= expected(n * 100, done)
+    alive = {row: value for row, value in wanted.items() if value is not None}
+    for opened in (lance_core.dataset(tmp_path), lance.dataset(str(tmp_path))):
+        found = opened.to_table(with_row_id=True)
+        assert len(found) == len(alive)
+        assert dict(zip(found["id"].to_pylist(), found["value"].to_pylist(), strict=True)) == alive
+        assert len(set(found["_rowid"].to_pylist())) == len(alive)
+        assert opened.version == 1 + len(lines) - len(refused)
+        opened.validate()
+    if stable:
+        kept = [row for row in found.to_pylist() if row["id"] < 300]
+        assert all(row["_rowid"] == row["id"] for row in kept)
