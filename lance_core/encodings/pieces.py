@@ -21,29 +21,42 @@ T = TypeVar("T")
 Pieces = tuple[Block | memoryview, Block | memoryview]
 """Offsets and lengths (int64) of byte ranges of a file."""
 
-Picking = Generator[Pieces, pa.Buffer, T]
-"""Yields the pieces that are needed next, is sent their bytes one after the other, returns the result."""
+Picking = Generator[Sequence[Pieces], list[pa.Buffer], T]
+"""Yields the pieces that are needed next, is sent the bytes of each, returns the result."""
 
 ReadPieces = Callable[[Sequence[Pieces]], list[pa.Buffer]]
 """Reads pieces; gives the bytes of each, those of its ranges one after the other."""
 
 
-def pick_together(parts: Sequence[Picking[T]], read: ReadPieces) -> list[T]:
-    """Bring all of `parts` what they ask for, one read per round, until they are done."""
+def together(parts: Sequence[Picking[T]]) -> Picking[list[T]]:
+    """All of `parts` side by side: what they need in one round is read at once."""
     results: dict[int, T] = {}
-    asked: list[tuple[int, Picking[T], Pieces]] = []
+    asked: list[tuple[int, Picking[T], Sequence[Pieces]]] = []
     for number, part in enumerate(parts):
         try:
             asked.append((number, part, next(part)))
         except StopIteration as done:
             results[number] = done.value
     while asked:
-        data = read([pieces for _, _, pieces in asked])
-        again: list[tuple[int, Picking[T], Pieces]] = []
-        for (number, part, _), mine in zip(asked, data, strict=True):
+        data = yield [piece for _, _, pieces in asked for piece in pieces]
+        again: list[tuple[int, Picking[T], Sequence[Pieces]]] = []
+        end = 0
+        for number, part, pieces in asked:
+            begin, end = end, end + len(pieces)
             try:
-                again.append((number, part, part.send(mine)))
+                again.append((number, part, part.send(data[begin:end])))
             except StopIteration as done:
                 results[number] = done.value
         asked = again
     return [results[number] for number in range(len(parts))]
+
+
+def pick(picking: Picking[T], read: ReadPieces) -> T:
+    """Bring `picking` what it asks for, one read per round, until it is done."""
+    try:
+        wanted = next(picking)
+        while True:
+            wanted = picking.send(read(wanted))
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lance_core.encodings.pieces import Picking
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file import v2_1
 from lance_core.file.footer import FileVersion
@@ -41,6 +42,13 @@ class ColumnReader(Protocol):
         """The values at `rows`, which are strictly ascending, as arrays of the storage type, in order.
 
         Decodes little more than these rows. Errors are those of `read`.
+        """
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """The same for whoever reads what several columns of the file need at once.
+
+        Raises:
+            OffsetOverflow: the values need offsets of more than 32 bits; `take` then gives several arrays.
         """
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from lance_core.encodings.pieces import pick_together
+from lance_core.encodings.pieces import Picking, pick, together
 from lance_core.encodings.v2_0.steps import run
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
@@ -72,6 +72,13 @@ class ColumnReader:
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
+        try:
+            return pick(self.pick(rows), self._file.read_pieces)
+        except OffsetOverflow:
+            return read_rows(self, rows)  # which cuts its arrays
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """The values at ascending rows; see `lance_core.file.columns`."""
         if not len(rows):
             return []
         if rows[0] < 0 or rows[-1] >= self.num_rows:
@@ -79,10 +86,7 @@ class ColumnReader:
         root = self._root
         if not isinstance(root, Leaf) or (pages := root.pages_of(rows)) is None:
             return read_rows(self, rows)
-        try:
-            return pick_together([root.pick(page, part) for page, part in pages], self._file.read_pieces)
-        except OffsetOverflow:
-            return read_rows(self, rows)  # which cuts its arrays
+        return (yield from together([root.pick(page, part) for page, part in pages]))
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every column of rows."""

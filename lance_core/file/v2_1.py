@@ -6,18 +6,18 @@ and lists are put together from the layers that decoding a leaf gives (docs/form
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking, pick_together
+from lance_core.encodings.pieces import Picking, pick, together
 from lance_core.encodings.v2_1.layout import open_page
 from lance_core.encodings.v2_1.levels import Layer, Node
-from lance_core.encodings.v2_1.page import LeafType, Page, PageRead
+from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
+from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
@@ -44,6 +44,9 @@ class ColumnReader:
         ]
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
+        self._is_leaf = owns_column(field)
+        self._joined_cuts: Rows | None = None
+        """Rows at which joined pages of any leaf begin, and the number of rows; None until all are known."""
         self.num_rows = metadata.num_rows
         for leaf in self._leaves:
             if leaf.num_rows != self.num_rows:
@@ -92,38 +95,48 @@ class ColumnReader:
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
-        if not len(rows):
-            return []
-        if rows[0] < 0 or rows[-1] >= self.num_rows:
-            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
-        if len(rows) == 1 or len(self._cuts) <= 2:
-            return self._take_pieces([rows])
-        # The cuts between rows where some leaf has another page.
-        places = self._cuts.searchsorted(rows, side="right")
-        return self._take_pieces(np.split(rows, np.flatnonzero(places[1:] != places[:-1]) + 1))
-
-    @cached_property
-    def _cuts(self) -> Rows:
-        """Rows at which pages of any leaf begin."""
-        return np.array(sorted({row for leaf in self._leaves for row in leaf.starts}), np.int64)
-
-    def _take_pieces(self, pieces: Sequence[Rows]) -> list[pa.Array]:
-        """Rows of pieces that lie in one page of every leaf each, all read together."""
-        picks = [leaf.pick(rows) for rows in pieces for leaf in self._leaves]
         try:
-            picked = iter(pick_together(picks, self._file.read_pieces))
+            return pick(self.pick(rows), self._file.read_pieces)
         except OffsetOverflow:
-            rows = np.concatenate(pieces)
             if len(rows) == 1:
                 raise self._too_large() from None
             middle = len(rows) // 2
             return self.take(rows[:middle]) + self.take(rows[middle:])
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """The values at ascending rows; see `lance_core.file.columns`."""
+        if not len(rows):
+            return []
+        if rows[0] < 0 or rows[-1] >= self.num_rows:
+            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
+        if self._joined_cuts is None and all(leaf.is_known for leaf in self._leaves):
+            self._joined_cuts = _union(leaf.join() for leaf in self._leaves)
+        if self._joined_cuts is not None:
+            try:
+                return (yield from self._pick(_Leaf.pick_joined, self._joined_cuts, rows))
+            except (CorruptData, CorruptFileError):
+                pass  # page by page it is known which one is wrong
+        return (yield from self._pick(_Leaf.pick, self._cuts, rows))
+
+    def _pick(
+        self, pick_leaf: Callable[["_Leaf", Rows], Picking[LeafSlice]], cuts: Rows, rows: Rows
+    ) -> Picking[list[pa.Array]]:
+        """Rows of leaves that each give those between two of the `cuts` at once."""
+        parts = [rows]
+        if len(rows) > 1 and len(cuts) > 2:
+            places = cuts.searchsorted(rows, side="right")
+            parts = np.split(rows, np.flatnonzero(places[1:] != places[:-1]) + 1)
+        slices = yield from together([pick_leaf(leaf, part) for part in parts for leaf in self._leaves])
+        step = len(self._leaves)
         return [
-            self._put_together(
-                {leaf.field_id: next(picked) for leaf in self._leaves}, int(rows[0]), len(rows)
-            )
-            for rows in pieces
+            self._put_together(slices[number * step : (number + 1) * step], int(part[0]), len(part))
+            for number, part in enumerate(parts)
         ]
+
+    @cached_property
+    def _cuts(self) -> Rows:
+        """Rows at which pages of any leaf begin, and the number of rows."""
+        return _union(leaf.starts for leaf in self._leaves)
 
     def _too_large(self) -> CorruptFileError:
         return CorruptFileError(
@@ -137,10 +150,10 @@ class ColumnReader:
         reads = [leaf.plan(start, end) for leaf in self._leaves]
         buffers = iter(self._file.read_ranges([piece for read in reads for piece in read.ranges]))
         try:
-            slices = {
-                leaf.field_id: leaf.decode(read, [next(buffers) for _ in read.ranges], start)
+            slices = [
+                leaf.decode(read, [next(buffers) for _ in read.ranges], start)
                 for leaf, read in zip(self._leaves, reads, strict=True)
-            }
+            ]
         except OffsetOverflow:
             if end - start == 1:
                 raise self._too_large() from None
@@ -148,10 +161,10 @@ class ColumnReader:
             return self._read_piece(start, middle) + self._read_piece(middle, end)
         return [self._put_together(slices, start, end - start)]
 
-    def _put_together(self, slices: Mapping[int, "_Slice"], first_row: int, num_rows: int) -> pa.Array:
+    def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
         """The array of `num_rows` rows, the first of which is `first_row`, from those of all leaves."""
-        for leaf in self._leaves:
-            length = slices[leaf.field_id].num_rows
+        for leaf, slice_ in zip(self._leaves, slices, strict=True):
+            length = slice_.layers[-1].length if slice_.layers else len(slice_.array)
             if length != num_rows:
                 raise CorruptFileError(
                     "page holds a wrong number of rows",
@@ -161,23 +174,14 @@ class ColumnReader:
                     expected=num_rows,
                     found=length,
                 )
+        if self._is_leaf:
+            return slices[0].array
+        by_field = {leaf.field_id: slice_ for leaf, slice_ in zip(self._leaves, slices, strict=True)}
         try:
-            array, _ = _assemble(self._field, slices)
+            array, _ = _assemble(self._field, by_field)
         except (CorruptData, pa.ArrowInvalid) as error:
             raise CorruptFileError(str(error), file=self._file.name, column=self._field.name) from None
         return array
-
-
-@dataclass(frozen=True, slots=True)
-class _Slice:
-    """Decoded rows of a leaf, seen from one of the nodes above it: layers from this node's own outwards."""
-
-    array: pa.Array
-    layers: Sequence[Layer]
-
-    @property
-    def num_rows(self) -> int:
-        return self.layers[-1].length if self.layers else len(self.array)
 
 
 class _Leaf:
@@ -192,6 +196,7 @@ class _Leaf:
         self._column = column
         self._type = LeafType(field.arrow_type, nesting)
         self._pages: list[Page | None] = [None] * len(column.pages)
+        self._runs: tuple[list[int], list[Callable[[Rows], Picking[LeafSlice]]]] = ([], [])
         self._lock = threading.Lock()
         slots = 1
         for node in nesting:
@@ -223,20 +228,46 @@ class _Leaf:
         with self._located(number):
             return page.plan(self._file.read_ranges, start - first, end - first)
 
-    def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> _Slice:
+    def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> LeafSlice:
         """Decode what was planned for rows from `start` on."""
         with self._located(self.page_number(start)):
-            slice_ = read.decode(buffers)
-        return _Slice(slice_.array, slice_.layers)
+            return read.decode(buffers)
 
-    def pick(self, rows: Rows) -> Picking[_Slice]:
+    def pick(self, rows: Rows) -> Picking[LeafSlice]:
         """Take rows of one page."""
         number = self.page_number(int(rows[0]))
         page = self._page(number)
         first = self.starts[number]
         with self._located(number):
-            slice_ = yield from page.pick(self._file.read_ranges, rows - first if first else rows)
-        return _Slice(slice_.array, slice_.layers)
+            return (yield from page.pick(self._file.read_ranges, rows - first if first else rows))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether finding rows needs nothing more of any page."""
+        return all(page is not None and page.is_indexed for page in self._pages)
+
+    def join(self) -> Sequence[int]:
+        """Join neighbouring pages where that can be; the rows at which these runs begin, and those of all.
+
+        All pages have to be known. From then on there is `pick_joined`.
+        """
+        number, starts = 0, []
+        runs: list[Callable[[Rows], Picking[LeafSlice]]] = []
+        for run in runs_alike([self._page(number) for number in range(len(self._pages))]):
+            starts.append(self.starts[number])
+            number += len(run)
+            runs.append(
+                JoinedPages(run).pick if len(run) > 1 else partial(run[0].pick, self._file.read_ranges)
+            )
+        self._runs = starts, runs
+        return [*starts, self.num_rows]
+
+    def pick_joined(self, rows: Rows) -> Picking[LeafSlice]:
+        """Take rows of one run; what is wrong in a page is not said with its place."""
+        starts, runs = self._runs
+        number = bisect_right(starts, int(rows[0])) - 1
+        first = starts[number]
+        return runs[number](rows - first if first else rows)
 
     def _page(self, number: int) -> Page:
         page = self._pages[number]
@@ -251,6 +282,10 @@ class _Leaf:
     def _located(self, number: int) -> located:
         """Errors that name file, column and page."""
         return located(self._file.name, self.name, number)
+
+
+def _union(rows: Iterable[Sequence[int]]) -> Rows:
+    return np.array(sorted({row for some in rows for row in some}), np.int64)
 
 
 def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[tuple[Field, tuple[Node, ...]]]:
@@ -275,7 +310,7 @@ def _node(field: Field) -> Node:
     return Node()
 
 
-def _assemble(field: Field, slices: Mapping[int, _Slice]) -> tuple[pa.Array | None, _Slice | None]:
+def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array | None, LeafSlice | None]:
     """The array of a field from the slices of its leaves, and one of these as the field above sees it.
 
     Both are None where no leaf below the field is stored.
@@ -287,7 +322,7 @@ def _assemble(field: Field, slices: Mapping[int, _Slice]) -> tuple[pa.Array | No
     spine = next((slice_ for _, slice_ in children if slice_ is not None), None)
     if spine is None:
         return None, None
-    layer, outer = spine.layers[0], _Slice(spine.array, spine.layers[1:])
+    layer, outer = spine.layers[0], LeafSlice(spine.array, spine.layers[1:])
     num_slots = _num_slots(field, layer)
     arrays = [
         pa.nulls(num_slots, child.arrow_type) if array is None else array

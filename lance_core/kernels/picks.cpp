@@ -189,20 +189,27 @@ RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_row
 
 namespace {
 
-size_t count_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
+// How many of `n` levels are accepted. The inner count is as narrow as a level, so that it is done in vectors.
+template <class Accept>
+size_t count_levels(const uint8_t* levels, size_t n, Accept accept) {
+  constexpr size_t kStep = 1 << 15;
   size_t count = 0;
-  for (size_t i = 0; i < n; ++i) {
-    count += load<uint16_t>(levels + 2 * i) <= limit;
+  for (size_t begin = 0; begin < n; begin += kStep) {
+    uint16_t part = 0;
+    for (size_t i = begin; i < std::min(begin + kStep, n); ++i) {
+      part = static_cast<uint16_t>(part + accept(load<uint16_t>(levels + 2 * i)));
+    }
+    count += part;
   }
   return count;
 }
 
-size_t count_equal(const uint8_t* levels, size_t n, uint16_t level) {
-  size_t count = 0;
-  for (size_t i = 0; i < n; ++i) {
-    count += load<uint16_t>(levels + 2 * i) == level;
-  }
-  return count;
+size_t count_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
+  return count_levels(levels, n, [=](uint16_t level) { return level <= limit; });
+}
+
+size_t count_equal(const uint8_t* levels, size_t n, uint16_t wanted) {
+  return count_levels(levels, n, [=](uint16_t level) { return level == wanted; });
 }
 
 }  // namespace
@@ -258,6 +265,16 @@ PickedRows pick_rows(Bytes rep, Bytes def, const Counts& num_levels, const Count
       begun = 0;
     }
     size_t end = entry_at[last + 1];
+    constexpr size_t kStep = 64;
+    while (end - i > kStep) {  // steps in which the row does not begin
+      size_t more = count_equal(rep.data + 2 * i, kStep, max_rep);
+      if (begun + more > skip) {
+        break;
+      }
+      begun += more;
+      value += has_def ? count_at_most(def.data + 2 * i, kStep, max_visible) : kStep;
+      i += kStep;
+    }
     for (; i < end && !(begins(i) && begun == skip); ++i) {
       begun += begins(i);
       value += visible(i);

@@ -18,15 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import show_json
+from lance_core.encodings.pieces import Picking, pick, together
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.row_runs import Rows, read_rows
+from lance_core.kernels import OffsetOverflow
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import ComputedColumn, DataColumn
 from lance_core.scan.sizes import value_bits
 from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
+from lance_core.storage.base import ReadableFile
 
 
 class Column(Protocol):
@@ -75,7 +78,8 @@ class NullColumn:
 class StoredColumn:
     """A column of one data file, with the path into its structs followed."""
 
-    def __init__(self, column: DataColumn, reader: ColumnReader) -> None:
+    def __init__(self, column: DataColumn, reader: ColumnReader, file: ReadableFile) -> None:
+        self.file = file
         self._column = column
         self._reader = reader
 
@@ -92,6 +96,28 @@ class StoredColumn:
 
     def take(self, rows: Rows) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.take(rows)]
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """The same for whoever reads for several columns of `file` at once; see `ColumnReader.pick`."""
+        arrays = yield from self._reader.pick(rows)
+        return [_present(array, self._column) for array in arrays]
+
+
+def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:
+    """What each of the columns of a fragment has at ascending rows; those of one file are read together."""
+    by_file: dict[int, list[StoredColumn]] = {}
+    for column in columns:
+        if isinstance(column, StoredColumn):
+            by_file.setdefault(id(column.file), []).append(column)
+    taken: dict[int, list[pa.Array]] = {}
+    try:
+        for stored in by_file.values():
+            picking = together([column.pick(rows) for column in stored])
+            for column, arrays in zip(stored, pick(picking, stored[0].file.read_pieces), strict=True):
+                taken[id(column)] = arrays
+    except OffsetOverflow:
+        taken.clear()  # each column cuts its own arrays
+    return [taken[id(column)] if id(column) in taken else column.take(rows) for column in columns]
 
 
 class BlobColumn:
@@ -220,7 +246,7 @@ def open_column(column: DataColumn, files: FragmentFiles) -> Column:
         file, stored = parts[0]
         reader = file.column(column.field, stored)
         if column.described is None:
-            return StoredColumn(column, reader)
+            return StoredColumn(column, reader, file.file)
         return BlobColumn(column, reader, files.blobs(data_files[0], column.output.name))
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.pool import map_ahead, run_all
-from lance_core.scan.columns import Column
-from lance_core.scan.deletions import LiveRows, Offsets
+from lance_core.scan.columns import Column, take_together
+from lance_core.scan.deletions import LiveRows
 from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
@@ -235,17 +235,17 @@ class RowTaker:
             for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS)
         ]
         opened = map_ahead(lambda part: part[0].columns(self._opener), parts, is_remote)
-        jobs = [
-            partial(_read_rows, column, rows)
-            for (_, rows), columns in zip(parts, opened, strict=True)
-            for column in columns
-        ]
-        few = len(addresses) * len(self._projection.columns) < _FEW_VALUES
+        tasks = [(columns, rows) for (_, rows), columns in zip(parts, opened, strict=True)]
         step = len(self._projection.columns)
         try:
-            arrays = [job() for job in jobs] if few and not is_remote else run_all(jobs, is_remote)
+            if is_remote or len(addresses) * step >= _FEW_VALUES:
+                jobs = [partial(column.take, rows) for columns, rows in tasks for column in columns]
+                taken = run_all(jobs, is_remote)
+            else:
+                taken = [arrays for columns, rows in tasks for arrays in take_together(columns, rows)]
             joined = [
-                _joined(arrays[index::step], field.type, indices) for index, field in enumerate(self.schema)
+                _joined([array for arrays in taken[index::step] for array in arrays], field.type, indices)
+                for index, field in enumerate(self.schema)
             ]
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
@@ -333,12 +333,6 @@ def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
     cuts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
     for start, end in pairwise(cuts):
         yield int(ids[start]), slice(start, end) if order is None else order[start:end]
-
-
-def _read_rows(column: Column, rows: Offsets) -> pa.Array:
-    """The values at ascending physical rows of a column."""
-    arrays = column.take(rows)
-    return arrays[0] if len(arrays) == 1 else _concatenated(arrays)
 
 
 def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:

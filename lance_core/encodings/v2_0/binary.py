@@ -52,7 +52,7 @@ class Binary(Encoding):
     def pick(self, values: Int64s) -> Picking[Decoded]:
         buffer = self.bytes.buffer
         extents = yield from self.ends.pick(values, buffer.size)
-        data = yield (buffer.offset + extents.begins).data, (extents.ends - extents.begins).data
+        (data,) = yield [((buffer.offset + extents.begins).data, (extents.ends - extents.begins).data)]
         return Decoded(VariableValues(extents.offsets, data, self.ends.offset_bits), extents.validity)
 
     def _all_bytes(self) -> Steps[Decoded]:

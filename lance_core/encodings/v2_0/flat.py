@@ -74,11 +74,11 @@ class Flat(Encoding):
 
     def pick(self, values: Int64s) -> Picking[Decoded]:
         if self.bits == 1:
-            data = yield (self.buffer.offset + values // 8).data, np.ones(len(values), np.int64).data
+            (data,) = yield [((self.buffer.offset + values // 8).data, np.ones(len(values), np.int64).data)]
             bits = (np.frombuffer(data, np.uint8) >> (values % 8).astype(np.uint8)) & 1
             return Decoded(FixedValues(pa.py_buffer(np.packbits(bits, bitorder="little")), 1))
         width = self.bits // 8
-        data = yield (self.buffer.offset + values * width).data, np.full(len(values), width).data
+        (data,) = yield [((self.buffer.offset + values * width).data, np.full(len(values), width).data)]
         return Decoded(FixedValues(data, self.bits))
 
     def read_all(self) -> Steps[FixedValues]:

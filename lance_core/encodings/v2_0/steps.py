@@ -72,7 +72,7 @@ def as_picking(steps: Steps[T]) -> Picking[T]:
         while True:
             ranges = np.array(wanted, np.int64).reshape(-1, 2)
             offsets, lengths = (np.ascontiguousarray(column) for column in ranges.T)
-            data = yield offsets.data, lengths.data
+            (data,) = yield [(offsets.data, lengths.data)]
             ends = np.cumsum(lengths).tolist()
             parts = [data.slice(end - length, length) for end, (_, length) in zip(ends, wanted, strict=True)]
             wanted = steps.send(parts)

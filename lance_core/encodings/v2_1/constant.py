@@ -106,7 +106,7 @@ class ConstantPage(Page):
         scalar: pa.Buffer | None = None
         if self._scalar is not None:
             offset, size = self._scalar
-            scalar = yield np.array([offset]).data, np.array([size]).data
+            (scalar,) = yield [(np.array([offset]).data, np.array([size]).data)]
         if rep is not None:
             num_levels = one_count(rep.size // 2)
             visible = num_levels if def_ is None else one_count(self._count_visible(def_))

@@ -109,7 +109,7 @@ class FullZipPage(Page):
             width = self._index_width
             row_width = (slots + 1) * width  # the index has an entry per slot, and one behind the last
             places = self._buffers[1][0] + rows * (slots * width)
-            entries = yield places.data, np.full(len(rows), row_width).data
+            (entries,) = yield [(places.data, np.full(len(rows), row_width).data)]
             ends = np.frombuffer(entries, f"<u{width}").reshape(len(rows), slots + 1)[:, [0, -1]]
             if (ends[:, 0] > ends[:, 1]).any() or ends[:, 1].max() > size:
                 raise CorruptData(f"a row that is not within {size} bytes")
@@ -118,7 +118,7 @@ class FullZipPage(Page):
             row_bytes = slots * self._entry_bytes
             begins = rows * row_bytes
             stops = begins + row_bytes
-        data = yield (offset + begins).data, (stops - begins).data
+        (data,) = yield [((offset + begins).data, (stops - begins).data)]
         return self._decode(data, len(rows))
 
     @property

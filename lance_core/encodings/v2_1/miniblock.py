@@ -8,6 +8,9 @@
 The words are u16 in 2.1 and u32 in 2.2. The last chunk's count is what is left of the page's values.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,6 +45,10 @@ class _ChunkIndex:
     ended_rows: _Int64s
     """Rows whose last entry lies before the chunk."""
     dictionary: Values | None
+
+    @property
+    def ends_with_row(self) -> bool:
+        return bool(self.first_row[-1] == self.ended_rows[-1])
 
 
 class MiniBlockPage(Page):
@@ -95,6 +102,10 @@ class MiniBlockPage(Page):
         elif self._values.name == "general":
             encoded *= 4
         return max(encoded, least) + levels
+
+    @property
+    def is_indexed(self) -> bool:
+        return self._index is not None
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         index = self._chunk_index(fetch)
@@ -163,9 +174,11 @@ class MiniBlockPage(Page):
         return LeafSlice(array, layers[1:])
 
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        index = self._chunk_index(fetch)
+        return self._pick(self._chunk_index(fetch), self._buffers[1][0], rows)
+
+    def _pick(self, index: _ChunkIndex, base: int, rows: Int64s) -> Picking[LeafSlice]:
+        """Rows of chunks whose positions count from the place `base` in the file."""
         structure = self._structure
-        base = self._buffers[1][0]
         if structure.has_lists:
             offsets, lengths, starts, counts, begun, chosen = kernels.choose_row_chunks(
                 index.position.data,
@@ -181,7 +194,7 @@ class MiniBlockPage(Page):
             offsets, lengths, starts, counts, chosen = kernels.choose_chunks(
                 index.position.data, index.first_value.data, wanted.data, base
             )
-        data = yield offsets, lengths
+        (data,) = yield [(offsets, lengths)]
         num_levels, rep, def_, buffers = kernels.parse_chunks(
             data,
             starts,
@@ -219,6 +232,21 @@ class MiniBlockPage(Page):
         values = self._resolved(index, picked, num_values)
         array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
         return LeafSlice(array, layers[1:])
+
+    def is_like(self, other: Page) -> bool:
+        """Whether two indexed pages say the same of their chunks."""
+        if not isinstance(other, MiniBlockPage) or self._index is None or other._index is None:
+            return False
+        return (
+            self._dictionary is None
+            and other._dictionary is None
+            and self._large == other._large
+            and self._structure.layers == other._structure.layers
+            and self._rep == other._rep
+            and self._def == other._def
+            and self._values == other._values
+            and self._index.ends_with_row
+        )
 
     def _chunk_index(self, fetch: Fetch) -> _ChunkIndex:
         index = self._index
@@ -287,3 +315,53 @@ class MiniBlockPage(Page):
         first_row = ended_rows.copy()
         first_row[1:] += index[:, 1] > 0  # a row that runs over the end of the chunk has begun
         return first_row, ended_rows
+
+
+def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:
+    """The pages of a leaf in runs of neighbours that can be joined."""
+    run: list[Page] = []
+    for page in pages:
+        if run and not (isinstance(run[-1], MiniBlockPage) and run[-1].is_like(page)):
+            yield run
+            run = []
+        run.append(page)
+    if run:
+        yield run
+
+
+class JoinedPages:
+    """Indexed mini-block pages that are alike, as one: its rows are those of all of them."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        """The pages are those of a run of `runs_alike`."""
+        parts = [page for page in pages if isinstance(page, MiniBlockPage)]
+        self._first = parts[0]
+        self._index = _joined(
+            [(page._index, page._buffers[1][0]) for page in parts if page._index is not None]
+        )
+
+    def pick(self, rows: Int64s) -> Picking[LeafSlice]:
+        """The rows of strictly ascending numbers."""
+        return self._first._pick(self._index, 0, rows)
+
+
+def _joined(parts: Sequence[tuple[_ChunkIndex, int]]) -> _ChunkIndex:
+    """The index of all chunks from those of pages and where their chunks begin in the file.
+
+    What lies between two pages is a chunk without values.
+    """
+
+    def counted_on(arrays: Sequence[_Int64s]) -> _Int64s:
+        begins = np.cumsum([0, *(array[-1] for array in arrays[:-1])])
+        return np.concatenate([array + begin for array, begin in zip(arrays, begins, strict=True)])
+
+    indices = [index for index, _ in parts]
+    has_lists = indices[0].first_row is not indices[0].first_value
+    first_value = counted_on([index.first_value for index in indices])
+    return _ChunkIndex(
+        position=np.concatenate([index.position + base for index, base in parts]),
+        first_value=first_value,
+        first_row=counted_on([index.first_row for index in indices]) if has_lists else first_value,
+        ended_rows=counted_on([index.ended_rows for index in indices]) if has_lists else first_value,
+        dictionary=None,
+    )

@@ -72,6 +72,11 @@ class Page(ABC):
     num_rows: int
     """Top-level rows."""
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether everything was read that finding rows needs."""
+        return True
+
     @abstractmethod
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         """Plan to read rows `[start, end)`; `fetch` brings what planning itself needs."""

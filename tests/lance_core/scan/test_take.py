@@ -1,5 +1,6 @@
 """Single rows by offset, row id and row address, beside the reference."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.file.metadata import read_file_metadata
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.files import FileCache
 from lance_core.scan.scanner import row_taker
-from lance_core.scan.take import TakerCache, as_keys
+from lance_core.scan.take import RowTaker, TakerCache, as_keys
+from lance_core.storage import LocalStorage
 from support.comparison import assert_tables_equal
 from support.manifests import edit_manifest
 
@@ -307,3 +310,66 @@ def test_pages_whose_dictionaries_outgrow_their_keys_together(nesting: str, tmp_
     taken.validate(full=True)
     assert taken.schema == batches[0].schema
     assert taken["c"].to_pylist() == [whole[row] for row in rows]
+
+
+def many_pages(tmp_path: Path) -> tuple[lance_core.LanceDataset, pa.Table]:
+    """Several kinds of columns in many pages each, which say the same of their chunks."""
+    rng = np.random.default_rng(7)
+    num_rows = 30_000
+    ints = pa.array(rng.integers(0, 1 << 40, num_rows), mask=rng.random(num_rows) < 0.1)
+    lengths = rng.integers(0, 6, num_rows)
+    lengths[:: num_rows // 7] = 5000  # longer than a chunk
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.cumsum([0, *lengths]), pa.int32()),
+        pa.array(rng.integers(0, 1 << 40, lengths.sum()), mask=rng.random(lengths.sum()) < 0.1),
+        mask=pa.array(rng.random(num_rows) < 0.1),
+    )
+    columns = {
+        "plain": pa.array(rng.random(num_rows)),
+        "nulls": ints,
+        "lists": lists,
+        "struct": pa.StructArray.from_arrays(
+            [ints, lists], ["i", "l"], mask=pa.array(rng.random(num_rows) < 0.1)
+        ),
+    }
+    table = pa.table(columns)
+    return lance_core.write_dataset(table, tmp_path / "d", max_page_bytes=40_000), table
+
+
+@pytest.mark.parametrize("column", ["plain", "nulls", "lists", "struct"])
+def test_rows_of_many_pages_at_once(column: str, tmp_path: Path) -> None:
+    """Once all pages are known, rows are picked from them as from one."""
+    dataset, table = many_pages(tmp_path)
+    reference = lance.dataset(str(tmp_path / "d"))
+    taker = RowTaker(dataset.snapshot, (column,), FileCache())
+    rng = np.random.default_rng(8)
+    for _ in range(2):
+        assert taker.by_offset(as_keys(range(table.num_rows), "indices")).equals(
+            table.select([column]).combine_chunks().to_batches()[0]
+        )
+    (fragment,) = taker._open.values()
+    (stored,) = fragment.columns(taker._opener)
+    assert len(stored._reader._joined_cuts) < len(stored._reader._cuts)
+    for count in (1, 2, 5, 100, 3000):
+        rows = rng.integers(0, table.num_rows, count)
+        taken = taker.by_offset(as_keys(rows, "indices"))
+        taken.validate(full=True)
+        assert pa.Table.from_batches([taken]).equals(reference.take(rows.tolist(), columns=[column]))
+
+
+def test_the_page_that_is_wrong_is_named(tmp_path: Path) -> None:
+    """T22: also where rows are picked from all pages at once."""
+    dataset, table = many_pages(tmp_path)
+    rows = list(range(0, table.num_rows, 10))
+    assert dataset.take(rows, columns=["nulls"]).equals(dataset.take(rows, columns=["nulls"]))
+    (path,) = (tmp_path / "d" / "data").iterdir()
+    page = read_file_metadata(LocalStorage(str(path.parent)).open_file(path.name)).column(1).pages[3]
+    offset, size = page.buffers[1]
+    kept = path.stat()
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\1" * size)
+    os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # the same file, for the cache
+    with pytest.raises(CorruptFileError) as error:
+        dataset.take(rows, columns=["nulls"])
+    assert error.value.page == 3

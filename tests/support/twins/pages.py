@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Pieces, pick_together
+from lance_core.encodings.pieces import Pieces, pick
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
@@ -105,8 +105,7 @@ class HandmadePage:
         def read_pieces(parts: Sequence[Pieces]) -> list[pa.Buffer]:
             return [pa.py_buffer(b"".join(map(memoryview, self._fetch(ranges_of(part))))) for part in parts]
 
-        pick = self.open().pick(self._fetch, np.array(rows, np.int64))
-        (leaf,) = pick_together([pick], read_pieces)
+        leaf = pick(self.open().pick(self._fetch, np.array(rows, np.int64)), read_pieces)
         return self._assembled(leaf, len(rows))
 
     def _assembled(self, leaf: LeafSlice, num_rows: int | None) -> pa.Array:
