@@ -411,3 +411,16 @@ def find_distinct(
     max_items: int,
 ) -> tuple[Block, list[int]] | None:
     """Indices of 32 bits, and where each item occurs first; None where there are more items."""
+
+def sample_distinct(
+    offsets: _Bytes | None,
+    data: _Bytes,
+    offset_bits: int,
+    width: int,
+    num_values: int,
+    validity: _Bytes | None,
+    first_bit: int,
+    step: int,
+    most: int,
+) -> tuple[int, int]:
+    """Of every `step`-th value, `most` at the most: how many are not null, and how many of these differ."""

@@ -150,6 +150,20 @@ void bind_symbols(nb::module_& m) {
       nb::arg("offsets").none(), nb::arg("data"), nb::arg("offset_bits"), nb::arg("width"), nb::arg("num_values"),
       nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("max_items"));
   m.def(
+      "sample_distinct",
+      [](nb::handle offsets, nb::handle data, unsigned offset_bits, size_t width, size_t n, nb::handle validity,
+         size_t first_bit, size_t step, size_t most) {
+        OptionalSource offset_source(offsets), validity_source(validity);
+        Source data_source(data);
+        Sampled out = without_gil([&] {
+          return sample_distinct({offset_source.bytes(), data_source.bytes(), offset_bits, width, n},
+                                 {validity_source.bytes(), first_bit}, step, most);
+        });
+        return std::make_pair(out.valid, out.distinct);
+      },
+      nb::arg("offsets").none(), nb::arg("data"), nb::arg("offset_bits"), nb::arg("width"), nb::arg("num_values"),
+      nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("step"), nb::arg("most"));
+  m.def(
       "train_symbols",
       [](nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits, size_t sample_bytes) {
         Source offset_source(offsets), data_source(data);

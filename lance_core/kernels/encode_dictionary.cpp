@@ -5,45 +5,56 @@
 namespace lance {
 namespace {
 
-constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+// A value with what it is compared by first: of up to 16 bytes that is all of it.
+struct Key {
+  const uint8_t* data;
+  size_t size;
+  uint64_t head;  // the first eight bytes; of fewer all, in some order
+  uint64_t tail;  // the last eight; 0 where there are no more than eight
 
-inline uint64_t hash_of(Bytes value) {
-  uint64_t hash = value.size * kMultiplier;
-  const uint8_t* from = value.data;
-  size_t left = value.size;
-  for (; left >= 8; left -= 8, from += 8) {
-    hash = (hash ^ load<uint64_t>(from)) * kMultiplier;
-    hash ^= hash >> 32;
+  bool operator==(const Key& other) const {
+    return head == other.head && tail == other.tail && size == other.size &&
+           (size <= 16 || std::memcmp(data, other.data, size) == 0);
   }
-  if (left != 0) {
-    uint64_t word = 0;
-    std::memcpy(&word, from, left);
-    hash = (hash ^ word) * kMultiplier;
-    hash ^= hash >> 32;
+};
+
+inline Key key_of(const uint8_t* data, size_t size) {
+  if (size > 8) return {data, size, load<uint64_t>(data), load<uint64_t>(data + size - 8)};
+  if (size == 8) return {data, size, load<uint64_t>(data), 0};
+  if (size >= 4) {
+    return {data, size, uint64_t{load<uint32_t>(data)} << 32 | load<uint32_t>(data + size - 4), 0};
   }
-  return hash * kMultiplier;
+  if (size == 0) return {data, size, 0, 0};
+  return {data, size, uint64_t{data[0]} << 16 | uint64_t{data[size / 2]} << 8 | data[size - 1], 0};
 }
 
-// Open addressing; slots hold the item's number plus one and the upper half of its hash.
-class Table {
- public:
-  Table() : slots_(kFirstSlots) {}
+inline uint64_t mix(uint64_t a, uint64_t b) {
+  auto product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
 
-  // The number of the item, or that of a new one; `same` compares with a known item.
-  template <class Same>
-  uint32_t find_or_add(uint64_t hash, uint32_t num_items, Same same) {
-    if (num_items * 2 >= slots_.size()) {
-      grow();
-    }
-    for (size_t at = slot_of(hash);; at = (at + 1) & (slots_.size() - 1)) {
-      Slot& slot = slots_[at];
-      if (slot.item == 0) {
-        slot = {hash, num_items + 1};
-        return num_items;
-      }
-      if (slot.hash == hash && same(slot.item - 1)) {
-        return slot.item - 1;
-      }
+inline uint64_t hash_of(const Key& key) {
+  uint64_t hash = mix(key.head ^ 0x9e3779b97f4a7c15u, key.tail ^ key.size ^ 0xe7037ed1a0b428dbu);
+  for (size_t at = 8; key.size > 16 && at < key.size - 8; at += 8) {
+    hash = mix(hash ^ load<uint64_t>(key.data + at), 0x8ebc6af09c88c6e3u);
+  }
+  return hash;
+}
+
+// The items so far. Open addressing; slots hold the item's number plus one and its hash.
+class Items {
+ public:
+  Items() : slots_(kFirstSlots) {}
+
+  size_t size() const { return keys_.size(); }
+
+  // The number of the value's item, which may be a new one.
+  inline __attribute__((always_inline)) uint32_t find_or_add(const Key& key) {
+    uint64_t hash = hash_of(key);
+    for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[at];
+      if (slot.item == 0) return add(key, hash, at);
+      if (slot.hash == hash && keys_[slot.item - 1] == key) return slot.item - 1;
     }
   }
 
@@ -54,43 +65,41 @@ class Table {
     uint32_t item = 0;
   };
 
-  size_t slot_of(uint64_t hash) const { return static_cast<size_t>(hash >> 40) & (slots_.size() - 1); }
+  __attribute__((noinline)) uint32_t add(const Key& key, uint64_t hash, size_t at) {
+    keys_.push_back(key);
+    auto number = static_cast<uint32_t>(keys_.size());
+    slots_[at] = {hash, number};
+    if (keys_.size() * 2 >= slots_.size()) grow();
+    return number - 1;
+  }
 
   void grow() {
     std::vector<Slot> old(slots_.size() * 4);
     old.swap(slots_);
     for (const Slot& slot : old) {
-      if (slot.item != 0) {
-        size_t at = slot_of(slot.hash);
-        while (slots_[at].item != 0) {
-          at = (at + 1) & (slots_.size() - 1);
-        }
-        slots_[at] = slot;
-      }
+      if (slot.item == 0) continue;
+      size_t at = slot.hash & (slots_.size() - 1);
+      while (slots_[at].item != 0) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = slot;
     }
   }
 
   std::vector<Slot> slots_;
+  std::vector<Key> keys_;
 };
 
-template <class ValueAt>
-Distinct find(size_t n, Validity validity, size_t max_items, ValueAt value_at) {
+template <class KeyAt>
+Distinct find(size_t n, Validity validity, size_t max_items, KeyAt key_at) {
   Distinct out;
   out.indices = Block(n * 4);
-  Table table;
+  Items items;
   for (size_t i = 0; i < n; ++i) {
     uint32_t item = 0;
     if (validity[i]) {
-      Bytes value = value_at(i);
-      auto num_items = static_cast<uint32_t>(out.first.size());
-      item = table.find_or_add(hash_of(value), num_items, [&](uint32_t known) {
-        Bytes other = value_at(static_cast<size_t>(out.first[known]));
-        return other.size == value.size && (value.size == 0 || std::memcmp(other.data, value.data, value.size) == 0);
-      });
-      if (item == num_items) {
-        if (num_items == max_items) {
-          return {};
-        }
+      size_t known = items.size();
+      item = items.find_or_add(key_at(i));
+      if (item == known) {
+        if (known == max_items) return {};
         out.first.push_back(static_cast<int64_t>(i));
       }
     }
@@ -100,29 +109,57 @@ Distinct find(size_t n, Validity validity, size_t max_items, ValueAt value_at) {
   return out;
 }
 
-}  // namespace
-
-Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items) {
-  size_t n = source.num_values;
-  if (max_items >= UINT32_MAX / 2) {
-    corrupt("a dictionary of %zu items", max_items);
+template <class KeyAt>
+Sampled sample(size_t n, Validity validity, size_t step, size_t most, KeyAt key_at) {
+  Sampled out;
+  Items items;
+  for (size_t i = 0, taken = 0; i < n && taken < most; i += step, ++taken) {
+    if (!validity[i]) continue;
+    items.find_or_add(key_at(i));
+    ++out.valid;
   }
+  out.distinct = items.size();
+  return out;
+}
+
+// Calls `body` with a function that gives the key of a value.
+template <class Body>
+auto with_keys(const DictionarySource& source, Validity validity, Body body) {
+  size_t n = source.num_values;
   if (!validity.absent() &&
       (validity.offset > validity.bits.size * 8 || n > validity.bits.size * 8 - validity.offset)) {
     corrupt("%zu bytes for %zu bits from bit %zu on", validity.bits.size, n, validity.offset);
   }
   if (source.offset_bits == 0) {
-    if (source.width == 0 || source.data.size / source.width < n) {
-      corrupt("%zu bytes for %zu values of %zu bytes", source.data.size, n, source.width);
+    size_t width = source.width;
+    if (width == 0 || source.data.size / width < n) {
+      corrupt("%zu bytes for %zu values of %zu bytes", source.data.size, n, width);
     }
-    return find(n, validity, max_items,
-                [&](size_t i) { return Bytes{source.data.data + i * source.width, source.width}; });
+    const uint8_t* data = source.data.data;
+    if (width == 8) return body([=](size_t i) { return key_of(data + i * 8, 8); });
+    return body([=](size_t i) { return key_of(data + i * width, width); });
   }
   check_offsets(source.offsets, n, source.data.size, source.offset_bits);
   OffsetReader offset(source.offsets.data, source.offset_bits);
-  return find(n, validity, max_items, [&](size_t i) {
-    return Bytes{source.data.data + offset[i], static_cast<size_t>(offset[i + 1] - offset[i])};
-  });
+  const uint8_t* data = source.data.data;
+  return body([=](size_t i) { return key_of(data + offset[i], static_cast<size_t>(offset[i + 1] - offset[i])); });
+}
+
+}  // namespace
+
+Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items) {
+  if (max_items >= UINT32_MAX / 2) {
+    corrupt("a dictionary of %zu items", max_items);
+  }
+  return with_keys(source, validity, [&](auto key_at) { return find(source.num_values, validity, max_items, key_at); });
+}
+
+Sampled sample_distinct(const DictionarySource& source, Validity validity, size_t step, size_t most) {
+  if (step == 0 || most >= UINT32_MAX / 2) {
+    corrupt("a sample of %zu values, each %zu", most, step);
+  }
+  return with_keys(source, validity,
+                   [&](auto key_at) { return sample(source.num_values, validity, step, most, key_at); });
 }
 
 }  // namespace lance

@@ -23,4 +23,12 @@ struct Distinct {
 
 Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items);
 
+struct Sampled {
+  size_t valid = 0;     // values of the sample that are not null
+  size_t distinct = 0;  // and different ones among them
+};
+
+// Looks at every `step`-th value, at `most` of them.
+Sampled sample_distinct(const DictionarySource& source, Validity validity, size_t step, size_t most);
+
 }  // namespace lance

@@ -1,7 +1,9 @@
 #include "encode_levels.hpp"
 
 #include <algorithm>
+#include <array>
 
+#include "bits.hpp"
 #include "encode_bitpacking.hpp"
 #include "encode_runs.hpp"
 #include "variable.hpp"
@@ -24,6 +26,53 @@ void require_bits(const Validity& validity, size_t n) {
 
 uint16_t level_at(Bytes levels, size_t i) { return levels.data == nullptr ? 0 : load<uint16_t>(levels.data + 2 * i); }
 
+constexpr size_t kPart = 4096;  // levels looked at together: they stay in the nearest cache, and 16 bits count them
+
+// For each byte of a bitmap 16 bits per bit: all set where the bit is not.
+constexpr auto kMissing = [] {
+  std::array<std::array<uint16_t, 8>, 256> masks{};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    for (unsigned bit = 0; bit < 8; ++bit) masks[byte][bit] = byte >> bit & 1 ? 0 : 0xffff;
+  }
+  return masks;
+}();
+
+typedef uint16_t Eight __attribute__((vector_size(16)));
+
+// `null` for every bit that is not set, else 0.
+void levels_of_bits(Bytes bits, size_t offset, size_t n, uint16_t null, uint8_t* to) {
+  for (size_t done = 0; done < n; done += 64) {
+    size_t count = std::min<size_t>(64, n - done);
+    uint64_t valid = word_at(bits, offset + done, count);
+    for (size_t k = 0; k < count; k += 8, valid >>= 8) {
+      Eight levels;
+      std::memcpy(&levels, kMissing[valid & 255].data(), sizeof levels);
+      levels &= null;
+      copy_bytes(to + 2 * (done + k), &levels, 2 * std::min<size_t>(8, count - k));
+    }
+  }
+}
+
+LANCE_MULTIVERSION size_t count_equal(const uint8_t* levels, size_t n, uint16_t level) {
+  uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+  for (size_t i = 0; i < n; ++i) found = static_cast<uint16_t>(found + (load<uint16_t>(levels + 2 * i) == level));
+  return found;
+}
+
+LANCE_MULTIVERSION uint16_t highest_of(const uint8_t* levels, size_t n) {
+  uint16_t highest = 0;
+  for (size_t i = 0; i < n; ++i) highest = std::max(highest, load<uint16_t>(levels + 2 * i));
+  return highest;
+}
+
+// Puts `value` where the levels are `level`.
+LANCE_MULTIVERSION void put_equal(const uint8_t* levels, size_t n, uint16_t level, uint16_t value, uint8_t* to) {
+  for (size_t i = 0; i < n; ++i) {
+    uint16_t mask = load<uint16_t>(levels + 2 * i) == level ? 0xffff : 0;
+    store(to + 2 * i, static_cast<uint16_t>(load<uint16_t>(to + 2 * i) | (mask & value)));
+  }
+}
+
 }  // namespace
 
 Block shred_items(Bytes def, size_t num_entries, Validity validity, size_t num_slots, uint16_t null, uint16_t dead) {
@@ -35,8 +84,10 @@ Block shred_items(Bytes def, size_t num_entries, Validity validity, size_t num_s
     if (num_slots != num_entries) {
       corrupt("%zu slots for %zu entries", num_slots, num_entries);
     }
-    for (size_t i = 0; i < num_entries; ++i) {
-      store<uint16_t>(to + 2 * i, validity[i] ? uint16_t{0} : null);
+    if (validity.absent()) {
+      std::memset(to, 0, num_entries * 2);
+    } else {
+      levels_of_bits(validity.bits, validity.offset, num_entries, null, to);
     }
     return out;
   }
@@ -103,31 +154,24 @@ Shredded shred_lists(Bytes rep, Bytes def, size_t num_entries, Bytes offsets, un
   Shredded out{Block(total * 2), Block(total * 2), total};
   auto* to_rep = reinterpret_cast<uint16_t*>(out.rep.data());
   auto* to_def = reinterpret_cast<uint16_t*>(out.def.data());
+  // Items behind the first of their list have zeros.
+  std::memset(to_rep, 0, total * 2);
+  std::memset(to_def, 0, total * 2);
   slot = 0;
   for (size_t i = 0; i < num_entries; ++i) {
     uint16_t level = level_at(def, i);
     uint16_t first = level_at(rep, i);
-    if (level >= numbers.dead) {
-      *to_rep++ = first;
-      *to_def++ = level;
-      continue;
+    size_t n = 0;
+    if (level < numbers.dead) {
+      first = first == 0 ? numbers.rep : first;
+      n = length_of(slot, level);
+      level = n != 0 ? 0 : level != 0 ? level : validity[slot] ? numbers.empty : numbers.null;
+      ++slot;
     }
-    if (first == 0) {
-      first = numbers.rep;
-    }
-    size_t n = length_of(slot, level);
-    if (n == 0) {
-      *to_rep++ = first;
-      *to_def++ = level != 0 ? level : validity[slot] ? numbers.empty : numbers.null;
-    } else {
-      *to_rep++ = first;
-      *to_def++ = 0;
-      for (size_t k = 1; k < n; ++k) {
-        *to_rep++ = 0;
-        *to_def++ = 0;
-      }
-    }
-    ++slot;
+    *to_rep = first;
+    *to_def = level;
+    to_rep += n == 0 ? 1 : n;
+    to_def += n == 0 ? 1 : n;
   }
   return out;
 }
@@ -148,13 +192,28 @@ Block repeat_levels(Bytes levels, size_t times) {
 
 std::vector<int64_t> count_levels(Bytes levels, size_t highest) {
   std::vector<int64_t> counts(highest + 1);
+  std::vector<uint16_t> seen;  // few levels occur in a page: each is counted on its own
   size_t n = levels.size / 2;
-  for (size_t i = 0; i < n; ++i) {
-    size_t level = load<uint16_t>(levels.data + 2 * i);
-    if (level > highest) {
-      corrupt("level %zu above %zu", level, highest);
+  for (size_t first = 0; first < n; first += kPart) {
+    const uint8_t* part = levels.data + 2 * first;
+    size_t size = std::min(kPart, n - first), found = 0;
+    for (uint16_t level : seen) {
+      size_t times = count_equal(part, size, level);
+      counts[level] += static_cast<int64_t>(times);
+      found += times;
     }
-    ++counts[level];
+    for (size_t i = 0; found != size; ++i) {
+      auto level = load<uint16_t>(part + 2 * i);
+      if (level > highest) {
+        corrupt("level %u above %zu", level, highest);
+      }
+      if (std::find(seen.begin(), seen.end(), level) == seen.end()) {
+        seen.push_back(level);
+        size_t times = count_equal(part, size, level);
+        counts[level] += static_cast<int64_t>(times);
+        found += times;
+      }
+    }
   }
   return counts;
 }
@@ -175,12 +234,18 @@ LANCE_MULTIVERSION size_t count_changes(Bytes levels) {
 Block map_levels(Bytes levels, const std::vector<int64_t>& map) {
   size_t n = levels.size / 2;
   Block out(n * 2);
-  for (size_t i = 0; i < n; ++i) {
-    size_t level = load<uint16_t>(levels.data + 2 * i);
-    if (level >= map.size()) {
-      corrupt("level %zu in a map of %zu", level, map.size());
+  std::memset(out.data(), 0, n * 2);
+  for (size_t first = 0; first < n; first += kPart) {
+    const uint8_t* part = levels.data + 2 * first;
+    size_t size = std::min(kPart, n - first), highest = highest_of(part, size);
+    if (highest >= map.size()) {
+      corrupt("level %zu in a map of %zu", highest, map.size());
     }
-    store(out.data() + 2 * i, static_cast<uint16_t>(map[level]));
+    for (size_t level = 0; level <= highest; ++level) {
+      if (map[level] != 0) {
+        put_equal(part, size, static_cast<uint16_t>(level), static_cast<uint16_t>(map[level]), out.data() + 2 * first);
+      }
+    }
   }
   return out;
 }

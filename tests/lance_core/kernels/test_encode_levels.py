@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -142,6 +143,15 @@ def test_too_many_bytes_for_a_chunk_are_an_overflow() -> None:
 
 STREAM = kernels.Stream(bytes(16), inputs.int64s([0, 8]), inputs.int64s([8, 8]))
 NO_LEVELS = (None, ("flat", 0), None, ("flat", 0), 0, 0, True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 130), st.integers(1, 3_000)), max_size=9))
+def test_levels_are_counted_and_mapped(runs: list[tuple[int, int]]) -> None:
+    levels = np.concatenate([np.full(n, level, "<u2") for level, n in [(0, 0), *runs]])
+    numbers = np.arange(131) * 7 % 5
+    assert kernels.count_levels(levels, 130) == np.bincount(levels, minlength=131).tolist()
+    mapped = inputs.numbers(kernels.map_levels(levels, numbers.tolist()), "<u2")
+    assert mapped == numbers[levels].tolist()
 
 
 @pytest.mark.parametrize(

@@ -197,14 +197,22 @@ def test_sizes_that_contradict_each_other_are_refused(kernel: object) -> None:
         kernel()  # type: ignore[operator]
 
 
-@given(st.lists(st.none() | st.binary(max_size=12), max_size=200), st.sampled_from((0, 32, 64)))
-def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int) -> None:
+ALIKE = st.lists(st.sampled_from((b"a", b"b")), max_size=24).map(b"".join)
+"""Values that differ in few places."""
+
+
+@given(
+    st.lists(st.none() | st.binary(max_size=12) | ALIKE, max_size=200),
+    st.sampled_from((0, 32, 64)),
+    st.sampled_from((1, 3, 8, 12, 16, 24)),
+)
+def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int, width: int) -> None:
     """With `bits` 0, values of one width."""
     plain = [value or b"" for value in drawn]
-    values_ = plain if bits else [value.ljust(12, b"\0") for value in plain]
+    values_ = plain if bits else [value[:width].ljust(width, b"\0") for value in plain]
     offsets, data = arrow(values_, bits) if bits else (None, inputs.place(b"".join(values_), 1))
     validity = inputs.bitmap([True, *(value is not None for value in drawn)])
-    width = 0 if bits else 12
+    width = 0 if bits else width
     first: dict[bytes, int] = {}
     for i, (value, kept) in enumerate(zip(drawn, values_, strict=True)):
         if value is not None:
@@ -219,6 +227,13 @@ def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int) -
     if first:
         arguments = (offsets, data, bits, width, len(drawn), validity, 1)
         assert kernels.find_distinct(*arguments, len(first) - 1) is None
+        for step, most in ((1, 1000), (2, 5), (7, 1000)):
+            sample = [
+                kept
+                for value, kept in list(zip(drawn, values_, strict=True))[::step][:most]
+                if value is not None
+            ]
+            assert kernels.sample_distinct(*arguments, step, most) == (len(sample), len(set(sample)))
 
 
 def test_many_items_are_found() -> None:
@@ -239,6 +254,9 @@ def test_many_items_are_found() -> None:
         lambda: kernels.find_distinct(None, b"", 0, 0, 2, None, 0, 9),
         lambda: kernels.find_distinct(None, b"1234", 0, 2, 2, b"\1", 7, 9),
         lambda: kernels.find_distinct(None, b"1234", 0, 2, 2, None, 0, 1 << 40),
+        lambda: kernels.sample_distinct(OFFSETS, b"1234", 32, 0, 2, None, 0, 1, 9),
+        lambda: kernels.sample_distinct(None, b"123", 0, 2, 2, None, 0, 1, 9),
+        lambda: kernels.sample_distinct(None, b"1234", 0, 2, 2, None, 0, 0, 9),
     ],
 )
 def test_distinct_values_of_sizes_that_contradict_each_other(kernel: object) -> None:

@@ -360,6 +360,7 @@ def test_every_kernel_is_here() -> None:
         "map_levels",
         "rebase_offsets",
         "repeat_levels",
+        "sample_distinct",
         "shred_items",
         "shred_lists",
         "split_byte_streams",

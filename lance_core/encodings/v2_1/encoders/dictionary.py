@@ -5,7 +5,6 @@ docs/format.md, dictionary pages.
 
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -71,21 +70,23 @@ def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def _find_distinct(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array] | None:
     """Indices and items; None where there are more items than `most`."""
-    validity = values.buffers()[0] if values.null_count else None
-    if offset_bits(values.type):
-        text = text_of(values)
-        found = kernels.find_distinct(
-            text.offsets, text.data, text.offset_bits, 0, len(values), validity, values.offset, most
-        )
-    else:
-        width = fixed_bits(values.type) // 8
-        data = values.buffers()[1].slice(values.offset * width, len(values) * width)
-        found = kernels.find_distinct(None, data, 0, width, len(values), validity, values.offset, most)
+    found = kernels.find_distinct(*_source(values), most)
     if found is None:
         return None
     indices, first = found
     numbers = pa.Array.from_buffers(pa.uint32(), len(values), [None, as_buffer(indices)])
     return numbers, values.take(pa.array(first, pa.int64()))
+
+
+def _source(values: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer, int, int, int, pa.Buffer | None, int]:
+    """Values as the kernels that look for distinct ones take them."""
+    validity = values.buffers()[0] if values.null_count else None
+    if offset_bits(values.type):
+        text = text_of(values)
+        return text.offsets, text.data, text.offset_bits, 0, len(values), validity, values.offset
+    width = fixed_bits(values.type) // 8
+    data = values.buffers()[1].slice(values.offset * width, len(values) * width)
+    return None, data, 0, width, len(values), validity, values.offset
 
 
 def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
@@ -104,9 +105,8 @@ def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
 def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
     """Whether a sample repeats itself, and packing words does not do as well."""
     step = max(1, len(values) // _SAMPLE)
-    sample = values.take(pa.array(np.arange(0, len(values), step)[:_SAMPLE]))
-    distinct = pc.count_distinct(sample, mode="only_valid").as_py()
-    if distinct > _MOST_UNIQUE * (len(sample) - sample.null_count):
+    num_valid, distinct = kernels.sample_distinct(*_source(values), step, _SAMPLE)
+    if distinct > _MOST_UNIQUE * num_valid:
         return False
     if fixed_bits(values.type) != 64:
         return True
