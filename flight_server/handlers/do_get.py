@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyarrow import flight, ipc
 
 from flight_server.handlers.rpc import rpc, translated_errors
+from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.service import ScanStream, Service
 
 
@@ -25,7 +26,7 @@ def _parts(
     service: Service, context: flight.ServerCallContext, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
     """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
-    with service.admission.stream(), closing(stream.batches):
+    with service.admission.stream(), kept_thread_state(), closing(stream.batches):
         yield None
         with translated_errors(service, context, "do_get"):
             batches = _until_stopped(service, stream)
