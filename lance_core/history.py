@@ -1,12 +1,14 @@
-"""Branches, clones, going back to older versions, and removing them, as the reference names it."""
+"""Settings, branches, clones, going back to older versions and removing them, as the reference names it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import Any, Self
 
+from lance_core.mutations.settings import Entries, restore_version, update_settings
 from lance_core.opened import OpenedDataset, Reference, branch_uri
 from lance_core.storage import storage_for
 from lance_core.table.branch_changes import create_branch
@@ -80,6 +82,68 @@ class History(OpenedDataset):
         options = self._storage_options if storage_options is None else storage_options
         snapshot = clone_table(self._source(reference), storage_for(target, options))
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
+
+    def restore(self) -> None:
+        """Make the opened version the latest one again, as a new version, and move to it.
+
+        Raises:
+            CommitConflictError: other commits make this one impossible.
+            CommitUnknownError: nobody can say whether the version was made.
+        """
+        self._snapshot = restore_version(self.snapshot)
+
+    def update_config(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
+        """Change settings of the table and move to the new version.
+
+        Args:
+            values: Settings; None removes one.
+            replace: Drop the settings that are not named.
+
+        Returns:
+            All settings.
+
+        Raises:
+            CommitConflictError: another commit changed one of them since the opened version.
+        """
+        self._snapshot = update_settings(self.snapshot, config=values, replace=replace)
+        return dict(self.snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: Sequence[str]) -> None:
+        """Remove settings of the table, those of them that are there, and move to the new version."""
+        self._snapshot = update_settings(self.snapshot, config=dict.fromkeys(keys))
+
+    def update_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
+        """Change what is noted on the table, as `update_config` does with settings; returns all of it."""
+        self._snapshot = update_settings(self.snapshot, table_metadata=values, replace=replace)
+        return dict(self.snapshot.manifest.table_metadata)
+
+    def update_schema_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
+        """Change the metadata of the schema, as `update_config` does with settings; returns all of it."""
+        self._snapshot = update_settings(self.snapshot, schema_metadata=values, replace=replace)
+        return dict(self.snapshot.manifest.schema.metadata)
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Replace the metadata of the schema. Deprecated: `update_schema_metadata` does it, too."""
+        _warn("replace_schema_metadata", "update_schema_metadata(metadata, replace=True)")
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def update_field_metadata(self, field_updates: Mapping[str, Entries], *, replace: bool = False) -> None:
+        """Change the metadata of fields, and move to the new version.
+
+        Args:
+            field_updates: Changes by the dotted path of the field; None removes a key.
+            replace: Drop keys that are not named, of these fields.
+
+        Raises:
+            InvalidInputError: there is no such field.
+            CommitConflictError: another commit changed the schema or its metadata.
+        """
+        self._snapshot = update_settings(self.snapshot, field_metadata=field_updates, replace=replace)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Replace the metadata of a field. Deprecated: `update_field_metadata` does it, too."""
+        _warn("replace_field_metadata", "update_field_metadata with field paths and replace=True")
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
 
     def cleanup_old_versions(
         self,
@@ -158,6 +222,10 @@ class History(OpenedDataset):
 
     def _source(self, reference: Reference | None) -> Snapshot:
         return self.snapshot if reference is None else self.open_reference(reference)
+
+
+def _warn(old: str, new: str) -> None:
+    warnings.warn(f"{old} is deprecated. Use {new} instead.", DeprecationWarning, stacklevel=3)
 
 
 def _age(

@@ -47,6 +47,8 @@ def apply(message: table_pb2.Manifest, operation: Transaction.UpdateConfig, cont
             raise InvalidInputError(f"{name} cannot be changed", expected=before, found=after)
         if is_named and (before or not after):
             raise InvalidInputError(f"{name} cannot be changed" if before else f"{name} makes no sense")
+        if is_named and name == _PRIMARY_KEY:
+            _require_values(fields, [field_id for field_id, _ in after])
 
 
 def _same(text: str) -> str:
@@ -76,6 +78,15 @@ def _key_fields(message: table_pb2.Manifest, name: str) -> list[tuple[int, int]]
         for field in message.fields
         if field.unenforced_clustering_key
     ]
+
+
+def _require_values(fields: Mapping[int, file_pb2.Field], key: list[int]) -> None:
+    """Refuse a primary key that may be null: the reference does not open such a table."""
+    for field_id in key:
+        while field_id in fields:
+            if fields[field_id].nullable:
+                raise InvalidInputError("a primary key must not be nullable", column=fields[field_id].name)
+            field_id = fields[field_id].parent_id
 
 
 def _follow_metadata(field: file_pb2.Field) -> None:
