@@ -22,11 +22,13 @@ from lance_core.scan.scanner import LanceScanner, cache_stats, set_cache_directo
 from lance_core.table.bases import DatasetBasePath
 
 if TYPE_CHECKING:
+    from lance_core.udf import BatchUDF, batch_udf
     from lance_core.version import __version__
     from lance_core.write.fragments import FragmentWriteProgress
     from lance_core.writing import write_dataset
 
 __all__ = [
+    "BatchUDF",
     "CommitConflictError",
     "CommitUnknownError",
     "CorruptFileError",
@@ -44,6 +46,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "VersionNotFoundError",
     "__version__",
+    "batch_udf",
     "cache_stats",
     "dataset",
     "set_cache_directory",
@@ -52,7 +55,9 @@ __all__ = [
 
 # Most processes only read, and start sooner without the rest: it is imported when it is asked for.
 _LATE = {
+    "BatchUDF": "lance_core.udf",
     "__version__": "lance_core.version",
+    "batch_udf": "lance_core.udf",
     "FragmentWriteProgress": "lance_core.write.fragments",
     "write_dataset": "lance_core.writing",
 }

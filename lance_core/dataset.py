@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
+from lance_core.column_changes import ColumnChanges
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -31,6 +32,8 @@ from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lance_core.optimize import DatasetOptimizer
 
 
 class Version(TypedDict):
@@ -78,7 +81,7 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset(RowChanges, History):
+class LanceDataset(RowChanges, ColumnChanges, History):
     """One version of a dataset."""
 
     @property
@@ -293,6 +296,13 @@ class LanceDataset(RowChanges, History):
         from lance_core.writing import write_dataset  # it makes datasets
 
         self._snapshot = write_dataset(data, self, mode=mode, **arguments).snapshot
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction."""
+        from lance_core.optimize import DatasetOptimizer  # late: most processes only read
+
+        return DatasetOptimizer(self)
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Another version of the same dataset, opened beside this one.

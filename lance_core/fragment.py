@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
+from lance_core.column_changes import new_columns, table_of
 from lance_core.mutations.delete import delete_from_fragment
+from lance_core.proto.table_pb2 import DataFragment
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
+from lance_core.schema import Schema
 from lance_core.table.fragment import DataFile, Fragment
 
 if TYPE_CHECKING:
     from lance_core.dataset import LanceDataset
+    from lance_core.mutations.new_columns import NewColumns
 
 
 class LanceFragment:
@@ -55,6 +60,76 @@ class LanceFragment:
     def data_files(self) -> list[DataFile]:
         """The files that hold the columns of this fragment."""
         return list(self._metadata.files)
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: list[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[Fragment, Schema]:
+        """Write new columns of this fragment, and commit nothing.
+
+        The arguments are those of `LanceDataset.add_columns`; a stream has the rows of this fragment that are
+        not deleted.
+
+        Returns:
+            The fragment with the new file, and the schema of the dataset with the new columns, for
+            `LanceOperation.Merge`.
+        """
+        return self._add(new_columns(value_func, columns, reader_schema, batch_size))
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[Fragment, Schema]:
+        """Write new columns of this fragment that are joined by key, and commit nothing.
+
+        The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
+        """
+        from lance_core.mutations.merge import JoinedColumns  # late, as all that writes
+
+        return self._add(JoinedColumns(table_of(data_obj, schema), left_on, right_on))
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[Fragment, list[int]] | tuple[Fragment, list[int], bytes]:
+        """Write other values for columns of this fragment, and commit nothing.
+
+        Args:
+            data_obj: a key and the columns that change; held in memory. Rows without a key in it stay.
+            left_on: the key in the dataset, `_rowid` and `_rowaddr` included.
+            right_on: the key in `data_obj`; the same name if not given.
+            schema: what an iterable of batches is turned into.
+            with_offsets: tell which rows changed.
+
+        Returns:
+            The fragment with the new file and the ids of the fields that it has, for `LanceOperation.Update`;
+            and on request the physical offsets of the rows that changed, as a portable Roaring bitmap.
+        """
+        from lance_core.mutations.update_columns import update_columns
+
+        rows = table_of(data_obj, schema)
+        updated = update_columns(self._dataset.snapshot, self._metadata, rows, left_on, right_on)
+        fragment, fields = self._changed(updated.message), list(updated.fields_modified)
+        if with_offsets:
+            return fragment, fields, bytes(BitMap(updated.matched_offsets).serialize())
+        return fragment, fields
+
+    def _add(self, source: NewColumns) -> tuple[Fragment, Schema]:
+        from lance_core.mutations.add_columns import write_fragment_columns
+
+        message, schema = write_fragment_columns(self._dataset.snapshot, self._metadata, source)
+        return self._changed(message), schema
+
+    def _changed(self, message: DataFragment) -> Fragment:
+        manifest = self._dataset.snapshot.manifest
+        return Fragment(message, "changed fragment", None, manifest.base_paths)
 
     def count_rows(self, filter: Any = None) -> int:
         """Rows that are not deleted and pass the filter, if one is given."""

@@ -65,6 +65,10 @@ class OpenedDataset:
         """The opened version."""
         return self._snapshot.manifest.version
 
+    def move_to(self, snapshot: Snapshot) -> None:
+        """Let this object be another version of the same dataset, which is open already."""
+        self._snapshot = snapshot
+
     def at(self, snapshot: Snapshot) -> Self:
         """Another version of the same dataset, which is open already."""
         other = copy(self)

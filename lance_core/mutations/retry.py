@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot
 
@@ -63,6 +64,15 @@ def with_retries(
         else:
             return opened(snapshot, manifest)
     raise AssertionError  # the last attempt returns or raises
+
+
+def made_before(snapshot: Snapshot, transaction_id: str | None) -> Snapshot | None:
+    """The version that a transaction of this id made, if one did: who repeats a change gets its first result.
+
+    Errors are those of `find_committed`.
+    """
+    manifest = None if transaction_id is None else find_committed(snapshot.storage, transaction_id)
+    return None if manifest is None else opened(snapshot, manifest)
 
 
 def opened(snapshot: Snapshot, manifest: Manifest) -> Snapshot:

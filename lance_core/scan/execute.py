@@ -23,7 +23,7 @@ from lance_core.scan.filtering import FilterWindow, FilterWindows, RowFilter, St
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.passing import PassingRows, PassingWindow
 from lance_core.scan.plan import ScanPlan
-from lance_core.scan.projection import project, project_filtered
+from lance_core.scan.projection import Projection, project, project_filtered
 from lance_core.scan.pruning import Pruner
 from lance_core.scan.readahead import Job, run_ahead
 from lance_core.scan.windows import Pieces, TablePieces, Window, Windows
@@ -51,14 +51,28 @@ def scan_batches(
     if not plan.schema.names:
         yield from _rowless_stream(snapshot, plan, budget, files, strategy)
         return
-    cutter = BatchCutter(plan.schema, plan.options)
     with _jobs(snapshot, plan, budget, files, strategy) as jobs:
-        for job in jobs:
-            columns = _by_column(job, plan)
-            job.hold(cutter.num_bytes(columns))
-            yield from cutter.cut(columns, job.work.cuts)
-            # The memory must be free when the budget is, which is when the next job is asked for.
-            del columns
+        yield from _cut_batches(jobs, plan)
+
+
+def scan_projection(
+    snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: FileCache
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a plan without a filter, as `scan_batches` gives them, with the columns of a projection."""
+    with _window_jobs(snapshot, plan, projection, budget, files, _DEFAULT) as jobs:
+        yield from _cut_batches(jobs, plan)
+
+
+def _cut_batches(
+    jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan
+) -> Iterator[pa.RecordBatch]:
+    cutter = BatchCutter(plan.schema, plan.options)
+    for job in jobs:
+        columns = _by_column(job, plan)
+        job.hold(cutter.num_bytes(columns))
+        yield from cutter.cut(columns, job.work.cuts)
+        # The memory must be free when the budget is, which is when the next job is asked for.
+        del columns
 
 
 def scan_table(
@@ -114,18 +128,33 @@ def _jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
 ) -> Iterator[Iterator[Job[Window] | Job[PassingWindow]]]:
     """The jobs of a stream."""
-    is_remote = snapshot.storage.is_remote
-    most_jobs = 2 + num_workers(is_remote)
     if plan.options.filter is None:
         projection = project(snapshot.manifest.schema, plan.options)
-        windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-        with closing(run_ahead(windows, budget, most_jobs, is_remote)) as jobs:
+        with _window_jobs(snapshot, plan, projection, budget, files, strategy) as jobs:
             yield jobs
         return
+    is_remote = snapshot.storage.is_remote
+    most_jobs = 2 + num_workers(is_remote)
     with _filter_jobs(snapshot, plan, budget, files, strategy) as found:
         rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
         with closing(run_ahead(rows, budget, most_jobs, is_remote)) as passing_jobs:
             yield passing_jobs
+
+
+@contextmanager
+def _window_jobs(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    projection: Projection,
+    budget: MemoryBudget,
+    files: FileCache,
+    strategy: Strategy,
+) -> Iterator[Iterator[Job[Window]]]:
+    """The jobs of a stream without a filter."""
+    is_remote = snapshot.storage.is_remote
+    windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
+        yield jobs
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,10 @@ from lance_core.scan.explain import Explanation, explain, explain_text
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
+from lance_core.scan.stored import scan_stored
 from lance_core.scan.take import RowTaker, TakerCache, as_keys
 from lance_core.scan.take_blobs import take_blobs
-from lance_core.schema import Schema
+from lance_core.schema import Field, Schema
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -211,6 +212,13 @@ def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) ->
     if isinstance(columns, dict):
         return RowTaker(snapshot, None, _files, bind_columns(snapshot.manifest.schema, columns))
     return _takers.get(snapshot, _column_names(columns))
+
+
+def stored_batches(
+    snapshot: Snapshot, fragment_ids: Iterable[int], fields: Sequence[Field], *, batch_rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of fragments in the form that data files hold; see `lance_core.scan.stored.scan_stored`."""
+    return scan_stored(snapshot, fragment_ids, fields, _budget, _files, batch_rows=batch_rows)
 
 
 def blob_files(

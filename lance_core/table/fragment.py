@@ -106,6 +106,11 @@ class Fragment:
         return f"Fragment(id={self.id}, physical_rows={self.physical_rows}, files={len(self._message.files)})"
 
     @property
+    def message(self) -> table_pb2.DataFragment:
+        """The fragment as the manifest has it."""
+        return self._message
+
+    @property
     def id(self) -> int:
         """Unique for the life of the table."""
         return self._message.id

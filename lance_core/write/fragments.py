@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, StorageError
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer import DataFileWriter, open_writer
-from lance_core.file.written import WriteOptions
+from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.statistics.recorder import FilePageRecorder
@@ -123,7 +123,7 @@ class FragmentWriter:
         self._complete.clear()
 
     def _begin(self) -> DataFileWriter:
-        self._path = _new_name()
+        self._path = new_file_name()
         file = self._storage.create_file(f"{DIRECTORY}/{self._path}", sync=self._sync)
         try:
             self._file = open_writer(file, self._schema, self._version, self._options)
@@ -137,15 +137,7 @@ class FragmentWriter:
     def _end(self, file: DataFileWriter) -> None:
         written = file.finish()
         self._file = None
-        major, minor = written.version.in_manifest
-        message = table_pb2.DataFile(
-            path=self._path,
-            fields=written.field_ids,
-            column_indices=written.column_indices,
-            file_major_version=major,
-            file_minor_version=minor,
-            file_size_bytes=written.num_bytes,
-        )
+        message = describe_file(self._path, written)
         fragment = table_pb2.DataFragment(files=[message], physical_rows=written.num_rows)
         self._complete.append(fragment)
         self._complete_bytes += written.num_bytes
@@ -157,7 +149,20 @@ def _view(fragment: table_pb2.DataFragment) -> Fragment:
     return Fragment(fragment, "new fragment", None, {})
 
 
-def _new_name() -> str:
+def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:
+    """What a manifest says about a file of that name in `data/`."""
+    major, minor = written.version.in_manifest
+    return table_pb2.DataFile(
+        path=name,
+        fields=written.field_ids,
+        column_indices=written.column_indices,
+        file_major_version=major,
+        file_minor_version=minor,
+        file_size_bytes=written.num_bytes,
+    )
+
+
+def new_file_name() -> str:
     """A unique name that begins with binary digits, so that object stores spread the files of a table."""
     number = uuid4().bytes
     return f"{int.from_bytes(number[:3], 'big'):024b}{number[3:].hex()}.lance"

@@ -1,0 +1,165 @@
+"""The part of a dataset's interface that changes its columns.
+
+Most processes only read, and start sooner without what writes: it is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError
+from lance_core.opened import OpenedDataset
+
+if TYPE_CHECKING:
+    from lance_core.mutations.new_columns import NewColumns
+
+
+class ColumnChanges(OpenedDataset):
+    """Columns added, removed and changed. Each method makes a version and moves to it."""
+
+    def add_columns(
+        self,
+        transforms: Any,
+        read_columns: list[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+        *,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> None:
+        """Add columns to the dataset.
+
+        Args:
+            transforms: SQL expressions by name; a function from record batches to batches (see
+                `lance_core.batch_udf`); rows that can be written, one for every row of the dataset
+                and in its order; or a field, fields or a schema for columns of nulls, which need no data.
+            read_columns: what the function gets, `_rowid` and `_rowaddr` included; all columns if not given.
+            reader_schema: what an iterable of batches is turned into.
+            batch_size: most rows that the function gets, or that an expression is computed of, at once.
+            transaction_id: a UUID that the transaction gets as its own id.
+            sync: on local disks make everything durable before returning.
+
+        Raises:
+            InvalidInputError: a column exists already, an expression cannot be used, or there is not one
+                value per row.
+            UnsupportedFeatureError: a type that the dataset cannot hold.
+            CommitConflictError: another commit made it impossible.
+        """
+        from lance_core.mutations.add_columns import add_columns, add_null_columns
+
+        if isinstance(transforms, pa.Field):
+            transforms = [transforms]
+        if isinstance(transforms, list) and transforms and isinstance(transforms[0], pa.Field):
+            transforms = pa.schema(transforms)
+        if isinstance(transforms, pa.Schema):
+            self._snapshot = add_null_columns(
+                self.snapshot, transforms, transaction_id=transaction_id, sync=sync
+            )
+            return
+        source = new_columns(transforms, read_columns, reader_schema, batch_size)
+        self._snapshot = add_columns(self.snapshot, source, transaction_id=transaction_id, sync=sync)
+
+    def drop_columns(
+        self, columns: list[str], *, transaction_id: str | None = None, sync: bool = True
+    ) -> None:
+        """Remove columns, or children of structs, given by their dotted paths, and the indices on them.
+
+        Data stays in the files; compaction leaves it out.
+
+        Raises:
+            InvalidInputError: there is no such column, or none would be left.
+            CommitConflictError: another commit made it impossible.
+        """
+        from lance_core.mutations.drop_columns import drop_columns
+
+        self._snapshot = drop_columns(self.snapshot, columns, transaction_id=transaction_id, sync=sync)
+
+    def alter_columns(
+        self, *alterations: Mapping[str, Any], transaction_id: str | None = None, sync: bool = True
+    ) -> None:
+        """Change names, types and nullability.
+
+        Args:
+            alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type`. Integers can
+                become other integers, floats other floats, and so on; all values have to fit.
+            transaction_id: a UUID that the transaction gets as its own id.
+            sync: on local disks make everything durable before returning.
+
+        Raises:
+            InvalidInputError: there is no such column, a name is taken, values do not fit the type, or a
+                column with nulls is to allow none.
+            CommitConflictError: another commit made it impossible.
+        """
+        from lance_core.mutations.alter_columns import Alteration, alter_columns
+
+        parsed = [Alteration.parse(given) for given in alterations]
+        self._snapshot = alter_columns(self.snapshot, parsed, transaction_id=transaction_id, sync=sync)
+
+    def merge(
+        self,
+        data_obj: Any,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> None:
+        """Add the columns of other rows that have the same key, and nulls where there are none.
+
+        Args:
+            data_obj: rows that can be written; they are held in memory.
+            left_on: the key in the dataset, `_rowid` and `_rowaddr` included.
+            right_on: the key in `data_obj`; the same name if not given. Of equal keys the last row counts.
+            schema: what an iterable of batches is turned into.
+            transaction_id: a UUID that the transaction gets as its own id.
+            sync: on local disks make everything durable before returning.
+
+        Raises:
+            InvalidInputError: there is no such key, keys have different types, or a column exists already.
+            CommitConflictError: another commit made it impossible.
+        """
+        from lance_core.mutations.merge import merge
+
+        rows = table_of(data_obj, schema)
+        self._snapshot = merge(
+            self.snapshot, rows, left_on, right_on, transaction_id=transaction_id, sync=sync
+        )
+
+
+def new_columns(
+    transforms: Any,
+    read_columns: list[str] | None = None,
+    reader_schema: pa.Schema | None = None,
+    batch_size: int | None = None,
+) -> NewColumns:
+    """What `add_columns` is given, as a source of values.
+
+    Raises:
+        InvalidInputError: an iterable of batches without a schema.
+        TypeError: something else, or expressions that are no text.
+    """
+    from lance_core.mutations.new_columns import Expressions, RowFunctionColumns, StreamColumns
+    from lance_core.udf import BatchUDF
+    from lance_core.write.source import batches_of
+
+    if isinstance(transforms, dict) and all(isinstance(value, str) for value in transforms.values()):
+        return Expressions(transforms, batch_size)
+    if isinstance(transforms, BatchUDF):
+        return RowFunctionColumns(transforms.func, read_columns, transforms.output_schema, batch_size)
+    if callable(transforms):
+        return RowFunctionColumns(transforms, read_columns, None, batch_size)
+    if isinstance(transforms, dict):
+        raise InvalidInputError("expressions must be SQL text", found=transforms)
+    return StreamColumns(*batches_of(transforms, reader_schema))
+
+
+def table_of(data: Any, schema: pa.Schema | None) -> pa.Table:
+    """Everything that can be written as one table."""
+    from lance_core.write.source import batches_of
+
+    given, batches = batches_of(data, schema)
+    return pa.Table.from_batches(batches, given)

@@ -1,0 +1,33 @@
+"""Small fragments, and those with many deleted rows, written anew as larger ones.
+
+    plan     which fragments become which: tasks            from metadata alone
+    execute  one task: reads rows, writes files             anywhere, in any order
+    commit   the results of tasks become one version        once
+
+Tasks and results are plain data that travels as JSON, so that many machines can share the work.
+"""
+
+from lance_core.mutations.compaction.commit import commit
+from lance_core.mutations.compaction.compact import compact
+from lance_core.mutations.compaction.execute import discard, execute
+from lance_core.mutations.compaction.options import CompactionOptions
+from lance_core.mutations.compaction.plan import plan
+from lance_core.mutations.compaction.tasks import (
+    CompactionMetrics,
+    CompactionPlan,
+    CompactionTask,
+    RewriteResult,
+)
+
+__all__ = [
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "RewriteResult",
+    "commit",
+    "compact",
+    "discard",
+    "execute",
+    "plan",
+]

@@ -1,0 +1,121 @@
+"""One task of a compaction: the rows of some fragments, in order and without deleted ones, in new files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+import pyarrow.compute as pc
+
+from lance_core.errors import CommitConflictError, UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
+from lance_core.file.written import WriteOptions
+from lance_core.mutations.column_file import delete_files
+from lance_core.mutations.compaction.options import CompactionOptions
+from lance_core.mutations.compaction.plan import check_indices
+from lance_core.mutations.compaction.tasks import CompactionTask, RewriteResult
+from lance_core.mutations.schema_change import path_of
+from lance_core.proto import table_pb2
+from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
+from lance_core.storage import Storage
+from lance_core.table.row_sequences import encode_row_ids, encode_versions
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.write.fragments import FileLimits, FragmentWriter
+
+_EXTERNAL = 3
+"""Kind of a blob that is outside the dataset."""
+
+
+def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> RewriteResult:
+    """Write the new fragments of a task; nobody sees them before the commit.
+
+    Args:
+        snapshot: any version of the table.
+        task: made by `plan` on this table.
+        sync: make the files durable before returning.
+
+    Raises:
+        CommitConflictError: the version that was planned on is gone, or is another one.
+        UnsupportedFeatureError: a column that cannot be written.
+        LanceError: something cannot be read or written; no files are left.
+    """
+    if snapshot.manifest.version != task.read_version:
+        snapshot = open_snapshot(snapshot.storage, task.read_version, snapshot.open_base)
+    manifest = snapshot.manifest
+    check_indices(manifest)
+    ids = [message.id for message in task.messages]
+    known = {message.id: message for message in manifest.message.fragments}
+    if any(known.get(message.id) != message for message in task.messages):
+        raise CommitConflictError("the task was planned on another table", retryable=False)
+    _refuse_external_blobs(snapshot, ids)
+    num_rows = sum(fragment.num_rows for fragment in task.fragments)
+    writer = FragmentWriter(
+        snapshot.storage,
+        manifest.schema,
+        FileVersion.from_name(manifest.data_storage_version),
+        limits=_limits(num_rows, task.options),
+        options=WriteOptions(batch_rows=task.options.max_rows_per_group),
+        sync=sync,
+    )
+    try:
+        for batch in stored_batches(
+            snapshot, ids, manifest.schema.fields, batch_rows=task.options.batch_size
+        ):
+            writer.write(batch)
+        fragments = tuple(writer.finish())
+        if manifest.has_stable_row_ids:
+            _add_lineage(snapshot, ids, fragments)
+    except BaseException:
+        with suppress(Exception):  # what went wrong first is what matters
+            writer.abort()
+        raise
+    return RewriteResult(task.read_version, task.messages, fragments)
+
+
+def discard(storage: Storage, results: Iterable[RewriteResult]) -> None:
+    """Remove what tasks wrote, of which nothing was committed."""
+    delete_files(storage, (file.path for each in results for new in each.new for file in new.files))
+
+
+def _limits(num_rows: int, options: CompactionOptions) -> FileLimits:
+    """As many files as have the target, of the same size: none is smaller than the target."""
+    num_files = max(1, num_rows // max(1, options.target_rows_per_fragment))
+    rows_per_file = max(1, -(-num_rows // num_files))
+    if options.max_bytes_per_file is None:
+        return FileLimits(max_rows=rows_per_file)
+    return FileLimits(max_rows=rows_per_file, max_bytes=options.max_bytes_per_file)
+
+
+def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: tuple[table_pb2.DataFragment, ...]) -> None:
+    """Give the new fragments the row ids and versions of their rows."""
+    columns = [ROW_ID, CREATED_AT, LAST_UPDATED_AT]
+    options = scan_options(snapshot.manifest.schema, columns, fragments=tuple(ids))
+    rows = LanceScanner(snapshot, options).to_table()
+    row_ids, created, updated = (rows.column(name).to_numpy().astype(np.uint64) for name in columns)
+    start = 0
+    for fragment in fragments:
+        part = slice(start, start + fragment.physical_rows)
+        fragment.inline_row_ids = encode_row_ids(row_ids[part])
+        fragment.inline_created_at_versions = encode_versions(created[part])
+        fragment.inline_last_updated_at_versions = encode_versions(updated[part])
+        start = part.stop
+
+
+def _refuse_external_blobs(snapshot: Snapshot, ids: list[int]) -> None:
+    """Blobs outside the dataset would be copied into it.
+
+    Raises:
+        UnsupportedFeatureError: there is one.
+    """
+    schema = snapshot.manifest.schema
+    for field in schema.field_by_id.values():
+        if not field.is_blob_v2:
+            continue
+        path = path_of(schema, field)
+        options = scan_options(schema, [path], fragments=tuple(ids))
+        for batch in LanceScanner(snapshot, options).to_batches():
+            kinds = batch.column(0).field("kind")
+            if pc.any(pc.equal(kinds, _EXTERNAL)).as_py():
+                raise UnsupportedFeatureError("compaction of blobs outside the dataset", column=path)

@@ -1,0 +1,107 @@
+"""How a table is compacted. The names, defaults and settings are those of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+
+_SETTING = "lance.compaction."
+"""Begins the names of settings of a table that stand for options not given."""
+
+_MODES = ("reencode", "try_binary_copy", "force_binary_copy")
+
+_HINTS = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
+"""Options of the reference that change no result."""
+
+
+@dataclass(frozen=True)
+class CompactionOptions:
+    """What `Compaction.plan` and `compact_files` are told."""
+
+    target_rows_per_fragment: int = 1024 * 1024
+    """Fragments with fewer rows are joined with their neighbours."""
+    max_rows_per_group: int = 1024
+    """Rows of a batch of 0.1 files."""
+    max_bytes_per_file: int | None = None
+    """Bytes after which a new file begins; as `write_dataset` has it if not given."""
+    materialize_deletions: bool = True
+    """Whether fragments are rewritten because rows are deleted."""
+    materialize_deletions_threshold: float = 0.1
+    """The share of deleted rows above which they are."""
+    defer_index_remap: bool = False
+    """Not supported."""
+    num_threads: int | None = None
+    """Tasks at the same time, one if not given: each uses all cores already."""
+    batch_size: int | None = None
+    """Most rows that are read at once; sized by bytes if not given."""
+    compaction_mode: str | None = None
+    """Rows are always decoded and encoded again; "force_binary_copy" is not supported."""
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    """Tasks are left out from the one on that would go beyond these."""
+    excluded_fragment_ids: tuple[int, ...] = ()
+    """Fragments that stay, and that no two others are joined across."""
+    data_storage_version: str | None = None
+    """The version of the table: another one is not supported."""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("target_rows_per_fragment", self.target_rows_per_fragment, 0),
+            ("max_rows_per_group", self.max_rows_per_group, 1),
+            ("num_threads", self.num_threads, 0),
+            ("batch_size", self.batch_size, 1),
+        ):
+            if value is not None and value < least:
+                raise InvalidInputError(name, expected=f"{least} or more", found=value)
+        if self.compaction_mode not in (None, *_MODES):
+            raise InvalidInputError("compaction_mode", expected=", ".join(_MODES), found=self.compaction_mode)
+        if self.compaction_mode == "force_binary_copy":
+            raise UnsupportedFeatureError("compaction_mode", found="force_binary_copy")
+        if self.defer_index_remap:
+            raise UnsupportedFeatureError("compaction option defer_index_remap")
+
+    @staticmethod
+    def parse(given: Mapping[str, Any], settings: Mapping[str, str] | None = None) -> CompactionOptions:
+        """Options by name; those not given, or None, come from the settings of the table.
+
+        Raises:
+            InvalidInputError: an option that does not exist, or one that cannot be.
+            UnsupportedFeatureError: one that is not supported.
+        """
+        known = {field.name for field in fields(CompactionOptions)}
+        values: dict[str, Any] = {}
+        for key, text in (settings or {}).items():
+            name = key.removeprefix(_SETTING)
+            if name != key and name in known:
+                values[name] = _parse(name, text)
+        for name, value in given.items():
+            if name not in known and name not in _HINTS:
+                raise InvalidInputError("compaction option", found=name)
+            if value is not None and name in known:
+                values[name] = tuple(value) if name == "excluded_fragment_ids" else value
+        return CompactionOptions(**values)
+
+
+def _parse(name: str, text: str) -> Any:
+    """The value of a setting."""
+    kinds: dict[str, Callable[[str], Any]] = {
+        "materialize_deletions": _flag,
+        "defer_index_remap": _flag,
+        "materialize_deletions_threshold": float,
+        "compaction_mode": str,
+        "data_storage_version": str,
+    }
+    try:
+        return kinds.get(name, int)(text)
+    except ValueError:
+        raise InvalidInputError("setting of the table", column=_SETTING + name, found=text) from None
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"

@@ -1,0 +1,170 @@
+"""Where the values of new columns come from: expressions, a function of rows, a stream, or nowhere.
+
+A source is asked fragment by fragment, in dataset order, for batches of the rows that are not deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+
+RowFunction = Callable[[pa.RecordBatch], Any]
+"""Makes new columns of the same rows: an Arrow batch or table, or a pandas frame."""
+
+
+class NewColumns(Protocol):
+    """Values of new columns."""
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        """The new columns.
+
+        Raises:
+            InvalidInputError: they cannot be made from this version.
+        """
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Their values for the rows of a fragment that are not deleted."""
+
+    def finish(self) -> None:
+        """Called after the last fragment.
+
+        Raises:
+            InvalidInputError: there are more values than rows.
+        """
+
+
+class Expressions:
+    """Columns that SQL computes from others."""
+
+    def __init__(self, columns: Mapping[str, str], batch_rows: int | None = None) -> None:
+        self._columns = dict(columns)
+        self._batch_rows = batch_rows
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        return pa.schema([field.remove_metadata() for field in self._scanner(snapshot).projected_schema])
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        for batch in self._scanner(snapshot, (fragment.id,)).to_batches():
+            yield batch.replace_schema_metadata(None)
+
+    def finish(self) -> None:
+        pass
+
+    def _scanner(self, snapshot: Snapshot, fragments: tuple[int, ...] | None = None) -> LanceScanner:
+        schema = snapshot.manifest.schema
+        options = scan_options(schema, self._columns, fragments=fragments, batch_size=self._batch_rows)
+        return LanceScanner(snapshot, options)
+
+
+class RowFunctionColumns:
+    """Columns that a function computes from batches of others."""
+
+    def __init__(
+        self,
+        function: RowFunction,
+        read_columns: Sequence[str] | None = None,
+        output_schema: pa.Schema | None = None,
+        batch_rows: int | None = None,
+    ) -> None:
+        """Ask `function` for the columns of `output_schema`; those of its first result where not given.
+
+        It gets `read_columns`, all if not given, of at most `batch_rows` rows at a time.
+        """
+        self._function = function
+        self._columns = None if read_columns is None else list(read_columns)
+        self._schema = output_schema
+        self._batch_rows = batch_rows
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        if self._schema is None:
+            sample = next(self._scanner(snapshot, limit=1).to_batches(), None)
+            if sample is None:
+                raise InvalidInputError("a function on a dataset without rows needs its output_schema")
+            self._schema = _as_batch(self._function(sample)).schema
+        return self._schema
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        expected = self.schema(snapshot)
+        for batch in self._scanner(snapshot, fragments=(fragment.id,)).to_batches():
+            result = _as_batch(self._function(batch))
+            if not result.schema.equals(expected):
+                raise InvalidInputError(
+                    "result of the function has other columns", expected=expected, found=result.schema
+                )
+            if result.num_rows != batch.num_rows:
+                raise InvalidInputError(
+                    "result of the function has another number of rows",
+                    expected=batch.num_rows,
+                    found=result.num_rows,
+                )
+            yield result
+
+    def finish(self) -> None:
+        pass
+
+    def _scanner(self, snapshot: Snapshot, **arguments: Any) -> LanceScanner:
+        options = scan_options(
+            snapshot.manifest.schema, self._columns, batch_size=self._batch_rows, **arguments
+        )
+        return LanceScanner(snapshot, options)
+
+
+class StreamColumns:
+    """Columns from a stream that has a row for every row of the table, in its order."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._schema = schema
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+        self._is_finished = False
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        return self._schema
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        if self._is_finished:
+            raise CommitConflictError(
+                f"fragment {fragment.id} was added or changed while the columns were read from a stream",
+                retryable=False,
+            )
+        left = fragment.num_rows
+        while left:
+            batch = self._next()
+            if batch is None:
+                raise InvalidInputError("stream has fewer rows than the dataset", found=f"{left} missing")
+            part = batch.slice(0, left)
+            self._rest = batch.slice(part.num_rows)
+            left -= part.num_rows
+            yield part
+
+    def finish(self) -> None:
+        if self._next() is not None:
+            raise InvalidInputError("stream has more rows than the dataset")
+        self._is_finished = True
+
+    def _next(self) -> pa.RecordBatch | None:
+        """The rows that come next; None at the end."""
+        while self._rest is None or not self._rest.num_rows:
+            self._rest = next(self._batches, None)
+            if self._rest is None:
+                return None
+        return self._rest
+
+
+def _as_batch(result: Any) -> pa.RecordBatch:
+    """What a function returned as one batch."""
+    if isinstance(result, pa.RecordBatch):
+        return result
+    if isinstance(result, pa.Table):
+        batches = result.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
+    if type(result).__module__.partition(".")[0] == "pandas":
+        return pa.RecordBatch.from_pandas(result)
+    raise TypeError(f"expected a record batch from the function, got {type(result).__name__}")

@@ -1,0 +1,183 @@
+"""Schemas of the next version: fields added, removed, renamed, with other types.
+
+Ids are never used for something else: a new field gets one above all that the schema and the data files have.
+Source: Lance table format, "Field ids"; docs/format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.proto import file_pb2, table_pb2
+from lance_core.schema import Field, Schema, schema_from_arrow
+from lance_core.table import feature_flags
+from lance_core.table.manifest import Manifest
+
+TOP = -1
+"""Parent of the fields that have none."""
+
+
+def next_field_id(manifest: Manifest) -> int:
+    """The first id that no field of the version and no column of its files has.
+
+    Where the table keeps count of the ids that were ever used, also above all of these.
+    """
+    message = manifest.message
+    highest = max((field.id for field in message.fields), default=TOP)
+    for fragment in message.fragments:
+        for file in fragment.files:
+            highest = max(highest, max(file.fields, default=TOP))
+    if manifest.writer_feature_flags & feature_flags.FIELD_IDS_NEVER_REUSED:
+        highest = max(highest, message.max_allocated_field_id)
+    return highest + 1
+
+
+def with_fields(schema: Schema, given: pa.Schema, first_id: int) -> tuple[Schema, Schema]:
+    """A schema with further columns at its end, or children of structs at the end of theirs.
+
+    Args:
+        schema: of the table.
+        given: the new columns; a struct that is there already stands for the children it lacks.
+        first_id: the id of the first new field; the others follow.
+
+    Returns:
+        The schema with them, and the schema of the new fields alone with the structs that they are in.
+
+    Raises:
+        InvalidInputError: a column exists already, or has a name or type that no table can have.
+    """
+    new = schema_from_arrow(given)
+    ids: dict[int, int] = {}
+    """Ids of new fields, and of the structs they are in, by their ids in `given`."""
+    added: list[file_pb2.Field] = []
+    _number(new.fields, schema.fields, "", first_id, ids)
+    known = schema.field_by_id
+    for message in new.messages:
+        own = file_pb2.Field()
+        own.CopyFrom(message)
+        own.id = ids[message.id]
+        own.parent_id = ids[message.parent_id] if message.parent_id != TOP else TOP
+        if own.id not in known:
+            added.append(own)
+    messages = list(schema.messages)
+    for field in added:
+        messages.insert(_end_of(messages, field.parent_id), field)
+    wanted = set(ids.values())
+    parts = [message for message in messages if message.id in wanted]
+    return Schema(messages, schema.raw_metadata), Schema(parts, schema.raw_metadata)
+
+
+def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
+    """A schema without some fields, and without the structs of which nothing is left.
+
+    Raises:
+        InvalidInputError: there is no such column, or no column would be left.
+        UnsupportedFeatureError: a child of a column that is stored as a whole.
+    """
+    dropped: set[int] = set()
+    for path in paths:
+        field = schema.resolve(path)
+        for parent in parents_of(schema, field):
+            if parent.is_packed or parent.is_blob_v2:
+                raise UnsupportedFeatureError("dropping a child of a column stored whole", column=path)
+        dropped |= {node.id for node in field.walk()}
+    kept: set[int] = set()
+    for top in schema.fields:
+        kept |= _kept(top, dropped)
+    if not kept:
+        raise InvalidInputError("cannot drop all columns from a dataset")
+    return Schema([message for message in schema.messages if message.id in kept], schema.raw_metadata)
+
+
+def parents_of(schema: Schema, field: Field) -> list[Field]:
+    """The fields around a field, innermost first."""
+    parents = []
+    while field.parent_id != TOP:
+        field = schema.field_by_id[field.parent_id]
+        parents.append(field)
+    return parents
+
+
+def preserves_nullability(old: Schema, new: Schema) -> bool:
+    """Whether rows written by the old schema are valid in the new one: no field came to need a value."""
+    required = {message.id for message in old.messages if not message.nullable}
+    return all(message.nullable or message.id in required for message in new.messages)
+
+
+def used_files(fragments: Sequence[table_pb2.DataFragment], schema: Schema) -> list[table_pb2.DataFragment]:
+    """The fragments without the files that no field of the schema has a column in."""
+    ids = {message.id for message in schema.messages}
+    replaced = []
+    for fragment in fragments:
+        if all(ids.intersection(file.fields) for file in fragment.files):
+            replaced.append(fragment)
+            continue
+        own = table_pb2.DataFragment()
+        own.CopyFrom(fragment)
+        del own.files[:]
+        own.files.extend(file for file in fragment.files if ids.intersection(file.fields))
+        replaced.append(own)
+    return replaced
+
+
+def check_names(schema: Schema) -> None:
+    """Refuse names that a new table could not have either.
+
+    Raises:
+        InvalidInputError: a name is used twice at one place, reserved, or has a dot at the top level.
+    """
+    schema_from_arrow(schema.to_arrow())
+
+
+def path_of(schema: Schema, field: Field) -> str:
+    """The path of a column as SQL and dotted paths spell it."""
+    names = [field.name, *(parent.name for parent in parents_of(schema, field))]
+    return ".".join("`" + name.replace("`", "``") + "`" for name in reversed(names))
+
+
+def _number(
+    new: Sequence[Field], known: Sequence[Field], path: str, next_id: int, ids: dict[int, int]
+) -> int:
+    """Give ids to the new fields, depth first; structs that are known keep theirs."""
+    by_name = {field.name: field for field in known}
+    for field in new:
+        same = by_name.get(field.name)
+        if same is None:
+            for node in field.walk():
+                ids[node.id] = next_id
+                next_id += 1
+            continue
+        name = path + field.name
+        if same.logical_type != "struct" or field.logical_type != "struct":
+            raise InvalidInputError("column exists already", column=name)
+        if same.is_packed or same.is_blob_v2:
+            raise UnsupportedFeatureError("adding a child to a column stored whole", column=name)
+        ids[field.id] = same.id
+        next_id = _number(field.children, same.children, f"{name}.", next_id, ids)
+    return next_id
+
+
+def _end_of(messages: Sequence[file_pb2.Field], parent_id: int) -> int:
+    """Where a further child of a field belongs in a depth-first list."""
+    if parent_id == TOP:
+        return len(messages)
+    inside = {parent_id}
+    end = 0
+    for position, message in enumerate(messages):
+        if message.id == parent_id or message.parent_id in inside:
+            inside.add(message.id)
+            end = position + 1
+    return end
+
+
+def _kept(field: Field, dropped: Collection[int]) -> set[int]:
+    """The ids at and below a field that stay."""
+    if field.id in dropped:
+        return set()
+    if field.logical_type != "struct" or not field.children:
+        return {node.id for node in field.walk()}
+    below = set().union(*(_kept(child, dropped) for child in field.children))
+    return {field.id} | below if below else set()

@@ -1,0 +1,192 @@
+"""New columns that many writers prepare, each for one fragment, and one of them commits.
+
+A writer streams all physical rows of its fragment, deleted ones included, so that it need not know which rows
+are deleted. What it wrote is described by a few hundred bytes, which travel to whoever commits.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.mutations.column_file import ColumnFileWriter, delete_files
+from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.schema_change import next_field_id, preserves_nullability, used_files, with_fields
+from lance_core.proto import table_pb2
+from lance_core.schema import Schema
+from lance_core.storage import Storage
+from lance_core.table.commit import commit
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.transaction import merge, new_transaction
+from lance_core.write.conform import Conformer
+
+
+@dataclass(frozen=True)
+class StagedColumns:
+    """The new columns of one fragment, in a file that belongs to no version yet."""
+
+    fragment: table_pb2.DataFragment
+    """The fragment as it was, with the new file as its last."""
+    fields: table_pb2.Manifest
+    """The schema with the new fields, in a message of its own."""
+
+    @property
+    def fragment_id(self) -> int:
+        return self.fragment.id
+
+    def json(self) -> str:
+        """What `from_json` reads, wherever that is."""
+        parts = {"fragment": self.fragment, "fields": self.fields}
+        return json.dumps(
+            {name: base64.b64encode(part.SerializeToString()).decode() for name, part in parts.items()}
+        )
+
+    @staticmethod
+    def from_json(text: str) -> StagedColumns:
+        """What `json` wrote.
+
+        Raises:
+            InvalidInputError: it is something else.
+        """
+        try:
+            parts = json.loads(text)
+            return StagedColumns(
+                table_pb2.DataFragment.FromString(base64.b64decode(parts["fragment"])),
+                table_pb2.Manifest.FromString(base64.b64decode(parts["fields"])),
+            )
+        except (ValueError, KeyError, TypeError, DecodeError):
+            raise InvalidInputError("staged columns", found=text[:80]) from None
+
+
+class StagedColumnsWriter:
+    """Writes new columns of all physical rows of one fragment; for one thread."""
+
+    def __init__(self, snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, sync: bool = True) -> None:
+        """Begin a file for the columns of `schema`.
+
+        Raises:
+            InvalidInputError: there is no such fragment, or a column exists already.
+            UnsupportedFeatureError: a type that the table cannot hold.
+        """
+        manifest = snapshot.manifest
+        fragments = {fragment.id: fragment for fragment in manifest.fragments}
+        if fragment_id not in fragments:
+            raise InvalidInputError("no such fragment", found=fragment_id)
+        self._fragment = fragments[fragment_id]
+        clashing = {field.name for field in manifest.schema.fields}.intersection(schema.names)
+        if clashing:
+            raise InvalidInputError("column exists already", column=min(clashing))
+        self._schema, new_fields = with_fields(manifest.schema, schema, next_field_id(manifest))
+        self._conformer = Conformer(new_fields, schema)
+        self._writer = ColumnFileWriter(
+            snapshot, self._fragment, new_fields, with_deleted_rows=True, sync=sync
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._writer.num_rows
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; errors are those of `Conformer.conform` and `ColumnFileWriter.write`."""
+        self._writer.write(self._conformer.conform(batch))
+
+    def finish(self) -> StagedColumns:
+        """Complete the file.
+
+        Raises:
+            InvalidInputError: fewer rows than the fragment has, deleted ones included.
+        """
+        message = table_pb2.DataFragment()
+        message.CopyFrom(self._fragment.message)
+        message.files.append(self._writer.finish())
+        return StagedColumns(message, table_pb2.Manifest(fields=self._schema.messages))
+
+    def abort(self) -> None:
+        """Remove the file."""
+        self._writer.abort()
+
+
+def commit_staged_columns(
+    snapshot: Snapshot,
+    staged: Sequence[StagedColumns],
+    *,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> Snapshot:
+    """Make one version out of columns that were staged for different fragments.
+
+    Rows of fragments for which none were staged get nulls. The files are left alone when it fails: whoever
+    staged them may try again, or give them to `discard_staged_columns`.
+
+    Raises:
+        InvalidInputError: nothing is staged, two for one fragment, of different columns, or none for a
+            fragment although the columns allow no nulls.
+        CommitConflictError: a fragment was rewritten or the schema changed since.
+        LanceError: as `commit` does.
+    """
+    if not staged:
+        raise InvalidInputError("nothing was staged")
+    fields = staged[0].fields
+    by_id = {each.fragment_id: each for each in staged}
+    if len(by_id) != len(staged):
+        raise InvalidInputError("columns were staged twice for one fragment")
+    if any(each.fields != fields for each in staged):
+        raise InvalidInputError("different columns were staged")
+
+    def attempt(current: Snapshot) -> Manifest:
+        manifest = current.manifest
+        schema = Schema(fields.fields, manifest.schema.raw_metadata)
+        _check_schema(manifest, schema)
+        missing = set(by_id).difference(manifest.fragment_ids)
+        if missing:
+            raise CommitConflictError(f"fragment {min(missing)} is no longer there", retryable=False)
+        fragments = []
+        for message, fragment in zip(manifest.message.fragments, manifest.fragments, strict=True):
+            own = table_pb2.DataFragment()
+            own.CopyFrom(message)
+            if fragment.id in by_id:
+                before = by_id[fragment.id].fragment
+                if list(own.files) != list(before.files[:-1]):
+                    raise CommitConflictError(f"fragment {fragment.id} was rewritten", retryable=False)
+                own.files.append(before.files[-1])
+            elif fragment.num_rows:
+                _require_nullable(manifest, schema, fragment.id)
+            fragments.append(own)
+        transaction = merge(
+            new_transaction(manifest.version, uuid=transaction_id),
+            used_files(fragments, schema),
+            schema,
+            preserves_nullability=preserves_nullability(manifest.schema, schema),
+        )
+        return commit(current.storage, transaction, sync=sync)
+
+    return made_before(snapshot, transaction_id) or with_retries(snapshot, attempt)
+
+
+def discard_staged_columns(storage: Storage, staged: Sequence[StagedColumns]) -> None:
+    """Remove the files of columns that will not be committed."""
+    delete_files(storage, (each.fragment.files[-1].path for each in staged))
+
+
+def _check_schema(manifest: Manifest, schema: Schema) -> None:
+    """Refuse columns that were staged on another schema, whose ids or names may be taken by now."""
+    current = list(manifest.schema.messages)
+    if current != list(schema.messages)[: len(current)]:
+        raise CommitConflictError("the schema changed since the columns were staged", retryable=False)
+
+
+def _require_nullable(manifest: Manifest, schema: Schema, fragment_id: int) -> None:
+    known = manifest.schema.field_by_id
+    for field in schema.fields:
+        if field.id not in known and not field.nullable:
+            raise InvalidInputError(
+                f"fragment {fragment_id} lacks a column that allows no nulls", column=field.name
+            )

@@ -1,0 +1,319 @@
+"""Columns added, dropped and altered, on two copies of a dataset: by us, and by the reference."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_core
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from support.comparison import assert_tables_equal
+from support.two_copies import TwoCopies
+
+VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
+MODERN = ["2.1", "2.2"]
+NUM_ROWS = 30
+LIVE = NUM_ROWS - 9
+
+
+def table() -> pa.Table:
+    """A few types, nulls, structs that are null, a column without nulls."""
+    numbers = range(NUM_ROWS)
+    schema = pa.schema(
+        [
+            pa.field("a", pa.int64()),
+            pa.field("b", pa.float64(), metadata={"unit": "m"}),
+            pa.field("t", pa.string(), nullable=False),
+            pa.field("s", pa.struct([pa.field("x", pa.int64()), pa.field("y", pa.string())])),
+            pa.field("l", pa.list_(pa.int64())),
+        ],
+        metadata={"origin": "here"},
+    )
+    columns = [
+        [None if n % 7 == 3 else n for n in numbers],
+        [n / 2 for n in numbers],
+        [f"text {n}" for n in numbers],
+        [{"x": n, "y": None if n % 3 else str(n)} for n in numbers],
+        [[n] * (n % 4) for n in numbers],
+    ]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def copies(tmp_path: Path, version: str = "2.2", *, stable_row_ids: bool = False) -> TwoCopies:
+    """Three fragments, each with deleted rows: first, in the middle, in runs, last."""
+    path = tmp_path / "ours"
+    dataset = lance.write_dataset(
+        table(),
+        str(path),
+        max_rows_per_file=10,
+        max_rows_per_group=7,
+        data_storage_version=version,
+        enable_stable_row_ids=stable_row_ids,
+    )
+    dataset.delete(" or ".join(f"t = 'text {n}'" for n in (0, 4, 5, 9, 12, 27, 28, 29)))
+    dataset.delete("t = 'text 10'")
+    shutil.copytree(path, tmp_path / "theirs")
+    return TwoCopies(path, tmp_path / "theirs")
+
+
+def triple(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pc.multiply(batch.column("a"), 3)], ["n"])
+
+
+def rows(num_rows: int = LIVE) -> pa.Table:
+    return pa.table({"n": pa.array(range(num_rows), pa.int32()), "m": [str(n) for n in range(num_rows)]})
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "expression": lambda d: d.add_columns({"n": "a * 2", "m": "t"}),
+    "constant": lambda d: d.add_columns({"n": "5"}),
+    "function": lambda d: d.add_columns(triple, read_columns=["a"]),
+    "stream": lambda d: d.add_columns(rows().to_reader(max_chunksize=4)),
+    "drop": lambda d: d.drop_columns(["a", "l"]),
+    "rename": lambda d: d.alter_columns({"path": "a", "name": "b"}, {"path": "b", "name": "a"}),
+    "cast": lambda d: d.alter_columns({"path": "a", "data_type": pa.int32()}),
+    "cast and rename": lambda d: d.alter_columns(
+        {"path": "a", "data_type": pa.int16(), "name": "z"}, {"path": "b", "data_type": pa.float32()}
+    ),
+    "cast of text": lambda d: d.alter_columns({"path": "t", "data_type": pa.large_string()}),
+    "nullable": lambda d: d.alter_columns({"path": "t", "nullable": True}),
+    "not nullable": lambda d: d.alter_columns({"path": "b", "nullable": False}),
+    "merge": lambda d: d.merge(pa.table({"a": [1, 2, 20, 99], "n": ["one", "two", None, "-"]}), "a"),
+    "merge by another name": lambda d: d.merge(pa.table({"k": ["text 1", "text 1"], "n": [1, 2]}), "t", "k"),
+    "merge by address": lambda d: d.merge(
+        pa.table({"_rowaddr": pa.array([1, 1 << 32 | 1], pa.uint64()), "n": [1, 2]}), "_rowaddr"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_changes_are_those_of_the_reference(change: str, version: str, tmp_path: Path) -> None:
+    both = copies(tmp_path, version, stable_row_ids=version == "2.1")
+    if version == "0.1" and "merge" in change:  # these files keep no nulls of numbers, only of text
+        both.do(lambda d: d.merge(pa.table({"t": ["text 1", "text 8"], "n": ["one", None]}), "t"))
+    else:
+        both.do(CHANGES[change])
+    both.check()
+    if version != "0.1":  # where the reference adds no columns beside so many deleted rows
+        both.go_on()
+
+
+MODERN_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "nulls": lambda d: d.add_columns(
+        [pa.field("n", pa.int32()), pa.field("m", pa.struct([("q", pa.int8())]))]
+    ),
+    "child of nulls": lambda d: d.add_columns(pa.field("s", pa.struct([("z", pa.int8())]))),
+    "drop child": lambda d: d.drop_columns(["s.x"]),
+    "drop all children": lambda d: d.drop_columns(["s.x", "s.y"]),
+    "rename child": lambda d: d.alter_columns({"path": "s.x", "name": "xx"}),
+    "cast child": lambda d: d.alter_columns({"path": "s.x", "data_type": pa.int8()}),
+    "cast list": lambda d: d.alter_columns({"path": "l", "data_type": pa.large_list(pa.int16())}),
+    "child not nullable": lambda d: d.alter_columns({"path": "s.x", "nullable": False}),
+    "merge by row id": lambda d: d.merge(
+        pa.table({"_rowid": pa.array([1, 11], pa.uint64()), "n": [1, 2]}), "_rowid"
+    ),
+    "cast and drop": lambda d: (
+        d.alter_columns({"path": "a", "data_type": pa.int32()}),
+        d.drop_columns(["a"]),
+        d.add_columns({"n": "b"}),
+    ),
+    "add and drop": lambda d: (d.add_columns({"n": "a"}), d.drop_columns(["n"]), d.add_columns({"m": "b"})),
+}
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+@pytest.mark.parametrize("change", MODERN_CHANGES)
+def test_changes_of_children_and_nulls_are_those_of_the_reference(
+    change: str, stable_row_ids: bool, tmp_path: Path
+) -> None:
+    both = copies(tmp_path, stable_row_ids=stable_row_ids)
+    both.do(MODERN_CHANGES[change])
+    both.check()
+    both.go_on()
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "column exists": lambda d: d.add_columns({"a": "b"}),
+    "unknown column": lambda d: d.add_columns({"n": "zz"}),
+    "too few rows": lambda d: d.add_columns(rows(LIVE - 1).to_reader()),
+    "too many rows": lambda d: d.add_columns(rows(LIVE + 1).to_reader()),
+    "not nullable nulls": lambda d: d.add_columns(pa.field("n", pa.int8(), nullable=False)),
+    "function of fewer rows": lambda d: d.add_columns(lambda batch: triple(batch).slice(1)),
+    "drop all": lambda d: d.drop_columns(["a", "b", "t", "s", "l"]),
+    "drop unknown": lambda d: d.drop_columns(["zz"]),
+    "drop in other case": lambda d: d.drop_columns(["A"]),
+    "rename to another": lambda d: d.alter_columns({"path": "a", "name": "b"}),
+    "rename with a dot": lambda d: d.alter_columns({"path": "a", "name": "a.b"}),
+    "nulls forbidden": lambda d: d.alter_columns({"path": "a", "nullable": False}),
+    "cast to text": lambda d: d.alter_columns({"path": "a", "data_type": pa.string()}),
+    "cast to float": lambda d: d.alter_columns({"path": "a", "data_type": pa.float64()}),
+    "cast and not nullable": lambda d: d.alter_columns(
+        {"path": "b", "data_type": pa.float32(), "nullable": False}
+    ),
+    "cast of a struct": lambda d: d.alter_columns({"path": "s", "data_type": pa.struct([("x", pa.int8())])}),
+    "no change": lambda d: d.alter_columns({"path": "a"}),
+    "no path": lambda d: d.alter_columns({"name": "a"}),
+    "unknown key": lambda d: d.alter_columns({"path": "a", "nam": "b"}),
+    "alter unknown": lambda d: d.alter_columns({"path": "zz", "name": "b"}),
+    "merge without left key": lambda d: d.merge(pa.table({"zz": [1], "n": [1]}), "zz"),
+    "merge without right key": lambda d: d.merge(pa.table({"zz": [1], "n": [1]}), "a"),
+    "merge of other types": lambda d: d.merge(pa.table({"a": pa.array([1], pa.int8()), "n": [1]}), "a"),
+    "merge of a known column": lambda d: d.merge(pa.table({"a": [1], "b": [1.0]}), "a"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_both_refuse_the_same(change: str, tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    with pytest.raises((ValueError, OSError, TypeError)):
+        REFUSED[change](lance.dataset(str(both.theirs)))
+    files = sorted((both.ours / "data").iterdir())
+    with pytest.raises(InvalidInputError):
+        REFUSED[change](lance_core.dataset(both.ours))
+    assert sorted((both.ours / "data").iterdir()) == files
+    assert lance_core.dataset(both.ours).version == 3
+
+
+def test_a_value_that_does_not_fit_the_new_type(tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    both.do(lambda d: d.add_columns({"n": "a * 100"}))
+    files = sorted((both.ours / "data").iterdir())
+    with pytest.raises(InvalidInputError, match="n"):
+        lance_core.dataset(both.ours).alter_columns({"path": "n", "data_type": pa.int8()})
+    assert sorted((both.ours / "data").iterdir()) == files
+
+
+def test_columns_without_values_in_a_legacy_table(tmp_path: Path) -> None:
+    both = copies(tmp_path, "0.1")
+    with pytest.raises(UnsupportedFeatureError, match=r"0\.1"):
+        lance_core.dataset(both.ours).add_columns(pa.field("n", pa.int8()))
+
+
+def test_fields_of_structs_cannot_be_cast_where_structs_own_columns(tmp_path: Path) -> None:
+    both = copies(tmp_path, "2.0")
+    with pytest.raises(UnsupportedFeatureError, match="struct"):
+        lance_core.dataset(both.ours).alter_columns({"path": "s.x", "data_type": pa.int8()})
+
+
+def test_all_rows_of_a_fragment_deleted(tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    for dataset in (lance_core.dataset(both.ours), lance.dataset(str(both.theirs))):
+        lance.dataset(str(dataset.uri)).delete("b >= 5 and b < 10")
+    both.do(lambda d: d.add_columns({"n": "a", "c": "7"}))
+    both.check()
+    both.go_on()
+
+
+def test_a_dataset_without_rows(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        lance.write_dataset(table().slice(0, 0), str(tmp_path / name))
+    both = TwoCopies(tmp_path / "ours", tmp_path / "theirs")
+    both.do(lambda d: d.add_columns({"n": "a"}))
+    both.do(lambda d: d.alter_columns({"path": "a", "data_type": pa.int8()}))
+    both.check()
+
+
+def test_casts_between_all_types(tmp_path: Path) -> None:
+    """The same pairs of types as in the reference, and the same values."""
+    values = pa.table(
+        {
+            "int": pa.array([1, None, 3], pa.int64()),
+            "float": pa.array([1.5, None, 3], pa.float32()),
+            "day": pa.array([1, None, 3], pa.date32()),
+            "time": pa.array([0, None, 3 * 86_400 * 10**6], pa.timestamp("us")),
+            "bool": pa.array([True, None, False]),
+            "text": ["a", None, "c"],
+            "bytes": pa.array([b"a", None, b"c"]),
+            "decimal": pa.array([1, None, 3], pa.decimal128(5, 1)),
+            "vector": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int32(), 2)),
+            "kind": pa.array(["a", None, "a"]).dictionary_encode(),
+        }
+    )
+    types = [
+        pa.bool_(), pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.date64(), pa.timestamp("ns"),
+        pa.timestamp("us", "UTC"), pa.large_string(), pa.large_binary(), pa.decimal256(40, 2),
+        pa.list_(pa.int64(), 2), pa.dictionary(pa.int8(), pa.int64()), pa.dictionary(pa.int8(), pa.string()),
+        pa.string(),
+    ]  # fmt: skip
+    lance.write_dataset(values, str(tmp_path / "start"))
+    accepted = 0
+    for name in values.column_names:
+        for data_type in types:
+            alteration = {"path": name, "data_type": data_type}
+            results = []
+            for library in ("ours", "theirs"):
+                shutil.copytree(tmp_path / "start", tmp_path / library, dirs_exist_ok=True)
+                uri = str(tmp_path / library)
+                dataset = lance_core.dataset(uri) if library == "ours" else lance.dataset(uri)
+                try:
+                    dataset.alter_columns(alteration)
+                    results.append(lance.dataset(uri).to_table())
+                except (ValueError, OSError):
+                    results.append(None)
+                shutil.rmtree(uri)
+            ours, theirs = results
+            assert (ours is None) == (theirs is None), (name, data_type)
+            if ours is not None and theirs is not None:
+                accepted += 1
+                assert_tables_equal(theirs, ours, label=f"{name} to {data_type}")
+    assert accepted > 15
+
+
+def test_a_function_gets_the_columns_and_rows_that_it_asks_for(tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    seen: list[tuple[list[str], int]] = []
+
+    @lance_core.batch_udf(output_schema=pa.schema([pa.field("n", pa.int64())]))
+    def function(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append((batch.schema.names, batch.num_rows))
+        return triple(batch)
+
+    dataset = lance_core.dataset(both.ours)
+    dataset.add_columns(function, read_columns=["a", "_rowid"], batch_size=3)
+    assert {tuple(names) for names, _ in seen} == {("a", "_rowid")}
+    assert sum(count for _, count in seen) == LIVE
+    assert max(count for _, count in seen) <= 3
+    assert dataset.to_table()["n"].equals(pc.multiply(dataset.to_table()["a"], 3))
+
+
+@pytest.mark.parametrize("version", MODERN)
+def test_indices_stay_right(version: str, tmp_path: Path) -> None:
+    """T28: queries of the reference through its indices, after our change of the columns beside and below."""
+    path = tmp_path / "d"
+    dataset = lance.write_dataset(table(), str(path), max_rows_per_file=10, data_storage_version=version)
+    dataset.create_scalar_index("a", "BTREE")
+    dataset.create_scalar_index("t", "BTREE")
+    ours = lance_core.dataset(path)
+    with pytest.raises(InvalidInputError, match="index"):
+        ours.alter_columns({"path": "a", "data_type": pa.int32()})
+    ours.add_columns({"n": "a + 1"})
+    ours.alter_columns({"path": "a", "name": "renamed"})
+    theirs = lance.dataset(str(path))
+    assert [index.name for index in theirs.describe_indices()] == ["a_idx", "t_idx"]
+    assert "ScalarIndexQuery" in theirs.scanner(filter="renamed = 12").explain_plan()
+    assert theirs.to_table(filter="renamed = 12")["n"].to_pylist() == [13]
+    ours.drop_columns(["renamed"])
+    theirs = lance.dataset(str(path))
+    assert [index.name for index in theirs.describe_indices()] == ["t_idx"]
+    assert theirs.to_table(filter="t = 'text 12'")["n"].to_pylist() == [13]
+    assert theirs.validate() is None
+
+
+def test_the_same_transaction_is_not_applied_twice(tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    uuid = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    first, again = lance_core.dataset(both.ours), lance_core.dataset(both.ours)
+    first.add_columns({"n": "a"}, transaction_id=uuid)
+    first.drop_columns(["b"])
+    again.add_columns({"n": "a"}, transaction_id=uuid)
+    assert again.version == 4
+    assert first.version == 5
+    assert lance.dataset(str(both.ours)).version == 5
