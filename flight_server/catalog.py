@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
+from flight_server.staging import DIRECTORY as STAGING_DIRECTORY
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import (
     DatasetNotFoundError,
@@ -32,7 +33,7 @@ from lance_core.table.versions import latest_version, manifest_identity
 
 VERSIONS_DIRECTORY = "_versions"
 MAXIMUM_NAMESPACES = 32
-_WRITTEN_DIRECTORIES = ("data", "_transactions")
+_WRITTEN_DIRECTORIES = ("data", "_transactions", STAGING_DIRECTORY)
 
 # What a parsed manifest takes in memory, per byte of its file.
 _MEMORY_PER_MANIFEST_BYTE = 8
@@ -174,6 +175,22 @@ class Catalog:
 
     def _report_leftover(self, _call: object, path: str, error: Any) -> None:
         self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")
+
+    def staging_paths(self) -> Iterator[str]:
+        """Paths, for `storage`, of the datasets that hold staged writes, those not made yet included."""
+        yield from self._staging_below(self._root, 0)
+
+    def _staging_below(self, directory: str, depth: int) -> Iterator[str]:
+        try:
+            with os.scandir(directory) as entries:
+                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return
+        for path in below:
+            if os.path.isdir(os.path.join(path, STAGING_DIRECTORY)):
+                yield path
+            elif depth < MAXIMUM_NAMESPACES and not os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY)):
+                yield from self._staging_below(path, depth + 1)
 
     def storage(self, path: str) -> Storage:
         """The storage of the dataset that `locate` found at `path`."""

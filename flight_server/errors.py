@@ -6,6 +6,7 @@
       UnsupportedFeatureError         UNIMPLEMENTED        ArrowNotImplementedError
       DatasetExistsError              UNKNOWN              FlightServerError
       CommitConflictError             UNKNOWN              FlightServerError
+      RefConflictError                UNKNOWN              FlightServerError
       CommitUnknownError              UNKNOWN              FlightServerError
       CorruptFileError                INTERNAL             FlightInternalError
       StorageError                    UNAVAILABLE          FlightUnavailableError
@@ -37,6 +38,7 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     LanceError,
+    RefConflictError,
     StorageError,
     UnsupportedFeatureError,
 )
@@ -77,6 +79,7 @@ FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
     DatasetExistsError: flight.FlightServerError,
     CommitConflictError: flight.FlightServerError,
     CommitUnknownError: flight.FlightServerError,
+    RefConflictError: flight.FlightServerError,
     CorruptFileError: flight.FlightInternalError,
     StorageError: flight.FlightUnavailableError,
     OverloadedError: flight.FlightUnavailableError,

@@ -11,21 +11,19 @@ import pyarrow as pa
 
 from flight_server.catalog import Catalog
 from flight_server.errors import DrainingError
-from flight_server.names import shown
+from flight_server.names import DatasetReference, shown
 from flight_server.write_command import WriteCommand
 from lance_core.errors import (
     CommitConflictError,
     DatasetExistsError,
     DatasetNotFoundError,
-    FileMissingError,
 )
 from lance_core.storage import Storage
+from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import branch_storage
-from lance_core.table.snapshot import Snapshot, read_manifest
-from lance_core.table.transaction import DIRECTORY as TRANSACTIONS
+from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import read_transaction
-from lance_core.table.versions import list_versions
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.fragments import FileLimits
 from lance_core.write.options import DatasetWriteOptions, file_version
@@ -42,6 +40,18 @@ class Written:
     """Of the new data files."""
     fragments: int
     """New ones."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is changed."""
+
+    root: Storage
+    """Of the main branch."""
+    storage: Storage
+    """Of the branch."""
+    snapshot: Snapshot | None
+    """The latest version of the branch; None when there is no dataset yet."""
 
 
 class Batches(Protocol):
@@ -85,8 +95,9 @@ class Mutations:
             DatasetExistsError: a dataset of this name is there and was to be created.
             LanceError: what is uploaded or asked for cannot be written; nothing was.
         """
-        with self._target(command) as (storage, base):
-            earlier = None if base is None else _earlier(storage, command.transaction_id)
+        with self.target(command.dataset, creates=command.mode != "append") as target:
+            storage, base = target.storage, target.snapshot
+            earlier = earlier_result(storage, command.transaction_id)
             if earlier is not None:
                 for _ in upload.batches():
                     pass
@@ -94,8 +105,8 @@ class Mutations:
             if base is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
             mode: Mode = "create" if base is None else command.mode
-            with DatasetWriter(storage, upload.schema, mode, _options(command), base=base) as writer:
-                with self._abandonable(writer):
+            with DatasetWriter(storage, upload.schema, mode, write_options(command), base=base) as writer:
+                with self.abandonable(writer):
                     for batch in upload.batches():
                         writer.write(batch)
                 snapshot = writer.commit()
@@ -114,7 +125,7 @@ class Mutations:
                 self._catalog.remove_unfinished(path)
 
     @contextmanager
-    def _abandonable(self, writer: DatasetWriter) -> Iterator[None]:
+    def abandonable(self, writer: DatasetWriter) -> Iterator[None]:
         """A time in which `close` may abort the writer; raises DrainingError at the end of it if it did."""
         with self._lock:
             self._unfinished.add(writer)
@@ -143,18 +154,29 @@ class Mutations:
         self._catalog.delete(hidden)
 
     @contextmanager
-    def _target(self, command: WriteCommand) -> Iterator[tuple[Storage, Snapshot | None]]:
-        """Where to write, and the version to write on (None: there is no dataset yet)."""
-        name, branch = command.dataset.name, command.dataset.branch
+    def target(self, reference: DatasetReference, *, creates: bool = False) -> Iterator[Target]:
+        """The dataset and branch to change, as they are now; nobody drops the dataset while the block runs.
+
+        Args:
+            reference: what is changed.
+            creates: whether there may be no dataset yet.
+
+        Raises:
+            DatasetNotFoundError: there is no dataset or branch of this name.
+        """
+        name, branch = reference.name, reference.branch
         with self._lock:
-            path = self._path(command)
+            is_there = not creates or self._catalog.has(name)
+            path = self._catalog.locate(name) if is_there else self._catalog.place(name)
             self._writing[path] += 1
         try:
             root = self._catalog.storage(path)
-            snapshot = self._catalog.open(command.dataset) if self._catalog.has(name) else None
+            snapshot = self._catalog.open(reference) if is_there else None
             if snapshot is None and branch is not None:
                 raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
-            yield branch_storage(root, branch), snapshot
+            yield Target(
+                root, branch_storage(root, branch) if snapshot is None else snapshot.storage, snapshot
+            )
         finally:
             with self._lock:
                 self._writing[path] -= 1
@@ -162,14 +184,8 @@ class Mutations:
                     del self._writing[path]
                     self._catalog.remove_unfinished(path)
 
-    def _path(self, command: WriteCommand) -> str:
-        name = command.dataset.name
-        if command.mode == "append" or self._catalog.has(name):
-            return self._catalog.locate(name)
-        return self._catalog.place(name)
 
-
-def _options(command: WriteCommand) -> DatasetWriteOptions:
+def write_options(command: WriteCommand) -> DatasetWriteOptions:
     given = {
         "max_rows": command.max_rows_per_file,
         "max_bytes": command.max_bytes_per_file,
@@ -184,33 +200,10 @@ def _options(command: WriteCommand) -> DatasetWriteOptions:
     )
 
 
-def _earlier(storage: Storage, transaction_id: str | None) -> Written | None:
+def earlier_result(storage: Storage, transaction_id: str | None) -> Written | None:
     """What a transaction of this id did; None when no version was made by it."""
-    if transaction_id is None:
-        return None
-    read_version = _read_version(storage, transaction_id)
-    if read_version is None:
-        return None
-    for version in list_versions(storage):
-        if version > read_version:
-            manifest = read_manifest(storage, version)
-            if manifest.transaction_uuid == transaction_id:
-                return written_by(storage, manifest)
-    return None
-
-
-def _read_version(storage: Storage, transaction_id: str) -> int | None:
-    """The version that a transaction was made on, from the name of its file; None when it has none.
-
-    Tables that keep transactions in their manifests alone are searched from the beginning.
-    """
-    suffix = f"-{transaction_id}.txn"
-    try:
-        names = storage.list_names(TRANSACTIONS)
-    except FileMissingError:
-        return 0
-    read_versions = [number for name in names if (number := name.removesuffix(suffix)).isdecimal()]
-    return min(map(int, read_versions), default=None)
+    manifest = None if transaction_id is None else find_committed(storage, transaction_id)
+    return None if manifest is None else written_by(storage, manifest)
 
 
 def written_by(storage: Storage, manifest: Manifest) -> Written:

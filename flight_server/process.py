@@ -1,10 +1,12 @@
 """The life of a server process: ready line, stop signals, orderly end."""
 
 import ctypes
+import logging
 import os
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 
 from flight_server.logs import configure_logging
@@ -12,12 +14,16 @@ from flight_server.server import FlightServer
 from flight_server.service import Service
 from flight_server.settings import Settings
 
+_log = logging.getLogger(__name__)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 # Arenas of the C library's allocator, which gives every thread one of its own, up to eight per core. gRPC
 # receives in many threads; what each arena keeps of that added up to twice what clients had uploaded.
 _M_ARENA_MAX = -8  # of malloc.h
 _ARENAS = 2
+
+_LONGEST_SWEEP_SECONDS = 600.0
+"""Between two searches for what was staged and never committed."""
 
 # Between the end of the grace and the end of the process: time for streams to tell their clients.
 _LAST_WORDS_SECONDS = 1.0
@@ -42,9 +48,21 @@ def run_server(settings: Settings) -> None:
     service = Service(settings)
     server = FlightServer(service)
     print(server.uri, flush=True)
+    threading.Thread(target=_expire_staged, args=(service,), daemon=True).start()
     signal.sigwait(_STOP_SIGNALS)
     threading.Thread(target=_drain_and_exit, args=(server, service), daemon=True).start()
     os._exit(128 + signal.sigwait(_STOP_SIGNALS))
+
+
+def _expire_staged(service: Service) -> None:
+    """At the start and from then on, often enough for the expiry."""
+    seconds = min(_LONGEST_SWEEP_SECONDS, service.settings.stage_expiry / 4)
+    while True:
+        try:
+            service.staged.expire()
+        except Exception:
+            _log.exception("looking for expired staged writes failed")
+        time.sleep(seconds)
 
 
 def _bound_allocator() -> None:

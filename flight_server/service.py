@@ -27,6 +27,7 @@ from flight_server.mutations import Mutations
 from flight_server.names import DatasetReference
 from flight_server.scans import plan_of, scan_options
 from flight_server.settings import Settings
+from flight_server.staged_writes import StagedWrites
 from flight_server.store_catalog import StoreCatalog
 from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
 from lance_core.errors import DatasetNotFoundError, LanceError
@@ -127,6 +128,7 @@ class Service:
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._catalog = _catalog_of(settings, settings.memory_limit // 4)
         self.mutations = Mutations(self._catalog)
+        self.staged = StagedWrites(self._catalog, self.mutations, settings.stage_expiry)
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
         self._files = FileCache()

@@ -22,6 +22,7 @@ ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 # sets a key.
 WELL_KNOWN_TICKET_KEY = b"lance-flight: integrity only, not a secret"
 MINIMUM_TICKET_KEY_BYTES = 16
+MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -57,6 +58,13 @@ def _parse_seconds(text: str) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text):
         raise InvalidInputError(f"not a number of seconds: {text!r}")
     return float(text)
+
+
+def _parse_stage_expiry(text: str) -> float:
+    seconds = _parse_seconds(text)
+    if not 0 < seconds <= MAXIMUM_STAGE_SECONDS:
+        raise InvalidInputError(f"not more than 0 and at most {MAXIMUM_STAGE_SECONDS} seconds: {text!r}")
+    return seconds
 
 
 def _parse_switch(text: str) -> bool:
@@ -147,6 +155,10 @@ class Settings:
     """Decoded bytes of one uploaded batch."""
     allow_unfinished_append: bool = _setting(False, _parse_switch)
     """Commit appends of clients that cannot send the finish message."""
+    stage_expiry: float = _setting(24 * 3600.0, _parse_stage_expiry)
+    """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
+    for 7 days, at least twice as long.
+    """
     ticket_key: bytes = _setting(WELL_KNOWN_TICKET_KEY, _parse_key, secret=True)
     """Signs tickets; see `WELL_KNOWN_TICKET_KEY`. The setting `ticket_key_file` names a file that holds it.
     """

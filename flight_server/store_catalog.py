@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from flight_server.catalog import MAXIMUM_NAMESPACES, VERSIONS_DIRECTORY, Catalog
 from flight_server.names import SUFFIX, is_segment, shown
+from flight_server.staging import DIRECTORY as STAGING_DIRECTORY
 from lance_core.errors import (
     DatasetNotFoundError,
     FileMissingError,
@@ -105,6 +106,17 @@ class StoreCatalog(Catalog):
     def hide(self, name: str) -> str:
         """Refused: in a store a dataset cannot be removed at once."""
         raise UnsupportedFeatureError(f"dropping dataset {shown(self.locate(name))} in an object store")
+
+    def staging_paths(self) -> Iterator[str]:
+        yield from self._staging_in("", 0)
+
+    def _staging_in(self, parent: str, depth: int) -> Iterator[str]:
+        paths = [f"{parent}/{name}" if parent else name for name in self._directories(parent)]
+        for path, below in zip(paths, self._listings.map(self._directories, paths), strict=True):
+            if STAGING_DIRECTORY in below:
+                yield path
+            elif depth < MAXIMUM_NAMESPACES and VERSIONS_DIRECTORY not in below:
+                yield from self._staging_in(path, depth + 1)
 
     def storage(self, path: str) -> Storage:
         return self._storage.below(path)

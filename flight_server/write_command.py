@@ -5,8 +5,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from flight_server.json_fields import Checker, boolean, check_fields, integer, list_of, string
+from flight_server.json_fields import (
+    Checker,
+    boolean,
+    check_fields,
+    integer,
+    list_of,
+    one_of,
+    parse_object,
+    string,
+)
 from flight_server.names import DatasetReference, parse_name, shown
+from flight_server.staging import check_receipt
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.write.dataset import Mode
 
@@ -30,11 +40,28 @@ class WriteCommand:
     """A UUID in its usual form."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """What the transaction is to note."""
+    stage: bool = False
+    """Write files for a commit to come."""
 
     @property
     def needs_finish(self) -> bool:
         """Whether half of the batches would do harm even where unfinished appends are allowed."""
-        return self.mode != "append"
+        return self.mode != "append" or self.stage
+
+
+@dataclass(frozen=True)
+class CommitCommand:
+    """One version of staged writes; the body of the action `commit`."""
+
+    dataset: DatasetReference
+    operation: str
+    """What all of them do."""
+    staged: tuple[str, ...]
+    """Receipts, each once."""
+    read_version: int | None = None
+    """Conflicts are looked for from here on; None: from where the writes were made."""
+    transaction_id: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_command(fields: Any) -> WriteCommand:
@@ -48,10 +75,30 @@ def write_command(fields: Any) -> WriteCommand:
     mode = values.get("mode", "append")
     for name in _LATER_FIELDS.keys() & values.keys():
         raise InvalidInputError(f"write: the field {name} does not go with mode {mode}")
-    if values.pop("stage", False):
-        raise UnsupportedFeatureError("write.stage is not supported yet")
+    if values.get("stage"):
+        for name in ("transaction_id", "properties"):
+            if name in values:
+                raise InvalidInputError(
+                    f"write: the field {name} goes with the action commit, not with stage"
+                )
     reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
     return WriteCommand(dataset=reference, **values)
+
+
+def parse_commit(data: bytes) -> CommitCommand:
+    """The body of the action `commit`; errors as for `write_command`."""
+    required = ("dataset", "operation", "staged")
+    values = check_fields("commit", parse_object(data), _COMMIT_FIELDS, required)
+    if not values["staged"]:
+        raise InvalidInputError("commit.staged: expected one receipt or more")
+    reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
+    return CommitCommand(dataset=reference, **values)
+
+
+def parse_abort(data: bytes) -> tuple[DatasetReference, tuple[str, ...]]:
+    """The body of the action `abort`: the dataset and receipts."""
+    values = check_fields("abort", parse_object(data), _ABORT_FIELDS, ("dataset", "staged"))
+    return write_target(parse_name(values["dataset"]), values.get("branch")), values["staged"]
 
 
 def write_target(reference: DatasetReference, branch: str | None = None) -> DatasetReference:
@@ -85,6 +132,13 @@ def properties(field: str, value: Any) -> dict[str, str]:
     if len(value) > MAXIMUM_PROPERTIES:
         raise InvalidInputError(f"{field}: {len(value)} properties; at most {MAXIMUM_PROPERTIES}")
     return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}
+
+
+def _receipts(field: str, value: Any) -> tuple[str, ...]:
+    receipts = list_of(check_receipt)(field, value)
+    if len(set(receipts)) < len(receipts):
+        raise InvalidInputError(f"{field}: a receipt appears twice")
+    return receipts
 
 
 def _mode(field: str, value: Any) -> str:
@@ -125,4 +179,24 @@ _FIELDS: Mapping[str, Checker] = {
     "max_bytes_per_file": integer(1),
     **TABLE_FIELDS,
     **_LATER_FIELDS,
+}
+
+OPERATIONS = ("append", "overwrite")
+_LATER_OPERATIONS = ("merge_insert", "add_columns", "rewrite")
+
+
+def _operation(field: str, value: Any) -> str:
+    if value in _LATER_OPERATIONS:
+        raise UnsupportedFeatureError(f"{field} {value} is not supported yet")
+    return one_of(OPERATIONS)(field, value)
+
+
+_ABORT_FIELDS: Mapping[str, Checker] = {"dataset": string, "branch": string, "staged": _receipts}
+
+_COMMIT_FIELDS: Mapping[str, Checker] = {
+    **_ABORT_FIELDS,
+    "operation": _operation,
+    "read_version": integer(),
+    "transaction_id": transaction_id,
+    "properties": properties,
 }

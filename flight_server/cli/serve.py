@@ -31,6 +31,9 @@ def serve(
         Text, typer.Option(help="Decoded bytes that one upload may hold, such as 100GiB.")
     ] = None,
     max_put_seconds: Annotated[Text, typer.Option(help="Seconds that one upload may take.")] = None,
+    stage_expiry: Annotated[
+        Text, typer.Option(help="Seconds after which staged writes that nobody committed are removed.")
+    ] = None,
     max_batch_bytes: Annotated[
         Text, typer.Option(help="Decoded bytes of one uploaded batch, such as 256MiB.")
     ] = None,
@@ -77,6 +80,7 @@ def serve(
         "max_puts": max_puts,
         "max_put_bytes": max_put_bytes,
         "max_put_seconds": max_put_seconds,
+        "stage_expiry": stage_expiry,
         "max_batch_bytes": max_batch_bytes,
         "allow_unfinished_append": "true" if allow_unfinished_append else None,
         "ticket_key_file": ticket_key_file,

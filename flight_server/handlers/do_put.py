@@ -27,5 +27,7 @@ def do_put(
             is_cancelled=context.is_cancelled,
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
         )
-        written = service.mutations.put(command, upload)
-        upload.tell({"result": asdict(written)})
+        if command.stage:
+            upload.tell({"staged": [service.staged.stage(command, upload)]})
+        else:
+            upload.tell({"result": asdict(service.mutations.put(command, upload))})

@@ -180,10 +180,11 @@ class _Attempt:
         try:
             self._storage.put_if_absent(path, serialized, sync=self._sync)
         except AlreadyExistsError:
-            # Not ours to remove: the version that it made may be there.
-            raise CommitConflictError(
-                f"transaction {self._transaction.uuid} was used before", retryable=False
-            ) from None
+            # A commit of the same id died, or is under way elsewhere: the check of newer versions finds what
+            # it makes. So the file is not ours to remove.
+            if self._storage.read_file(path) != serialized:
+                self._storage.put(path, serialized, sync=self._sync)
+            return
         if self._transaction_path is not None:  # made on an older version, before it was rebased
             self._replaced.append(self._transaction_path)
             self._written.append(self._transaction_path)

@@ -177,7 +177,6 @@ def test_an_empty_upload(client: flight.FlightClient, root: Path, name: str) -> 
     [
         ({"mode": "append"}, KeyError, "no dataset is named"),
         ({"mode": "merge_insert", "on": ["id"]}, NotImplementedError, "mode merge_insert"),
-        ({"mode": "overwrite", "stage": True}, NotImplementedError, "stage"),
         ({"mode": "create", "data_storage_version": "2.3"}, NotImplementedError, "2.3"),
         ({"mode": "create", "data_storage_version": "9"}, pa.ArrowInvalid, "data_storage_version"),
         ({"mode": "create", "branch": "dev"}, KeyError, "no dataset is named"),
@@ -440,4 +439,4 @@ def test_only_uploads_read_from_clients() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in reading
     }
-    assert readers == {"handlers/upload.py"}
+    assert readers == {"handlers/incoming.py"}

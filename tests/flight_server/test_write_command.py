@@ -72,7 +72,6 @@ def test_a_branch_in_the_name(name: str) -> None:
     [
         ({"mode": "merge_insert", "on": ["id"]}, "mode merge_insert"),
         ({"mode": "add_columns"}, "mode add_columns"),
-        ({"stage": True}, "stage"),
     ],
 )
 def test_what_is_not_served_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
@@ -87,6 +86,8 @@ def test_what_is_not_served_yet_is_refused_by_name(fields: dict[str, Any], named
         ({"mode": 1}, "write.mode"),
         ({"mode": []}, "write.mode"),
         ({"rows": 1}, "unknown field 'rows'"),
+        ({"stage": True, "transaction_id": UUID}, "transaction_id goes with the action commit"),
+        ({"stage": 1}, "write.stage: expected true or false"),
         ({"dataset": "../x"}, "not allowed"),
         ({"dataset": "trips@3"}, "names none"),
         ({"dataset": "trips@dev:3"}, "names none"),

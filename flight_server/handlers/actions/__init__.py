@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.handlers.actions import datasets, server, table
+from flight_server.handlers.actions import datasets, server, staging, table
 from flight_server.service import Service
 
 
@@ -46,5 +46,15 @@ ACTIONS: Mapping[str, Action] = {
     "drop_dataset": Action(
         "{dataset} -> {dataset}: remove a dataset with all its versions, tags and branches",
         datasets.drop_dataset,
+    ),
+    "commit": Action(
+        "{dataset, branch, operation: append | overwrite, staged: [receipt], read_version, transaction_id, "
+        "properties} -> {version}: make one version of what was staged with DoPut, all of it or none",
+        staging.commit,
+    ),
+    "abort": Action(
+        "{dataset, branch, staged: [receipt]} -> {removed}: remove what was staged; receipts that are not "
+        "there are no error",
+        staging.abort,
     ),
 }

@@ -328,6 +328,19 @@ def test_a_transaction_id_is_used_once(mode: Mode, tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path)).get_transactions()[0].uuid == number
 
 
+def test_a_transaction_file_of_a_commit_that_died(tmp_path: Path) -> None:
+    """T35: the same commit is made again after its process was gone before the manifest."""
+    number = "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11"
+    lance_core.write_dataset(TABLE, tmp_path)
+    left = tmp_path / "_transactions" / f"1-{number}.txn"
+    left.write_bytes(b"of other data files")
+    made = lance_core.write_dataset(MORE, tmp_path, mode="append", transaction_id=number)
+    assert made.version == 2
+    assert made.snapshot.manifest.transaction_uuid == number
+    assert lance.dataset(str(tmp_path)).get_transactions()[0].uuid == number
+    assert number.encode() in left.read_bytes()
+
+
 @pytest.mark.parametrize("name", ["../../x", "0d0e9a1c", "", "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11/../x"])
 def test_a_transaction_id_is_a_uuid(name: str, tmp_path: Path) -> None:
     """T9: it names a file."""

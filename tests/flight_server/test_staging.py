@@ -1,0 +1,290 @@
+"""Staged writes: many uploads, one version. Receipts are good once, everywhere below one root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from support.actions import act, stage
+from support.puts import files_below, put, send
+from support.served import StartServer
+from support.server import RunningServer, start_server
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"n": pa.array(numbers, pa.int64())})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("staged")
+
+
+@pytest.fixture(scope="module")
+def server(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    server = start_server(served, tmp_path_factory.mktemp("log") / "server.log")
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def client(server: RunningServer, served: Path) -> Iterator[flight.FlightClient]:
+    """Of a server with nothing but a new dataset `t`."""
+    for directory in served.iterdir():
+        shutil.rmtree(directory)
+    with server.client() as client:
+        put(client, {"dataset": "t", "mode": "create"}, rows(0))
+        yield client
+
+
+def numbers(served: Path, name: str = "t.lance") -> list[int]:
+    """What the reference reads."""
+    return sorted(lance.dataset(served / name).to_table()["n"].to_pylist())
+
+
+def test_one_version_of_many_uploads(client: flight.FlightClient, served: Path) -> None:
+    receipts = [stage(client, rows(10 * i, 10 * i + 1), dataset="t") for i in range(1, 6)]
+    assert numbers(served) == [0]
+    assert act(client, "commit", dataset="t", operation="append", staged=receipts) == {"version": 2}
+    assert numbers(served) == [0, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51]
+    assert [len(fragment.data_files()) for fragment in lance.dataset(served / "t.lance").get_fragments()] == [
+        1
+    ] * 6
+    assert os.listdir(served / "t.lance" / "_staging") == []
+
+
+def test_overwrite_and_create(client: flight.FlightClient, served: Path) -> None:
+    """Staged for a dataset that is there, and for one that is not; nobody sees it before the commit."""
+    receipts = [stage(client, rows(i), dataset="t", mode="overwrite") for i in (7, 8)]
+    assert act(client, "commit", dataset="t", operation="overwrite", staged=receipts) == {"version": 2}
+    assert numbers(served) == [7, 8]
+    receipts = [
+        stage(
+            client,
+            rows(i),
+            dataset="ns/new",
+            mode=mode,
+            data_storage_version="2.1",
+            enable_stable_row_ids=True,
+        )
+        for i, mode in ((1, "create"), (2, "overwrite"))
+    ]
+    assert [info.descriptor.path for info in client.list_flights()] == [[b"t"]]
+    assert act(client, "commit", dataset="ns/new", operation="overwrite", staged=receipts) == {"version": 1}
+    assert numbers(served, "ns/new.lance") == [1, 2]
+    dataset = lance.dataset(served / "ns" / "new.lance")
+    assert dataset.data_storage_version == "2.1"
+    assert dataset.has_stable_row_ids
+
+
+def test_a_receipt_is_good_once(client: flight.FlightClient, served: Path) -> None:
+    """T13, T44: neither a second commit nor a repeated one adds rows again."""
+    receipt = stage(client, rows(1), dataset="t")
+    other = stage(client, rows(2), dataset="t")
+    transaction_id = str(uuid.uuid4())
+    commit: dict[str, Any] = {"dataset": "t", "operation": "append", "staged": [receipt]}
+    assert act(client, "commit", **commit, transaction_id=transaction_id) == {"version": 2}
+    with pytest.raises(pa.ArrowInvalid, match="nothing is staged"):
+        act(client, "commit", **commit)
+    with pytest.raises(pa.ArrowInvalid, match="nothing is staged"):
+        act(client, "commit", **commit | {"staged": [other, receipt]})
+    with pytest.raises(pa.ArrowInvalid, match="appears twice"):
+        act(client, "commit", **commit | {"staged": [other, other]})
+    assert act(client, "commit", **commit, transaction_id=transaction_id) == {"version": 2}
+    assert act(client, "abort", dataset="t", staged=[receipt]) == {"removed": 0}
+    assert act(client, "commit", **commit | {"staged": [other]}) == {"version": 3}
+    assert numbers(served) == [0, 1, 2]
+    assert lance.dataset(served / "t.lance").read_transaction(2).uuid == transaction_id
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"staged": []}, "one receipt or more"),
+        ({"staged": ["0" * 32]}, "nothing is staged"),
+        ({"staged": ["../../x"]}, "not a receipt"),
+        ({"staged": ["0" * 31 + "/"]}, "not a receipt"),
+        ({"staged": [7]}, "not a receipt"),
+        ({"operation": "overwrite"}, "of another kind"),
+        ({"operation": "delete"}, "operation: expected one of"),
+        ({"dataset": "other"}, "nothing is staged"),
+        ({"dataset": "t@1"}, "names none"),
+        ({"transaction_id": "x"}, "expected a UUID"),
+        ({"mode": "append"}, "unknown field 'mode'"),
+    ],
+)
+def test_what_is_refused(
+    client: flight.FlightClient, served: Path, change: dict[str, Any], message: str
+) -> None:
+    """T13: made up, foreign, of another kind. The receipt stays good."""
+    put(client, {"dataset": "other", "mode": "create"}, rows(0))
+    commit = {"dataset": "t", "operation": "append", "staged": [stage(client, rows(1), dataset="t")]}
+    with pytest.raises(pa.ArrowInvalid, match=message):
+        act(client, "commit", **commit | change)
+    assert act(client, "commit", **commit) == {"version": 2}
+    assert numbers(served) == [0, 1]
+    assert numbers(served, "other.lance") == [0]
+
+
+def test_uploads_that_are_refused(client: flight.FlightClient, served: Path) -> None:
+    before = files_below(served)
+    with pytest.raises(KeyError, match="no dataset is named"):
+        stage(client, rows(1), dataset="missing")
+    with pytest.raises(flight.FlightServerError, match="exists"):
+        stage(client, rows(1), dataset="t", mode="create")
+    with pytest.raises(pa.ArrowInvalid, match="goes with the action commit"):
+        stage(client, rows(1), dataset="t", transaction_id=str(uuid.uuid4()))
+    with pytest.raises(pa.ArrowInvalid, match="ended without the message"):
+        send(client, {"dataset": "t", "stage": True}, rows(1))
+    with pytest.raises(pa.ArrowInvalid, match="column"):
+        stage(client, pa.table({"m": ["x"]}), dataset="t")
+    assert files_below(served) == before
+
+
+def test_different_schemas_do_not_go_together(client: flight.FlightClient, served: Path) -> None:
+    receipts = [
+        stage(client, rows(1), dataset="t", mode="overwrite"),
+        stage(client, pa.table({"m": ["x"]}), dataset="t", mode="overwrite"),
+    ]
+    with pytest.raises(pa.ArrowInvalid, match="different schemas"):
+        act(client, "commit", dataset="t", operation="overwrite", staged=receipts)
+    receipts[1] = stage(client, rows(1), dataset="t", mode="overwrite", data_storage_version="2.0")
+    with pytest.raises(pa.ArrowInvalid, match="different file versions"):
+        act(client, "commit", dataset="t", operation="overwrite", staged=receipts)
+    assert numbers(served) == [0]
+
+
+def test_a_file_that_is_gone(client: flight.FlightClient, served: Path) -> None:
+    """T13: removed or damaged before the commit."""
+    data = served / "t.lance" / "data"
+    before = set(os.listdir(data))
+    receipt = stage(client, rows(1), dataset="t")
+    (new,) = set(os.listdir(data)) - before
+    whole = (data / new).read_bytes()
+    (data / new).write_bytes(whole[:-1])
+    with pytest.raises(flight.FlightInternalError):
+        act(client, "commit", dataset="t", operation="append", staged=[receipt])
+    (data / new).unlink()
+    with pytest.raises(pa.ArrowInvalid, match="is gone"):
+        act(client, "commit", dataset="t", operation="append", staged=[receipt])
+    assert numbers(served) == [0]
+
+
+def test_conflicts(client: flight.FlightClient, served: Path) -> None:
+    """The version that was staged on counts: rows of an older schema are not appended to a newer one."""
+    receipt = stage(client, rows(1), dataset="t")
+    over = [stage(client, rows(i), dataset="t", mode="overwrite") for i in (5, 6)]
+    put(client, "t", rows(2))
+    assert act(client, "commit", dataset="t", operation="overwrite", staged=over[:1]) == {"version": 3}
+    assert numbers(served) == [5]
+    for read_version in (None, 1, 3):
+        with pytest.raises(flight.FlightServerError, match=r"\[CommitConflictError\]"):
+            act(
+                client, "commit", dataset="t", operation="append", staged=[receipt],
+                **{} if read_version is None else {"read_version": read_version},
+            )  # fmt: skip
+    with pytest.raises(flight.FlightServerError, match=r"\[CommitConflictError\]"):
+        act(client, "commit", dataset="t", operation="overwrite", staged=over[1:])
+    commit = {"dataset": "t", "operation": "overwrite", "staged": over[1:], "read_version": 3}
+    assert act(client, "commit", **commit) == {"version": 4}
+    assert numbers(served) == [6]
+    assert act(client, "abort", dataset="t", staged=[receipt]) == {"removed": 1}
+
+
+def test_abort(client: flight.FlightClient, served: Path) -> None:
+    before = files_below(served)
+    receipts = [stage(client, rows(1), dataset="t"), stage(client, rows(2), dataset="t")]
+    receipts.append(stage(client, rows(1), dataset="new", mode="create"))
+    assert act(client, "abort", dataset="t", staged=[*receipts, "0" * 32]) == {"removed": 2}
+    assert act(client, "abort", dataset="new", staged=receipts) == {"removed": 1}
+    assert act(client, "abort", dataset="new", staged=receipts) == {"removed": 0}
+    assert files_below(served) - before <= {"t.lance/_staging"}
+    with pytest.raises(pa.ArrowInvalid, match="nothing is staged"):
+        act(client, "commit", dataset="t", operation="append", staged=receipts[:1])
+
+
+def test_any_server_of_the_root(serve: StartServer, served: Path, client: flight.FlightClient) -> None:
+    """Receipts of several servers, committed by one that started later; T44: of two commits one wins."""
+    with serve(served).client() as second:
+        receipts = [stage(each, rows(i), dataset="t") for i, each in ((1, client), (2, second))]
+        with serve(served).client() as third:
+            commit = {"dataset": "t", "operation": "append", "staged": receipts}
+            outcomes = []
+            with ThreadPoolExecutor(3) as pool:
+                running = [pool.submit(act, each, "commit", **commit) for each in (client, second, third) * 2]
+                for future in running:
+                    try:
+                        outcomes.append(future.result()["version"])
+                    except (pa.ArrowInvalid, flight.FlightServerError) as error:
+                        outcomes.append(str(error).partition("]")[0])
+            assert [outcome for outcome in outcomes if not isinstance(outcome, str)] == [2], outcomes
+            assert set(map(str, outcomes)) <= {"2", "[CommitConflictError", "[InvalidInputError"}
+    assert numbers(served) == [0, 1, 2]
+
+
+def test_the_same_commit_at_once(serve: StartServer, served: Path, client: flight.FlightClient) -> None:
+    """T44: a driver that repeats its commit at another server gets one version."""
+    with serve(served).client() as second:
+        for version in range(2, 8):
+            receipts = [stage(client, rows(version * 10 + i), dataset="t") for i in range(3)]
+            commit = {
+                "dataset": "t",
+                "operation": "append",
+                "staged": receipts,
+                "transaction_id": str(uuid.uuid4()),
+            }
+            with ThreadPoolExecutor(4) as pool:
+                running = [pool.submit(act, each, "commit", **commit) for each in (client, second) * 2]
+            done = [future.result()["version"] for future in running if future.exception() is None]
+            assert set(done) == {version}
+            assert act(second, "commit", **commit) == {"version": version}
+    assert numbers(served) == [0, *(10 * version + i for version in range(2, 8) for i in range(3))]
+
+
+def test_expiry(serve: StartServer, served: Path, client: flight.FlightClient) -> None:
+    """What nobody committed goes, whoever staged it and whether the dataset was ever made; the rest stays."""
+    before = files_below(served)
+    kept = stage(client, rows(1), dataset="t")
+    act(client, "commit", dataset="t", operation="append", staged=[kept])
+    after = files_below(served)
+    stage(client, rows(2), dataset="t")
+    stage(client, rows(3), dataset="ns/new", mode="create")
+    assert len(files_below(served)) > len(after) > len(before)
+    late = serve(served, "--stage-expiry", "0.5")
+    deadline = time.monotonic() + 20
+    while files_below(served) - after - {"ns", "ns/new.lance", "ns/new.lance/data", "ns/new.lance/_staging"}:
+        assert time.monotonic() < deadline, files_below(served) - after
+        time.sleep(0.1)
+    with late.client() as other:
+        receipt = stage(other, rows(4), dataset="t")
+        time.sleep(0.6)
+        with pytest.raises(pa.ArrowInvalid, match="expired"):
+            act(other, "commit", dataset="t", operation="append", staged=[receipt])
+    assert numbers(served) == [0, 1]
+
+
+def test_the_reference_passes_by(client: flight.FlightClient, served: Path) -> None:
+    """Its cleanup leaves receipts alone, and what is staged for a week."""
+    receipt = stage(client, rows(1), dataset="t")
+    dataset = lance.dataset(served / "t.lance")
+    dataset.insert(rows(2))
+    dataset.cleanup_old_versions()
+    assert act(client, "commit", dataset="t", operation="append", staged=[receipt]) == {"version": 3}
+    assert numbers(served) == [0, 1, 2]
+
+
+def test_staging_expiry_is_at_most_half_of_what_cleanup_spares(served: Path, serve: StartServer) -> None:
+    """T41"""
+    with pytest.raises(AssertionError, match="stage_expiry"):
+        serve(served, "--stage-expiry", "300000")
