@@ -8,11 +8,14 @@ from typing import TypedDict
 
 import pyarrow.compute as pc
 
+from lance_core.delta import DatasetDelta
+from lance_core.errors import InvalidInputError
 from lance_core.merging import MergeInsertBuilder
 from lance_core.mutations.delete import delete
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.mutations.update import update
 from lance_core.opened import OpenedDataset
+from lance_core.scan.changes import compare_versions
 
 
 class DeleteResult(TypedDict):
@@ -112,3 +115,31 @@ class RowChanges(OpenedDataset):
         """
         keys = () if on is None else (on,) if isinstance(on, str) else tuple(on)
         return MergeInsertBuilder(self, keys)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """What changed between two versions of this branch.
+
+        Args:
+            compared_against: an older version, which the opened one is compared with; without the others.
+            begin_version, end_version: versions to compare; both of them.
+
+        Raises:
+            InvalidInputError: not exactly one of the two ways, or the versions are the wrong way round.
+            VersionNotFoundError: there is no such version.
+            UnsupportedFeatureError: nobody can tell, see `lance_core.scan.changes.compare_versions`.
+        """
+        if compared_against is not None and begin_version is None and end_version is None:
+            begin_version, end_version = compared_against, self.version
+        elif compared_against is not None or begin_version is None or end_version is None:
+            raise InvalidInputError("give either compared_against, or begin_version and end_version")
+        begin, end = (
+            self._snapshot if version == self.version else self.open_reference(version)
+            for version in (begin_version, end_version)
+        )
+        return DatasetDelta(compare_versions(begin, end))

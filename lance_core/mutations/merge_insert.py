@@ -34,8 +34,9 @@ from lance_core.write.conform import Conformer
 
 # So many rows of the source are held beside rows of the table, by what they take on average.
 _BLOCK_BYTES = 8 << 20
-# Rows of the table are looked up in fragments that have so many of them together.
-_ROWS_PER_LOOKUP = 1 << 16
+# Rows of the table are looked up in fragments that have so many of them together: the filter that names
+# them is prepared for every stretch of rows that it is asked of.
+_ROWS_PER_LOOKUP = 1 << 12
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import OffsetOverflow
@@ -214,7 +214,10 @@ class ExpressionColumn:
             return []
         from lance_core.expressions.evaluate import evaluate  # late: most scans compute nothing
 
-        return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
+        try:
+            return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
+        except InvalidInputError as error:
+            raise InvalidInputError(f"column {self._column.output.name!r}: {error}") from None
 
 
 def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.RecordBatch:
