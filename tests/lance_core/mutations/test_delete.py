@@ -92,7 +92,7 @@ def test_no_predicate_deletes_nothing(tmp_path: Path) -> None:
 
 
 def test_repeating_a_transaction_gives_its_first_result(tmp_path: Path) -> None:
-    """T33: a client that did not hear the answer asks again."""
+    """T38: a client that did not hear the answer asks again."""
     dataset = make(tmp_path / "d")
     opened_before = lance_core.dataset(tmp_path / "d")
     name = str(uuid4())

@@ -262,7 +262,7 @@ def test_settings_of_the_builder(tmp_path: Path) -> None:
 
 
 def test_repeating_a_transaction_gives_its_first_result(tmp_path: Path) -> None:
-    """T33: a client that did not hear the answer asks again."""
+    """T38: a client that did not hear the answer asks again."""
     dataset = lance_core.write_dataset(TABLE, tmp_path / "d")
     name = str(uuid4())
     first = upsert(dataset, SOURCE, transaction_id=name)
@@ -272,7 +272,7 @@ def test_repeating_a_transaction_gives_its_first_result(tmp_path: Path) -> None:
 
 
 def test_indices_of_the_reference_stay_right(tmp_path: Path) -> None:
-    """T38: an index that claims rows it has never seen would lose them."""
+    """An index that claims rows it has never seen would lose them."""
     for stable in (False, True):
         path = tmp_path / str(stable)
         lance.write_dataset(TABLE, str(path), max_rows_per_file=2, enable_stable_row_ids=stable)

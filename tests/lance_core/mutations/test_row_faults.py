@@ -55,7 +55,7 @@ def _rows(path: Path) -> list[object]:
 @pytest.mark.parametrize("fault", [fails, loses_request, loses_answer])
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_call_goes_wrong_once(name: str, fault: Callable[..., None], tmp_path: Path) -> None:
-    """T35, T39: a change that fails leaves the rows and the files as they were."""
+    """T38, T40: a change that fails leaves the rows and the files as they were."""
     old = tmp_path / "old"
     lance_core.write_dataset(TABLE, old, max_rows_per_file=4, enable_stable_row_ids=True)
     shutil.copytree(old, tmp_path / "new")
@@ -99,7 +99,7 @@ class _LosesSight(FaultStorage):
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_files_stay_when_nobody_knows(name: str, tmp_path: Path) -> None:
-    """T32: what may be part of a version is not removed."""
+    """T38: what may be part of a version is not removed."""
     lance_core.write_dataset(TABLE, tmp_path / "d", max_rows_per_file=4)
     snapshot = open_snapshot(_LosesSight(tmp_path / "d", 0, loses_answer, only="put _versions"))
     with pytest.raises(CommitUnknownError):

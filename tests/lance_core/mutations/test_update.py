@@ -152,7 +152,7 @@ def test_rows_keep_their_ids_and_the_version_they_were_made_in(tmp_path: Path) -
 
 
 def test_repeating_a_transaction_gives_its_first_result(tmp_path: Path) -> None:
-    """T33: a client that did not hear the answer asks again."""
+    """T38: a client that did not hear the answer asks again."""
     dataset = lance_core.write_dataset(TABLE, tmp_path / "d")
     name = str(uuid4())
     assert dataset.update({"id": "id + 1"}, "id > 6", transaction_id=name) == {"num_rows_updated": 3}
@@ -181,7 +181,7 @@ def test_blobs_are_copied(version: str, tmp_path: Path) -> None:
 
 
 def test_indices_of_the_reference_stay_right(tmp_path: Path) -> None:
-    """T38: an index that claims rows it has never seen would lose them."""
+    """An index that claims rows it has never seen would lose them."""
     for stable in (False, True):
         path = tmp_path / str(stable)
         lance.write_dataset(TABLE, str(path), max_rows_per_file=4, enable_stable_row_ids=stable)
