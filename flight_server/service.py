@@ -71,6 +71,8 @@ class DatasetDescription:
     """One version of a dataset as its manifest describes it."""
 
     summary: DatasetSummary
+    branch: str | None
+    """None is the main one."""
     fragment_ids: frozenset[int]
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
@@ -274,6 +276,7 @@ class Service:
         tags, branches = self._catalog.refs(reference.name)
         return DatasetDescription(
             summary=_summarize(reference.name, snapshot),
+            branch=manifest.branch,
             data_storage_version=manifest.data_storage_version,
             indices=tuple(manifest.describe_indices()),
             fragment_ids=frozenset(fragment.id for fragment in manifest.fragments),

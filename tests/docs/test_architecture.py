@@ -68,7 +68,11 @@ def test_parts_of_lance_core_import_only_what_lies_below() -> None:
 
 @pytest.mark.parametrize(
     ("package", "forbidden"),
-    [("lance_core", {"lance", "flight_server", "pyarrow.flight"}), ("flight_server", {"lance"})],
+    [
+        ("lance_core", {"lance", "flight_server", "flight_client", "pyarrow.flight"}),
+        ("flight_server", {"lance", "flight_client"}),
+        ("flight_client", {"lance", "lance_core", "flight_server"}),
+    ],
 )
 def test_packages_do_without(package: str, forbidden: set[str]) -> None:
     """The format knows no network, and nothing leans on the reference library."""

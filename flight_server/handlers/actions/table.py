@@ -14,6 +14,7 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
     return {
         "dataset": summary.name,
         "version": summary.version,
+        "branch": described.branch,
         "schema": base64.b64encode(summary.schema.serialize()).decode(),
         "rows": summary.num_rows,
         "bytes": summary.num_bytes,

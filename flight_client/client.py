@@ -1,0 +1,196 @@
+"""What a user holds: a client of the servers of one folder of datasets."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_client.connection import Access, Server, Servers
+from flight_client.dataset import RemoteDataset
+from flight_client.listing import DatasetSummary, Listing
+from flight_client.scanner import ReadOptions, Target
+from flight_client.upload import Mode, WriteResult, upload
+
+
+def connect(
+    uri: str | Sequence[str],
+    *,
+    token: str | None = None,
+    tls_root_certs: bytes | str | Path | None = None,
+    cert_chain: bytes | str | Path | None = None,
+    private_key: bytes | str | Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    attempts: int = 5,
+    parallel: int = 4,
+    max_read_bytes: int = 64 << 20,
+) -> Client:
+    """A client of a server. Nothing is sent before it is needed.
+
+    Args:
+        uri: `grpc://host:port`, `grpc+tls://host:port`; or several servers of the same datasets, of which the
+            first is asked unless it does not answer.
+        token: sent as `authorization: Bearer`.
+        tls_root_certs: certificates that servers are checked with, PEM or a path; those of the system if
+            None.
+        cert_chain, private_key: the client's own certificate, PEM or a path, where servers ask for one.
+        headers: sent with every call.
+        timeout: seconds that a call that is no stream may take.
+        attempts: how often a call is made that can be repeated.
+        parallel: streams at the same time when a dataset is read.
+        max_read_bytes: of batches that were received ahead of who reads them.
+
+    Raises:
+        InvalidInputError: an argument makes no sense.
+    """
+    access = Access(
+        token=token,
+        tls_root_certs=_pem(tls_root_certs),
+        cert_chain=_pem(cert_chain),
+        private_key=_pem(private_key),
+        headers=tuple((name.lower(), value) for name, value in (headers or {}).items()),
+        timeout=timeout,
+        attempts=attempts,
+    )
+    uris = [uri] if isinstance(uri, str) else list(uri)
+    return Client(Servers(uris, access), ReadOptions(parallel, max_read_bytes))
+
+
+class Client:
+    """Datasets of one server, or of several servers of the same folder. For many threads; can be pickled."""
+
+    def __init__(self, servers: Servers, options: ReadOptions) -> None:
+        """Use `connect`."""
+        self._servers = servers
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Client, (self._servers, self._options)
+
+    def __repr__(self) -> str:
+        return f"Client({', '.join(self._servers.uris)})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; they open again when they are needed."""
+        self._servers.close()
+
+    def datasets(self, pattern: str | None = None) -> Listing:
+        """All datasets, or those whose names match a glob."""
+
+        def run(server: Server) -> list[flight.FlightInfo]:
+            return list(server.client.list_flights((pattern or "").encode(), server.options()))
+
+        return Listing(DatasetSummary.of(info) for info in self._servers.call(run))
+
+    def dataset(
+        self,
+        name: str,
+        version: int | str | None = None,
+        *,
+        branch: str | None = None,
+        asof: str | None = None,
+    ) -> RemoteDataset:
+        """Open a dataset: its latest version, or the one that is asked for.
+
+        Args:
+            name: as the server lists it; an ending `@12`, `@gold` or `@dev:12` names a version, too.
+            version: its number, or the name of a tag.
+            branch: a branch of the dataset.
+            asof: ISO 8601: the last version before this time.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset, version, tag or branch.
+        """
+        body = {
+            "dataset": name,
+            "version": version if isinstance(version, int) else None,
+            "tag": version if isinstance(version, str) else None,
+            "branch": branch,
+            "asof": asof,
+        }
+        described = self.action("describe", body, repeat=True)
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
+        target = Target(described["dataset"], described["version"], described["branch"])
+        return RemoteDataset(self._servers, target, schema, described["rows"], options=self._options)
+
+    def write(
+        self,
+        name: str,
+        data: Any,
+        mode: Mode = "append",
+        *,
+        schema: pa.Schema | None = None,
+        progress: bool | None = None,
+        **fields: Any,
+    ) -> WriteResult:
+        """Write rows as a new version of a dataset: all of them, or none.
+
+        Args:
+            name: of the dataset, perhaps with a branch: `name@dev`.
+            data: a table, batch, reader, dataset or scanner of Arrow, a pandas or Polars frame, columns as a
+                dict, rows as a list of dicts, anything with `__arrow_c_stream__`, or batches together with
+                `schema`.
+            mode: "append", "create" or "overwrite".
+            schema: what frames, dicts and batches are turned into.
+            progress: show a bar; None shows one on terminals when it takes longer.
+            **fields: the other fields of a write command, see the protocol: `data_storage_version`,
+                `max_rows_per_file`, `enable_stable_row_ids`, `transaction_id`, `properties`, ...
+
+        Raises:
+            LanceError: what the server reported; nothing was written.
+            CommitUnknownError: the connection broke when the server was about to commit.
+        """
+        return upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
+
+    def describe(self, name: str, **fields: Any) -> dict[str, Any]:
+        """What the manifest says: version, schema, rows, bytes, fragments, indices, settings."""
+        return self.action("describe", {"dataset": name, **fields}, repeat=True)
+
+    def create_dataset(self, name: str, schema: pa.Schema, **fields: Any) -> dict[str, Any]:
+        """Create a dataset without rows."""
+        encoded = base64.b64encode(schema.serialize()).decode()
+        return self.action("create_dataset", {"dataset": name, "schema": encoded, **fields})
+
+    def drop_dataset(self, name: str) -> dict[str, Any]:
+        """Remove a dataset with all its versions."""
+        return self.action("drop_dataset", {"dataset": name})
+
+    def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
+        """How many rows there are, of those for which a condition in SQL holds."""
+        answer = self.action("count_rows", {"dataset": name, "filter": filter, **fields}, repeat=True)
+        return int(answer["count"])
+
+    def health(self) -> dict[str, Any]:
+        """How the server is."""
+        return self.action("health", {}, repeat=True)
+
+    def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
+        """Run any action of the server: one JSON object in, one out; fields that are None are left out.
+
+        Args:
+            name, body: see the protocol.
+            repeat: make the call again after an error that time may heal; only for actions that change
+                nothing, or carry a `transaction_id`.
+        """
+        return self._servers.action(name, body, repeat=repeat)
+
+
+def _pem(given: bytes | str | Path | None) -> bytes | None:
+    """PEM text, or the content of the file that a path names."""
+    if given is None or isinstance(given, bytes):
+        return given
+    return given.encode() if isinstance(given, str) and "-----BEGIN" in given else Path(given).read_bytes()

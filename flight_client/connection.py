@@ -1,0 +1,259 @@
+"""Connections to the servers of one folder of datasets: who is asked, with which token, and how often
+again.
+"""
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_client.errors import (
+    InvalidInputError,
+    LanceError,
+    UnavailableError,
+    UnsupportedFeatureError,
+    from_flight,
+)
+
+T = TypeVar("T")
+
+TRAILER = "x-lance-error"
+REUSE = "arrow-flight-reuse-connection"
+"""Scheme of the location that means: the server you asked."""
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Access:
+    """How servers are reached: everything that a connection needs but their addresses. Can be pickled."""
+
+    token: str | None = field(default=None, repr=False)
+    """Sent as `authorization: Bearer`."""
+    tls_root_certs: bytes | None = field(default=None, repr=False)
+    """PEM; None for those of the system."""
+    cert_chain: bytes | None = field(default=None, repr=False)
+    private_key: bytes | None = field(default=None, repr=False)
+    """PEM; where servers ask for a certificate of the client."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent with every call, names in lower case."""
+    timeout: float | None = None
+    """Seconds that a call that is no stream may take."""
+    attempts: int = 5
+    """How often a call is made that can be repeated."""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInputError(f"attempts: {self.attempts} given, 1 or more expected")
+
+
+class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
+    """Sends our headers with a call, and keeps what its trailers say about an error."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._headers = headers
+        self.report: str | None = None
+
+    def sending_headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    def received_headers(self, headers: Mapping[str, Sequence[str]]) -> None:
+        if values := headers.get(TRAILER):
+            self.report = values[-1]
+
+
+class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
+    """Makes one `_Trailers` per call; `latest` is that of the call that this thread began last."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._headers = headers
+        self._of_thread = threading.local()
+
+    def start_call(self, info: flight.CallInfo) -> _Trailers:
+        call = _Trailers(self._headers)
+        self._of_thread.latest = call
+        return call
+
+    @property
+    def latest(self) -> _Trailers | None:
+        return getattr(self._of_thread, "latest", None)
+
+    def forget(self) -> None:
+        self._of_thread.latest = None
+
+
+class Server:
+    """One server, connected when it is first asked. For many threads."""
+
+    def __init__(self, uri: str, access: Access) -> None:
+        self.uri = uri
+        self._access = access
+        self._lock = threading.Lock()
+        self._process = 0
+        headers = dict(access.headers)
+        if access.token is not None:
+            headers["authorization"] = f"Bearer {access.token}"
+        self._factory = _TrailersFactory(headers)
+        self._client: flight.FlightClient | None = None
+
+    @property
+    def client(self) -> flight.FlightClient:
+        """The connection.
+
+        Raises:
+            UnsupportedFeatureError: the process was forked after it had connected: gRPC does not survive
+                that.
+        """
+        with self._lock:
+            if self._client is None:
+                self._client = self._connect()
+                self._process = os.getpid()
+            elif self._process != os.getpid():
+                raise UnsupportedFeatureError(
+                    "a connection in a forked process: start processes by spawning, or connect in them only"
+                )
+            return self._client
+
+    def options(self) -> flight.FlightCallOptions:
+        """Of a call that is no stream."""
+        return flight.FlightCallOptions(timeout=self._access.timeout)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Turn what pyarrow raises inside into our errors."""
+        self._factory.forget()
+        try:
+            yield
+        except (pa.ArrowException, flight.FlightError) as error:
+            call = self._factory.latest
+            raise from_flight(error, call.report if call else None) from None
+
+    def stream(self, ticket: flight.Ticket) -> "Stream":
+        """Redeem a ticket."""
+        with self.calling():
+            reader = self.client.do_get(ticket)
+        return Stream(reader, self._factory.latest)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None and self._process == os.getpid():
+                self._client.close()
+            self._client = None
+
+    def _connect(self) -> flight.FlightClient:
+        access = self._access
+        try:
+            return flight.FlightClient(
+                self.uri,
+                tls_root_certs=access.tls_root_certs,
+                cert_chain=access.cert_chain,
+                private_key=access.private_key,
+                middleware=[self._factory],
+            )
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidInputError(f"not the address of a server: {self.uri!r} ({error})") from None
+
+
+class Stream:
+    """The batches of one DoGet call. `read` is for one thread at a time, `cancel` for any."""
+
+    def __init__(self, reader: flight.FlightStreamReader, call: _Trailers | None) -> None:
+        self._reader = reader
+        self._call = call
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next batch, None at the end."""
+        try:
+            return self._reader.read_chunk().data
+        except StopIteration:
+            return None
+        except (pa.ArrowException, flight.FlightError) as error:
+            raise from_flight(error, self._call.report if self._call else None) from None
+
+    def cancel(self) -> None:
+        """End the call; the server stops decoding."""
+        self._reader.cancel()
+
+
+class Servers:
+    """The servers of one folder of datasets. The first is asked unless it does not answer; endpoints may
+    name others.
+    """
+
+    def __init__(self, uris: Sequence[str], access: Access) -> None:
+        if not uris:
+            raise InvalidInputError("no address of a server was given")
+        self.uris = tuple(uris)
+        self.access = access
+        self._lock = threading.Lock()
+        self._servers: dict[str, Server] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Servers, (self.uris, self.access)
+
+    def server(self, uri: str) -> Server:
+        """The server at an address; connections are kept."""
+        with self._lock:
+            server = self._servers.get(uri)
+            if server is None:
+                server = self._servers[uri] = Server(uri, self.access)
+            return server
+
+    def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Server]:
+        """Who can redeem the ticket, best first: the named locations, then those that were asked for the
+        plan.
+        """
+        named = [location.uri.decode() for location in endpoint.locations]
+        uris = [uri for uri in named if not uri.startswith(REUSE)]
+        return [self.server(uri) for uri in dict.fromkeys([*uris, *self.uris])]
+
+    def call(self, run: Callable[[Server], T], *, repeat: bool = True) -> T:
+        """Run a call on the first server that answers.
+
+        Args:
+            run: makes the call; what pyarrow raises becomes our errors.
+            repeat: whether the call may be made again after an error that time may heal.
+        """
+        for attempt in range(self.access.attempts):
+            server = self.server(self.uris[attempt % len(self.uris)])
+            try:
+                with server.calling():
+                    return run(server)
+            except LanceError as error:
+                if not (repeat and error.retryable) or attempt == self.access.attempts - 1:
+                    raise
+            if (attempt + 1) % len(self.uris) == 0:
+                wait(attempt // len(self.uris))
+        raise UnavailableError("no server answers")  # attempts is 1 or more: never reached
+
+    def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
+        """Run an action of the server: one JSON object in, one out. Fields that are None are left out."""
+        given = {key: value for key, value in body.items() if value is not None}
+        action = flight.Action(name, json.dumps(given).encode())
+
+        def run(server: Server) -> dict[str, Any]:
+            (answer,) = server.client.do_action(action, server.options())
+            return dict(json.loads(answer.body.to_pybytes()))
+
+        return self.call(run, repeat=repeat)
+
+    def close(self) -> None:
+        """Close all connections; they open again when they are needed."""
+        with self._lock:
+            for server in self._servers.values():
+                server.close()
+
+
+def wait(attempt: int) -> None:
+    """Wait before another attempt, longer each time, and never as long as everybody else."""
+    longest = min(_FIRST_WAIT_SECONDS * 2**attempt, _LONGEST_WAIT_SECONDS)
+    time.sleep(random.uniform(longest / 2, longest))

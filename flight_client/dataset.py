@@ -1,0 +1,292 @@
+"""A dataset on a server, as a `pyarrow.dataset.Dataset`: DuckDB, Polars and others push columns and
+filters to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as arrow
+from pyarrow import flight
+
+from flight_client.connection import Servers
+from flight_client.errors import InvalidInputError, UnsupportedFeatureError
+from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
+Condition: TypeAlias = str | pc.Expression | None
+
+
+class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
+    """One version of a dataset on a server. Nothing is transferred before rows are asked for.
+
+    Filters are SQL text, which the server evaluates, or `pyarrow.compute` expressions: what the server
+    understands of them is sent, the rest is evaluated here. In both, floats compare as in Lance, DuckDB and
+    Polars: NaN equals NaN and is greater than every number.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        target: Target,
+        schema: pa.Schema,
+        num_rows: int,
+        *,
+        condition: pc.Expression | None = None,
+        sql: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> None:
+        """Use `flight_client.connect(...).dataset(name)`. There is no dataset of Arrow behind this one."""
+        self._servers = servers
+        self._target = target
+        self._schema = schema
+        self._num_rows = num_rows
+        self._condition = condition
+        self._sql = sql
+        self._options = options or ReadOptions()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self._servers, self._target, self._schema, self._num_rows)
+        return _unpickled, (*state, self._condition, self._sql, self._options)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field.name}: {field.type}" for field in self._schema)
+        filtered = "".join(f", filter={part}" for part in (self._sql, self._condition) if part is not None)
+        facts = f"version={self.version}, rows={self._num_rows:,}{filtered}"
+        return f"RemoteDataset({self.name!r}, {facts})\n{fields}"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td></tr>"
+            for field in self._schema
+        )
+        title = f"{escape(self.name)} &middot; version {self.version} &middot; {self._num_rows:,} rows"
+        return f"<b>{title}</b><table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+
+    @property
+    def name(self) -> str:
+        """Its name on the server."""
+        return self._target.name
+
+    @property
+    def version(self) -> int:
+        """The version that is read, whatever is committed meanwhile."""
+        return self._target.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns."""
+        return self._schema
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Condition = None,
+        batch_size: int | None = None,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        fragments: Sequence[int] | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        **ignored: Any,
+    ) -> RemoteScanner:
+        """A scan, which is planned and read when its rows are asked for.
+
+        Args:
+            columns: names, nested ones with dots; or names and SQL expressions; all if None, none if empty.
+            filter: SQL or a `pyarrow.compute` expression; only rows for which it is true.
+            batch_size: rows of a batch, at most; batches are about 1 MiB in any case.
+            limit, offset: rows in dataset order, of those that pass.
+            fragments: only these fragments.
+            with_row_id, with_row_address: add the columns `_rowid`, `_rowaddr`.
+            **ignored: what `pyarrow.dataset.Dataset.scanner` takes besides; it says how Arrow reads files.
+        """
+        _check_arguments(ignored)
+        columns = _sql_columns(columns)
+        condition = self._condition
+        sql = self._sql
+        if isinstance(filter, str):
+            sql = filter if sql is None else f"({sql}) AND ({filter})"
+        elif filter is not None:
+            condition = filter if condition is None else condition & filter
+        selection = Selection(
+            columns=columns,
+            filter=sql,
+            condition=condition,
+            limit=limit,
+            offset=offset,
+            fragments=None if fragments is None else tuple(fragments),
+            batch_rows=batch_size,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+        )
+        return RemoteScanner(self._servers, self._target, self._schema, selection, self._options)
+
+    def to_table(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pa.Table:
+        """The rows as a table; arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **arguments).to_table()
+
+    def to_batches(
+        self, columns: Columns = None, filter: Condition = None, **arguments: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as they come, in bounded memory; arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **arguments).to_batches()
+
+    def to_reader(
+        self, columns: Columns = None, filter: Condition = None, **arguments: Any
+    ) -> pa.RecordBatchReader:
+        """The rows as a reader; arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **arguments).to_reader()
+
+    def to_pandas(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pd.DataFrame:
+        """The rows as a pandas frame; arguments are those of `scanner`."""
+        return self.scanner(columns, filter, **arguments).to_pandas()
+
+    def to_polars(self) -> pl.LazyFrame:
+        """A lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
+        from flight_client.polars import scan_remote
+
+        return scan_remote(self)
+
+    def head(
+        self, num_rows: int, columns: Columns = None, filter: Condition = None, **arguments: Any
+    ) -> pa.Table:
+        """The first rows; arguments are those of `scanner`."""
+        return self.scanner(columns, filter, limit=num_rows, **arguments).to_table()
+
+    def take(
+        self,
+        indices: Any = None,
+        columns: Columns = None,
+        filter: Condition = None,
+        *,
+        row_ids: Any = None,
+        row_addresses: Any = None,
+        **ignored: Any,
+    ) -> pa.Table:
+        """Single rows in the order of their keys, in one round trip.
+
+        Args:
+            indices: positions in dataset order; with a `filter`, here or of the dataset, among the rows that
+                pass.
+            columns: see `scanner`.
+            filter: see `scanner`.
+            row_ids, row_addresses: other keys, instead of `indices`.
+            **ignored: see `scanner`.
+        """
+        _check_arguments(ignored)
+        given = {"offsets": indices, "row_ids": row_ids, "row_addresses": row_addresses}
+        keys = {name: values for name, values in given.items() if values is not None}
+        if len(keys) != 1:
+            raise InvalidInputError("one of indices, row_ids and row_addresses has to be given")
+        if self._sql is not None or self._condition is not None or filter is not None:
+            if indices is None:
+                raise InvalidInputError("rows of a filtered dataset are taken by their position only")
+            return self.scanner(columns, filter).take(pa.array(indices, pa.int64()))
+        ((name, values),) = keys.items()
+        numbers = pa.array(values, pa.uint64()).to_pylist()
+        command: dict[str, Any] = {**self._target.fields(), name: numbers}
+        chosen = _sql_columns(columns)
+        if chosen is not None:
+            command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
+        ticket = flight.Ticket(json.dumps({"take": command}))
+        return self._servers.call(lambda server: server.client.do_get(ticket).read_all())
+
+    def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
+        """How many rows there are; arguments are those of `scanner`."""
+        if filter is None and self._sql is None and self._condition is None:
+            return self._num_rows
+        return self.scanner([], filter, **ignored).count_rows()
+
+    def filter(self, expression: Condition) -> RemoteDataset:
+        """The same dataset with only the rows for which a condition holds, SQL or an expression."""
+        condition, sql = self._condition, self._sql
+        if isinstance(expression, str):
+            sql = expression if sql is None else f"({sql}) AND ({expression})"
+        elif expression is not None:
+            condition = expression if condition is None else condition & expression
+        return RemoteDataset(
+            self._servers,
+            self._target,
+            self._schema,
+            self._num_rows,
+            condition=condition,
+            sql=sql,
+            options=self._options,
+        )
+
+    def get_fragments(self, filter: Condition = None) -> NoReturn:
+        """Not there: a fragment of Arrow is a file that Arrow reads. `scanner(fragments=...)` reads single
+        ones.
+        """
+        raise UnsupportedFeatureError("fragments of a remote dataset; use scanner(fragments=[...])")
+
+    def sort_by(self, sorting: Any, **arguments: Any) -> arrow.InMemoryDataset:
+        """All rows in memory, sorted."""
+        return arrow.InMemoryDataset(self.to_table().sort_by(sorting, **arguments))
+
+    def join(self, right_dataset: Any, keys: Any, right_keys: Any = None, **arguments: Any) -> Any:
+        """All rows of both datasets in memory, joined as `pyarrow.Table.join` does."""
+        joined = self.to_table().join(right_dataset.to_table(), keys, right_keys, **arguments)
+        return arrow.InMemoryDataset(joined)
+
+    def join_asof(self, right_dataset: Any, *arguments: Any, **named: Any) -> Any:
+        """All rows of both datasets in memory, joined as `pyarrow.Table.join_asof` does."""
+        return arrow.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *arguments, **named))
+
+    def replace_schema(self, schema: pa.Schema) -> NoReturn:
+        """Not there: the columns are those on the server."""
+        raise UnsupportedFeatureError("another schema for a remote dataset; cast what was read")
+
+    @property
+    def partition_expression(self) -> None:
+        """None: a remote dataset knows no partitions."""
+        return None
+
+
+def _unpickled(
+    servers: Servers,
+    target: Target,
+    schema: pa.Schema,
+    num_rows: int,
+    condition: pc.Expression | None,
+    sql: str | None,
+    options: ReadOptions,
+) -> RemoteDataset:
+    return RemoteDataset(servers, target, schema, num_rows, condition=condition, sql=sql, options=options)
+
+
+_OF_ARROW = {
+    "batch_readahead",
+    "fragment_readahead",
+    "fragment_scan_options",
+    "use_threads",
+    "cache_metadata",
+    "memory_pool",
+}
+
+
+def _check_arguments(ignored: Mapping[str, Any]) -> None:
+    unknown = sorted(set(ignored) - _OF_ARROW)
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}")
+
+
+def _sql_columns(columns: Any) -> Columns:
+    """Columns as the server takes them; Arrow allows expressions, too."""
+    if isinstance(columns, Mapping):
+        for name, value in columns.items():
+            if not isinstance(value, str):
+                raise InvalidInputError(f"column {name!r}: SQL text expected, {type(value).__name__} given")
+        return dict(columns)
+    return None if columns is None else list(columns)

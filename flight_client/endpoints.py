@@ -1,0 +1,191 @@
+"""Reading the endpoints of a plan: each resumed where it broke, several at once, in bounded memory."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_client.connection import Server, Servers, Stream, wait
+from flight_client.errors import LanceError
+
+
+class EndpointReader:
+    """The batches of one ticket. A stream that breaks goes on at the next row, at another server if there is
+    one.
+
+    A ticket gives the same batches each time, so that rows that were received are counted and left out.
+    """
+
+    def __init__(self, servers: Servers, endpoint: flight.FlightEndpoint) -> None:
+        self._servers = servers
+        self._endpoint = endpoint
+        self._stream: Stream | None = None
+        self._is_cancelled = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """All batches, in order.
+
+        Raises:
+            LanceError: what the server reported, or no server gave another row in as many attempts as
+                allowed.
+        """
+        candidates = self._servers.of_endpoint(self._endpoint)
+        num_rows = failures = 0
+        while not self._is_cancelled:
+            try:
+                for batch in self._after(self._open(candidates[failures % len(candidates)]), num_rows):
+                    yield batch
+                    num_rows += batch.num_rows
+                    failures = 0
+                return
+            except LanceError as error:
+                failures += 1
+                if self._is_cancelled or not error.retryable or failures >= self._servers.access.attempts:
+                    raise
+            if failures % len(candidates) == 0:
+                wait(failures // len(candidates) - 1)
+
+    def cancel(self) -> None:
+        """End the stream, from any thread."""
+        self._is_cancelled = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def _open(self, server: Server) -> Stream:
+        self._stream = server.stream(self._endpoint.ticket)
+        if self._is_cancelled:  # while the stream was opened
+            self._stream.cancel()
+        return self._stream
+
+    @staticmethod
+    def _after(stream: Stream, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """The batches of a stream without their first rows."""
+        try:
+            while (batch := stream.read()) is not None:
+                if num_rows == 0:
+                    yield batch
+                    continue
+                if num_rows < batch.num_rows:
+                    yield batch.slice(num_rows)
+                num_rows = max(0, num_rows - batch.num_rows)
+        finally:
+            stream.cancel()
+
+
+@dataclass
+class _Waiting:
+    """Batches of one endpoint that nobody has asked for yet."""
+
+    batches: deque[pa.RecordBatch] = field(default_factory=deque)
+    num_bytes: int = 0
+    is_complete: bool = False
+
+
+class ParallelReader:
+    """The batches of several endpoints, read by threads ahead of who asks; endpoint after endpoint."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        endpoints: Sequence[flight.FlightEndpoint],
+        *,
+        parallel: int,
+        max_bytes: int,
+    ) -> None:
+        """Read with `parallel` threads, which hold `max_bytes` of batches at most, and one batch each."""
+        self._readers = [EndpointReader(servers, endpoint) for endpoint in endpoints]
+        self._waiting = [_Waiting() for _ in endpoints]
+        self._parallel = min(parallel, len(endpoints))
+        self._share = max_bytes // max(self._parallel, 1)
+        self._changed = threading.Condition()
+        self._next = 0
+        self._failure: BaseException | None = None
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """All batches. What is left when the iterator is closed is not read.
+
+        Raises:
+            LanceError: see `EndpointReader`.
+        """
+        if self._parallel < 2:
+            for reader in self._readers:
+                try:
+                    yield from reader
+                finally:
+                    reader.cancel()
+            return
+        threads = [
+            threading.Thread(target=self._read, name=f"lance-flight-read-{number}", daemon=True)
+            for number in range(self._parallel)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for waiting in self._waiting:
+                while (batch := self._pop(waiting)) is not None:
+                    yield batch
+        finally:
+            self._close()
+            for thread in threads:
+                thread.join()
+
+    def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
+        """The next batch of an endpoint, None at its end."""
+        with self._changed:
+            self._changed.wait_for(lambda: waiting.batches or waiting.is_complete or self._failure)
+            if waiting.batches:
+                batch = waiting.batches.popleft()
+                waiting.num_bytes -= batch.nbytes
+                self._changed.notify_all()
+                return batch
+            if not waiting.is_complete and self._failure is not None:
+                raise self._failure
+            return None
+
+    def _read(self) -> None:
+        """Read endpoint after endpoint until none is left."""
+        try:
+            while (number := self._take()) is not None:
+                waiting = self._waiting[number]
+                for batch in self._readers[number]:
+                    if not self._push(waiting, batch):
+                        return
+                with self._changed:
+                    waiting.is_complete = True
+                    self._changed.notify_all()
+        except BaseException as error:  # it is raised where the batches are asked for
+            with self._changed:
+                self._failure = self._failure or error
+                self._changed.notify_all()
+
+    def _take(self) -> int | None:
+        with self._changed:
+            if self._is_closed or self._failure or self._next == len(self._readers):
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def _push(self, waiting: _Waiting, batch: pa.RecordBatch) -> bool:
+        """Hand over a batch when there is room; whether anybody still wants it."""
+        num_bytes = batch.nbytes
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_closed or not waiting.batches or waiting.num_bytes + num_bytes <= self._share
+            )
+            if self._is_closed:
+                return False
+            waiting.batches.append(batch)
+            waiting.num_bytes += num_bytes
+            self._changed.notify_all()
+            return True
+
+    def _close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for reader in self._readers:
+            reader.cancel()

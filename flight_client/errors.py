@@ -1,0 +1,187 @@
+"""The errors of this package: what a server reported, as classes of the names that it uses.
+
+    LanceError
+    ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
+    ├── DatasetNotFoundError     (ValueError)           no dataset of this name
+    │   ├── VersionNotFoundError                        the dataset has no such version
+    │   └── RefNotFoundError                            the dataset has no such tag or branch
+    ├── DatasetExistsError       (OSError)              there is a dataset already
+    ├── UnsupportedFeatureError  (NotImplementedError)  something that the server does not implement
+    ├── CorruptFileError         (OSError)              a file contradicts the format
+    ├── CommitConflictError      (OSError)              another commit came first
+    ├── CommitUnknownError       (OSError)              nobody can say whether the commit landed
+    ├── StorageError             (OSError)              the storage of the server failed
+    ├── UnavailableError         (ConnectionError)      no server answers, or it is busy or about to stop
+    ├── NotAuthenticatedError    (PermissionError)      the token is missing or wrong
+    ├── NotAllowedError          (PermissionError)      the token does not give this right
+    └── InternalError            (RuntimeError)         a defect of the server; its log has the details
+
+An error tells its `code` in the error list of the Lance namespace specification, whether the same call may
+succeed later (`retryable`), and the `error_id` under which the server's log has more.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+
+
+class LanceError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+    def __init__(
+        self, message: str, *, code: int = 18, retryable: bool = False, error_id: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.error_id = error_id
+
+
+class InvalidInputError(LanceError, ValueError):
+    """The caller asked for something that makes no sense; the message names the token, column or argument."""
+
+
+class DatasetNotFoundError(LanceError, ValueError):
+    """The server has no dataset of this name."""
+
+
+class VersionNotFoundError(DatasetNotFoundError):
+    """The dataset has no such version: it was never made or has been cleaned up."""
+
+
+class RefNotFoundError(DatasetNotFoundError):
+    """The dataset has no such tag or branch."""
+
+
+class DatasetExistsError(LanceError, OSError):
+    """A dataset was to be created where one exists."""
+
+
+class UnsupportedFeatureError(LanceError, NotImplementedError):
+    """The request or the dataset needs something that the server does not implement."""
+
+
+class CorruptFileError(LanceError, OSError):
+    """Bytes of a file contradict the format."""
+
+
+class CommitConflictError(LanceError, OSError):
+    """Another commit came first; `retryable`: doing the same on the new version can help."""
+
+
+class CommitUnknownError(LanceError, OSError):
+    """Nobody can say whether the commit landed. The same call with the same `transaction_id` finds out."""
+
+
+class StorageError(LanceError, OSError):
+    """The storage of the server failed."""
+
+
+class UnavailableError(LanceError, ConnectionError):
+    """No server answers, or it has too much to do, or it is about to stop."""
+
+
+class NotAuthenticatedError(LanceError, PermissionError):
+    """The server does not know who asks: the token is missing, wrong or expired."""
+
+
+class NotAllowedError(LanceError, PermissionError):
+    """The server knows who asks, and does not allow it."""
+
+
+class InternalError(LanceError, RuntimeError):
+    """A defect of the server; its log has the details under `error_id`."""
+
+
+_BY_NAME: dict[str, type[LanceError]] = {
+    kind.__name__: kind
+    for kind in (
+        InvalidInputError,
+        DatasetNotFoundError,
+        VersionNotFoundError,
+        RefNotFoundError,
+        DatasetExistsError,
+        UnsupportedFeatureError,
+        CorruptFileError,
+        CommitConflictError,
+        CommitUnknownError,
+        StorageError,
+        InternalError,
+    )
+} | {
+    "OverloadedError": UnavailableError,
+    "DrainingError": UnavailableError,
+    "FileMissingError": StorageError,
+    "AlreadyExistsError": StorageError,
+    "PutUnknownError": StorageError,
+}
+
+_BY_STATUS: tuple[tuple[type[Exception], type[LanceError]], ...] = (
+    (flight.FlightUnauthenticatedError, NotAuthenticatedError),
+    (flight.FlightUnauthorizedError, NotAllowedError),
+    (flight.FlightUnavailableError, UnavailableError),
+    (flight.FlightTimedOutError, UnavailableError),
+    (flight.FlightCancelledError, UnavailableError),
+    (pa.ArrowKeyError, DatasetNotFoundError),
+    (pa.ArrowNotImplementedError, UnsupportedFeatureError),
+    (pa.ArrowInvalid, InvalidInputError),
+    (pa.ArrowException, InternalError),
+)
+"""What an error is without a report: one of another server, or of the connection."""
+
+_NAMED = re.compile(
+    r"\[(?P<name>[A-Za-z]+)\] (?P<message>.*?)(?:\. Detail: .*|\. gRPC client debug .*)?\Z", re.S
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the server says about an error, from the trailer `x-lance-error` or `extra_info`."""
+
+    code: int
+    name: str
+    message: str
+    retryable: bool
+    error_id: str | None
+
+    @staticmethod
+    def parse(data: bytes | str | None) -> "Report | None":
+        """The report in JSON, None where there is none or it is not one of ours."""
+        try:
+            content: dict[str, Any] = json.loads(data or "null") or {}
+            return Report(
+                int(content["code"]),
+                str(content["name"]),
+                str(content["message"]),
+                bool(content["retryable"]),
+                content.get("error_id"),
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def from_flight(error: Exception, trailer: str | None = None) -> LanceError:
+    """The error of this package for one that pyarrow.flight raised.
+
+    Args:
+        error: as pyarrow raised it.
+        trailer: the trailer `x-lance-error` of the call, if it is known.
+    """
+    report = Report.parse(trailer) or Report.parse(getattr(error, "extra_info", None))
+    if report is not None:
+        kind = _BY_NAME.get(report.name) or _by_status(error)
+        return kind(report.message, code=report.code, retryable=report.retryable, error_id=report.error_id)
+    text = str(error)
+    named = _NAMED.search(text)
+    if named and named["name"] in _BY_NAME:
+        return _BY_NAME[named["name"]](named["message"])
+    kind = _by_status(error)
+    return kind(text, retryable=kind is UnavailableError)
+
+
+def _by_status(error: Exception) -> type[LanceError]:
+    return next((ours for theirs, ours in _BY_STATUS if isinstance(error, theirs)), InternalError)

@@ -1,0 +1,222 @@
+"""Conditions on their way to a server: a `pyarrow.compute.Expression` as Substrait, or what is left for the
+client.
+
+A condition is split at its top-level ANDs. What the server understands travels; the rest is evaluated here,
+on the rows that come back. Arrow does not show the inside of an expression, but it writes expressions down
+(as it does to pickle them) as a list of calls, columns and constants in the metadata of a record batch.
+That form is private to Arrow, so what is read from it is put together again and compared with the original.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
+
+_UNDERSTOOD = {
+    "and_kleene",
+    "or_kleene",
+    "invert",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "is_null",
+    "is_valid",
+    "is_in",
+    "if_else",
+    "starts_with",
+}
+"""Functions that mean the same to the server."""
+
+_TOKEN = re.compile(r"^(call|end|field_ref|nested_field_ref|literal|options): '(.*)'$")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition, in two parts that both have to hold."""
+
+    substrait: bytes | None = None
+    """For the server."""
+    rest: pc.Expression | None = None
+    """For the client."""
+    rest_columns: tuple[str, ...] = ()
+    """Top-level columns that `rest` needs."""
+
+    def as_text(self) -> str | None:
+        """`substrait` as commands carry it."""
+        return None if self.substrait is None else b64encode(self.substrait).decode()
+
+
+def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
+    """The whole condition for the client."""
+    whole = _Written.of(condition)
+    names = schema.names if whole is None else [name for name in whole.columns if name in schema.names]
+    return Filter(rest=condition, rest_columns=tuple(names))
+
+
+def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
+    """What of a condition on rows of `schema` the server can evaluate, and what is left.
+
+    Comparisons of floats that travel follow Lance, as DuckDB and Polars do: NaN equals NaN and is greater
+    than every number.
+    """
+    whole = _Written.of(condition)
+    if whole is None:
+        return filter_here(condition, schema)
+    parts = list(whole.conjuncts())
+    messages = [_to_substrait([part], schema) for part in parts]
+    travelling = [part for part, message in zip(parts, messages, strict=True) if message is not None]
+    left = [part for part, message in zip(parts, messages, strict=True) if message is None]
+    columns = dict.fromkeys(name for part in left for name in part.columns if name in schema.names)
+    return Filter(
+        substrait=_to_substrait(travelling, schema) if travelling else None,
+        rest=_joined(left) if left else None,
+        rest_columns=tuple(columns),
+    )
+
+
+def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a batch for which the client's part holds."""
+    # Bodies of messages are not aligned as Acero wants them; it would copy them as well, with a warning each.
+    sink = pa.BufferOutputStream()
+    needed = batch.select([name for name in part.rest_columns if name in batch.schema.names])
+    if needed.num_columns == 0:  # a condition on constants
+        needed = needed.append_column("", pa.nulls(batch.num_rows))
+    with pa.ipc.new_stream(sink, needed.schema) as writer:
+        writer.write_batch(needed)
+    source = Declaration(
+        "table_source", TableSourceNodeOptions(pa.ipc.open_stream(sink.getvalue()).read_all())
+    )
+    mask = Declaration("project", ProjectNodeOptions([part.rest], ["passes"]), [source])
+    return batch.filter(mask.to_table(use_threads=False).column(0).combine_chunks())
+
+
+def _joined(parts: Sequence[_Written]) -> pc.Expression:
+    return reduce(and_, (part.expression for part in parts))
+
+
+def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
+    """The parts joined by AND as an ExtendedExpression, None where they have to stay here."""
+    from pyarrow.substrait import serialize_expressions
+
+    if not all(part.is_understood for part in parts):
+        return None
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    if not all(schema.names.count(name) == 1 for name in names):
+        return None
+    needed = pa.schema([_plain(schema.field(name)) for name in names])  # some types Substrait does not know
+    try:
+        return bytes(serialize_expressions([_joined(parts)], ["filter"], needed))
+    except (pa.ArrowException, ValueError):
+        return None
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """A dictionary is to a condition what its values are."""
+    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An expression as Arrow writes it: keys and values in prefix order, and constants in a batch of one
+    row.
+    """
+
+    expression: pc.Expression
+    tokens: tuple[tuple[str, str], ...]
+    constants: pa.RecordBatch
+
+    @staticmethod
+    def of(expression: pc.Expression) -> _Written | None:
+        """The expression taken apart; None where Arrow writes it in another way than is known here."""
+        try:
+            _, (data,) = expression.__reduce__()
+            constants = pa.ipc.open_file(data).get_batch(0)
+            text = constants.schema.to_string(truncate_metadata=False)
+            lines = text.partition("-- schema metadata --\n")[2].splitlines()
+            tokens = [match.groups() for line in lines if (match := _TOKEN.match(line))]
+            pairs = tuple((str(key), str(value)) for key, value in tokens)
+            again = _rebuild(pairs, constants)
+        except (pa.ArrowException, ValueError, TypeError, AttributeError):
+            return None
+        return _Written(expression, pairs, constants) if again.equals(expression) else None
+
+    def conjuncts(self) -> Iterator[_Written]:
+        """The parts that top-level ANDs join."""
+        if self.tokens[0] != ("call", "and_kleene"):
+            yield self
+            return
+        for tokens in _arguments(self.tokens):
+            part = _Written(_rebuild(tokens, self.constants), tokens, self.constants)
+            yield from part.conjuncts()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Top-level columns that are named."""
+        names: dict[str, None] = {}
+        nested = 0
+        for key, value in self.tokens:
+            if key == "nested_field_ref":
+                nested = -int(value)
+            elif key == "field_ref":
+                if nested <= 0:
+                    names[value] = None
+                nested = abs(nested) - 1 if nested else 0
+        return tuple(names)
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether the server gives it the same meaning."""
+        functions = {value for key, value in self.tokens if key == "call"}
+        if not functions <= _UNDERSTOOD:
+            return False
+        if {"is_in", "invert"} <= functions and "if_else" not in functions:
+            return False  # Arrow says that a null is not in a list, SQL that nobody knows
+        return not any(self._is_unusual(int(value)) for key, value in self.tokens if key == "options")
+
+    def _is_unusual(self, column: int) -> bool:
+        """Whether options of a call ask for what the server reads differently: NaN as null, a null in a
+        list, no case.
+        """
+        options = self.constants.column(column)[0].as_py()
+        if options.get("nan_is_null") or options.get("ignore_case"):
+            return True
+        values = options.get("value_set")
+        return values is not None and any(value is None or value != value for value in values)
+
+
+def _arguments(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
+    """The arguments of the call that the tokens are."""
+    start, depth, nested = 1, 0, 0
+    for position in range(1, len(tokens) - 1):
+        key, value = tokens[position]
+        if key == "nested_field_ref":
+            nested = int(value)
+            continue
+        if nested:
+            nested -= 1
+            if nested:
+                continue
+        depth += {"call": 1, "end": -1}.get(key, 0)
+        if depth == 0:
+            yield tuple(tokens[start : position + 1])
+            start = position + 1
+
+
+def _rebuild(tokens: Sequence[tuple[str, str]], constants: pa.RecordBatch) -> pc.Expression:
+    """The expression that tokens stand for."""
+    schema = constants.schema.with_metadata(pa.KeyValueMetadata(list(tokens)))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(constants.columns, schema=schema))
+    return pc.Expression._deserialize(sink.getvalue())

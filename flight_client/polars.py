@@ -1,0 +1,87 @@
+"""A remote dataset as a Polars LazyFrame: columns, filters and slices are pushed to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow.compute as pc
+from polars.io.external_reader import FileReader, FileReaderBuilder, ReaderCapabilities
+
+if TYPE_CHECKING:
+    from polars.io.external_reader import FilterExpr
+
+    from flight_client.dataset import RemoteDataset
+
+
+def scan_remote(dataset: RemoteDataset) -> pl.LazyFrame:
+    """A lazy frame over the rows of a dataset, which are read when it is collected."""
+    schema = pl.DataFrame(dataset.schema.empty_table()).schema
+    builder = _Builder(dataset, dict(schema))
+    return pl.scan_external_reader(builder, sources=[dataset.name], schema=schema)
+
+
+class _Builder(FileReaderBuilder):
+    """Tells Polars what our reader can do. The whole dataset is one source: it reads in parallel itself."""
+
+    def __init__(self, dataset: RemoteDataset, schema: dict[str, Any]) -> None:
+        self._dataset = dataset
+        self._schema = schema
+
+    def reader_capabilities(self) -> ReaderCapabilities:
+        # Polars applies what it pushed once more: conditions that Arrow cannot express are not pushed at all.
+        return ReaderCapabilities(pre_slice=True, supported_filter="partial")
+
+    def build_file_reader(self, source: str | bytes, multi_scan_context: dict[Any, Any]) -> _Reader:
+        return _Reader(self._dataset, self._schema)
+
+    def explain_properties(self) -> dict[str, str]:
+        return {"name": "lance_flight", "dataset": self._dataset.name, "version": str(self._dataset.version)}
+
+
+class _Reader(FileReader):
+    """Reads the dataset once."""
+
+    def __init__(self, dataset: RemoteDataset, schema: dict[str, Any]) -> None:
+        self._dataset = dataset
+        self._schema = schema
+
+    def schema(self) -> dict[str, Any]:
+        return self._schema
+
+    def n_rows_in_file(self, limit: int | None = None) -> int:
+        num_rows = self._dataset.count_rows()
+        return num_rows if limit is None else min(num_rows, limit)
+
+    def collect_batches(
+        self,
+        *,
+        columns: Sequence[str],
+        row_index: tuple[str, int] | None,
+        pre_slice: tuple[int, int] | None,
+        filters: Sequence[FilterExpr],
+        num_pipelines: int,
+    ) -> Iterator[pl.DataFrame]:
+        offset, limit = pre_slice or (None, None)
+        scanner = self._dataset.scanner(
+            list(columns), None if pre_slice else _condition(filters), limit=limit, offset=offset
+        )
+        for batch in scanner.to_batches():
+            # Without columns a batch of Arrow has rows, and a frame made of it has none.
+            yield pl.DataFrame(batch) if columns else pl.DataFrame(height=batch.num_rows)
+
+
+def _condition(filters: Sequence[FilterExpr]) -> pc.Expression | None:
+    """What Arrow can express of the filters."""
+    conditions = []
+    for each in filters:
+        try:
+            condition = each.pyarrow_expr
+        except Exception:  # Polars raises here whatever its conversion raised; it applies the filter itself
+            continue
+        if condition is not None:
+            conditions.append(condition)
+    return reduce(and_, conditions) if conditions else None

@@ -1,0 +1,67 @@
+"""Progress bars of long transfers, on terminals and in notebooks; nothing where `rich` is not installed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+_PATIENCE_SECONDS = 1.0
+"""A bar that nobody asked for appears after this time."""
+
+
+class Progress:
+    """Counts rows, and shows how many there are when it takes long. A context manager."""
+
+    def __init__(self, title: str, total: int | None, shown: bool | None) -> None:
+        self._title = title
+        self._total = total
+        self._is_wanted = shown is True
+        self._is_allowed = shown is not False and (shown is True or _can_show())
+        self._begun = time.monotonic()
+        self._num_rows = 0
+        self._bar: Any = None
+        self._task: Any = None
+
+    @staticmethod
+    def of_rows(title: str, total: int | None, shown: bool | None) -> Progress:
+        """A bar for `total` rows; `shown` None leaves it to the terminal and the time that it takes."""
+        return Progress(title, total, shown)
+
+    def add(self, num_rows: int) -> None:
+        """So many more rows have passed."""
+        self._num_rows += num_rows
+        if self._bar is None and self._is_allowed:
+            self._maybe_show()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._num_rows)
+
+    def _maybe_show(self) -> None:
+        if not self._is_wanted and time.monotonic() - self._begun < _PATIENCE_SECONDS:
+            return
+        try:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+        except ImportError:
+            self._is_allowed = False
+            return
+        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+        self._bar = Bar(*columns, console=Console(stderr=True))
+        self._task = self._bar.add_task(self._title, total=self._total)
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _can_show() -> bool:
+    """Whether anybody looks: a terminal, or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

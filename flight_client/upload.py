@@ -1,0 +1,192 @@
+"""Rows on their way to a server: DoPut with a finish message, progress, and an id that makes repeating
+safe.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.dataset as arrow
+from pyarrow import flight
+
+from flight_client.connection import Server, Servers, wait
+from flight_client.errors import InternalError, InvalidInputError, LanceError, UnavailableError
+from flight_client.progress import Progress
+
+Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns"]
+
+_BATCH_BYTES = 2 << 20
+"""What is sent at once, about."""
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What a write made."""
+
+    version: int
+    rows: int
+    bytes: int
+    """Of the new data files."""
+    fragments: int
+    """New ones."""
+
+
+def upload(
+    servers: Servers,
+    name: str,
+    data: Any,
+    mode: Mode,
+    *,
+    schema: pa.Schema | None,
+    progress: bool | None,
+    fields: Mapping[str, Any],
+) -> WriteResult:
+    """Write rows as one new version, see `Client.write`.
+
+    What can be read again is sent again after an error that time may heal, under the same transaction id: the
+    server gives the first result if the first attempt landed after all.
+    """
+    rows = rows_of(data, schema)
+    command = {"dataset": name, "mode": mode, "transaction_id": str(uuid4()), **fields}
+    command = {key: value for key, value in command.items() if value is not None}
+    descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": command}))
+    attempts = servers.access.attempts if rows.is_repeatable else 1
+    for attempt in range(attempts):
+        server = servers.server(servers.uris[attempt % len(servers.uris)])
+        try:
+            with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
+                return WriteResult(**_send(server, descriptor, rows, bar)["result"])
+        except LanceError as error:
+            if not error.retryable or attempt == attempts - 1:
+                raise
+        wait(attempt)
+    raise UnavailableError("no server answers")  # attempts is 1 or more: never reached
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to write."""
+
+    schema: pa.Schema
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    num_rows: int | None
+    """None where it is not known."""
+    is_repeatable: bool
+    """Whether `batches` gives them again."""
+
+
+def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
+    """The rows of anything that holds some.
+
+    Raises:
+        InvalidInputError: it is nothing that rows are known of, or batches without a schema.
+    """
+    if isinstance(data, Mapping):
+        data = pa.table(dict(data), schema=schema)
+    elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        data = pa.Table.from_pylist(data, schema=schema)
+    elif type(data).__module__.startswith("pandas."):
+        data = pa.Table.from_pandas(data, schema=schema, preserve_index=False)
+    elif isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    elif isinstance(data, arrow.Dataset):
+        source = data
+        return Rows(source.schema, lambda: iter(source.to_batches()), None, is_repeatable=True)
+    elif isinstance(data, arrow.Scanner):
+        data = data.to_reader()
+    if isinstance(data, pa.Table):
+        table = data if schema is None else data.cast(schema)
+        return Rows(table.schema, lambda: iter(table.to_batches()), table.num_rows, is_repeatable=True)
+    if not isinstance(data, pa.RecordBatchReader) and hasattr(data, "__arrow_c_stream__"):
+        data = pa.RecordBatchReader.from_stream(data, schema)
+    if isinstance(data, pa.RecordBatchReader):
+        return Rows(data.schema, lambda: iter(data), None, is_repeatable=False)
+    if isinstance(data, Iterable) and schema is not None:
+        batches = data
+        return Rows(schema, lambda: _batches(batches), None, is_repeatable=False)
+    wanted = "a table, batches with a schema, a reader, dataset, frame, dict of columns or list of dicts"
+    raise InvalidInputError(f"data: {wanted} expected, {type(data).__name__} given")
+
+
+def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        if isinstance(item, pa.Table):
+            yield from item.to_batches()
+        elif isinstance(item, pa.RecordBatch):
+            yield item
+        else:
+            raise InvalidInputError(f"data: record batches expected, {type(item).__name__} found")
+
+
+def _send(server: Server, descriptor: flight.FlightDescriptor, rows: Rows, bar: Progress) -> dict[str, Any]:
+    """Send all rows and the finish message; what the server answered at the end."""
+    with server.calling():
+        writer, reader = server.client.do_put(descriptor, rows.schema)
+        answers = _Answers(reader)
+        num_rows = num_batches = 0
+        try:
+            for batch in _pieces(rows.batches()):
+                writer.write_batch(batch)
+                num_rows += batch.num_rows
+                num_batches += 1
+                bar.add(batch.num_rows)
+        except BaseException:
+            # The server refused a batch, the source failed, or the user had enough. Without the finish
+            # message nothing is written.
+            _give_up(writer, answers)
+            raise
+        finish = {"rows": num_rows, "batches": num_batches}
+        writer.write_metadata(json.dumps({"finish": finish}).encode())
+        writer.done_writing()
+        answers.join()
+        writer.close()  # raises what the server reported
+    if not {"result", "staged"} & answers.content.keys():
+        raise InternalError("the server ended an upload without a result")
+    return answers.content
+
+
+class _Answers:
+    """Reads the server's messages while rows are sent, so that neither side waits for the other."""
+
+    def __init__(self, reader: flight.FlightMetadataReader) -> None:
+        self._reader = reader
+        self.content: dict[str, Any] = {}
+        self._thread = threading.Thread(target=self._read, name="lance-flight-answers", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            while (message := self._reader.read()) is not None:
+                self.content |= json.loads(message.to_pybytes())
+        except (pa.ArrowException, flight.FlightError, ValueError):
+            return  # `close` of the writer raises it again
+
+    def join(self) -> None:
+        self._thread.join()
+
+
+def _give_up(writer: flight.FlightStreamWriter, answers: _Answers) -> None:
+    """End a stream whose error is known; closing waits for ever while somebody reads answers."""
+    with suppress(pa.ArrowException, flight.FlightError):
+        writer.done_writing()
+    answers.join()
+    with suppress(pa.ArrowException, flight.FlightError):
+        writer.close()
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of about `_BATCH_BYTES`, at least one row each."""
+    for batch in batches:
+        step = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))
+        if step >= batch.num_rows:
+            yield batch
+        else:
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)

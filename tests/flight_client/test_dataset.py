@@ -1,0 +1,169 @@
+"""A remote dataset as its users hold it: rows, projections, filters, takes, pickles."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pyarrow.compute as pc
+import pyarrow.dataset as arrow
+import pytest
+
+import flight_client
+from flight_client import RemoteDataset
+from support.comparison import assert_tables_equal
+from support.served import Root
+from support.server import RunningServer
+
+FIELD = pc.field
+
+
+def test_all_rows_in_order(trips: RemoteDataset, root: Root) -> None:
+    assert_tables_equal(root.trips, trips.to_table())
+    assert trips.schema == root.trips.schema
+    assert trips.count_rows() == root.trips.num_rows
+    assert trips.version == 2
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 8])
+@pytest.mark.parametrize("max_read_bytes", [0, 1 << 26])
+def test_parallel_reads_keep_the_order(
+    server: RunningServer, root: Root, parallel: int, max_read_bytes: int
+) -> None:
+    client = flight_client.connect(server.uri, parallel=parallel, max_read_bytes=max_read_bytes)
+    assert_tables_equal(root.trips, client.dataset("trips").to_table())
+
+
+def test_versions_and_names(client: flight_client.Client, root: Root) -> None:
+    assert_tables_equal(root.trips_before, client.dataset("trips", 1).to_table())
+    assert client.dataset("trips@1").count_rows() == root.trips_before.num_rows
+    assert client.dataset("ns/vectors").count_rows() == 1000
+    with pytest.raises(flight_client.VersionNotFoundError):
+        client.dataset("trips", 99)
+    with pytest.raises(flight_client.DatasetNotFoundError, match="nothing") as caught:
+        client.dataset("nothing")
+    assert caught.value.code == 4
+    assert caught.value.error_id
+
+
+@pytest.mark.parametrize(
+    "columns", [["driver"], ["pickup.zone", "id"], [], {"twice": "id * 2", "d": "driver"}]
+)
+def test_columns(trips: RemoteDataset, root: Root, columns: list[str] | dict[str, str]) -> None:
+    found = trips.to_table(columns)
+    assert found.num_rows == root.trips.num_rows
+    if isinstance(columns, dict):
+        assert found["twice"].to_pylist() == pc.multiply(root.trips["id"], 2).to_pylist()
+    assert found.schema.names == list(columns)
+
+
+CONDITIONS = {
+    "pushed": (FIELD("id") > 100) & (FIELD("driver") == "driver 3"),
+    "nested": FIELD("pickup", "zone").is_valid() & (FIELD("id") < 500),
+    "dictionary": FIELD("city") == "Lund",
+    "kept": pc.utf8_length(FIELD("driver")) > 8,
+    "both": (FIELD("id") > 2000) & (pc.utf8_length(FIELD("driver")) > 8),
+    "not in": ~FIELD("id").isin([1, 2, 3]) & (FIELD("id") < 10),
+    "null in list": FIELD("pickup", "zone").isin(["zone 5", None]),
+    "or": (FIELD("id") == 5) | FIELD("fare").is_null(),
+    "without case": pc.starts_with(FIELD("driver"), "DRIVER 1", ignore_case=True),
+    "nothing": FIELD("id") < 0,
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("columns", [None, ["city"], [], ["driver", "id"]])
+def test_conditions_are_exact(trips: RemoteDataset, root: Root, name: str, columns: list[str] | None) -> None:
+    condition = CONDITIONS[name]
+    passing = root.trips.filter(condition)
+    expected = passing if columns is None else passing.select(columns)
+    scanner = trips.scanner(columns, condition)
+    assert_tables_equal(expected, scanner.to_table())
+    assert scanner.count_rows() == expected.num_rows
+    assert trips.count_rows(condition) == expected.num_rows
+    part = trips.scanner(columns, condition, offset=3, limit=20)
+    some = passing.slice(3, 20)  # before columns are chosen: a table without any has lost its rows
+    assert_tables_equal(some if columns is None else some.select(columns), part.to_table())
+    assert part.count_rows() == min(20, max(0, expected.num_rows - 3))
+    assert part.head(2).num_rows == min(2, some.num_rows)
+    assert "condition=" in repr(part)
+
+
+def test_conditions_reach_the_server(trips: RemoteDataset) -> None:
+    """Fragments that cannot hold a row have no endpoint."""
+    list(trips.to_batches(["id"], "id < 0"))  # a first filter learns the bounds of the pages
+    scanner = trips.scanner(["id"], FIELD("id") > 2500)
+    assert scanner.statistics["fragments_pruned"] == 2
+    assert scanner.explain()["pages_pruned"] > 0
+
+
+def test_text_and_expressions_together(trips: RemoteDataset, root: Root) -> None:
+    part = trips.filter("id > 10").filter(FIELD("city") == "Lund").filter("id < 500")
+    kept = root.trips.filter((FIELD("id") > 10) & (FIELD("city") == "Lund") & (FIELD("id") < 500))
+    assert_tables_equal(kept, part.to_table())
+    assert part.count_rows() == kept.num_rows
+    assert_tables_equal(kept.select(["fare"]), part.to_table(["fare"]))
+    assert_tables_equal(kept.take([4, 0]), part.take([4, 0]))
+
+
+def test_computed_columns_beside_our_part_of_a_filter(trips: RemoteDataset, root: Root) -> None:
+    condition = pc.utf8_length(FIELD("driver")) > 8
+    found = trips.to_table({"n": "id + 1"}, condition)
+    assert found["n"].to_pylist() == pc.add(root.trips.filter(condition)["id"], 1).to_pylist()
+    with pytest.raises(flight_client.InvalidInputError, match="driver"):
+        trips.to_table({"driver": "upper(driver)"}, condition)
+
+
+def test_takes_in_one_round_trip(trips: RemoteDataset, root: Root) -> None:
+    keys = [2000, 3, 3, 0]
+    assert_tables_equal(root.trips.take(keys), trips.take(keys))
+    assert_tables_equal(root.trips.take(keys).select(["id"]), trips.take(keys, ["id"]))
+    addresses = trips.to_table(["id"], with_row_address=True)["_rowaddr"]
+    assert_tables_equal(root.trips.take([7]), trips.take(row_addresses=[addresses[7].as_py()]))
+    with pytest.raises(flight_client.InvalidInputError):
+        trips.take([10**9])
+    with pytest.raises(flight_client.InvalidInputError):
+        trips.take()
+
+
+def test_it_is_a_dataset_of_arrow(trips: RemoteDataset, root: Root) -> None:
+    assert isinstance(trips, arrow.Dataset)
+    assert_tables_equal(root.trips.slice(0, 5), trips.head(5))
+    assert trips.scanner(["id"], batch_readahead=4, use_threads=True).to_reader().read_all().num_rows == 2700
+    by_fare = trips.filter("id < 20").sort_by([("id", "descending")]).to_table()
+    assert by_fare["id"][0].as_py() == 19
+    with pytest.raises(TypeError, match="colums"):
+        trips.to_table(colums=["id"])
+    with pytest.raises(flight_client.UnsupportedFeatureError):
+        trips.get_fragments()
+
+
+def test_it_can_be_pickled(trips: RemoteDataset, root: Root) -> None:
+    again = pickle.loads(pickle.dumps(trips.filter(FIELD("id") < 50)))
+    assert_tables_equal(root.trips.filter(FIELD("id") < 50), again.to_table())
+
+
+def test_what_is_shown(trips: RemoteDataset, client: flight_client.Client) -> None:
+    assert "version=2, rows=2,700" in repr(trips)
+    assert "<td>driver</td>" in trips._repr_html_()
+    listing = client.datasets()
+    assert "trips" in listing.names
+    assert "cannot be read" in repr(listing)
+    assert client.datasets("ns/*").names == ["ns/vectors"]
+    assert "limit=3" in repr(trips.scanner(limit=3))
+
+
+def test_closing_early_ends_the_streams(server: RunningServer, trips: RemoteDataset) -> None:
+    batches = trips.to_batches(batch_size=10)
+    assert isinstance(batches, Iterator)
+    assert next(batches).num_rows <= 10
+    batches.close()  # type: ignore[attr-defined]
+    assert trips.count_rows("id < 5") == 4
+
+
+def test_errors_in_the_middle(client: flight_client.Client) -> None:
+    damaged = client.dataset("bad/pages")
+    with pytest.raises(flight_client.CorruptFileError, match="page"):
+        damaged.to_table()
+    with pytest.raises(flight_client.InvalidInputError, match="zz"):
+        damaged.to_table(filter="zz = 1")

@@ -1,0 +1,111 @@
+"""Streams that break go on at the next row: at the same server when it is back, or at another one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import flight_client
+from support.served import StartServer
+
+NUM_ROWS = 160_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A dataset of some 40 batches in two fragments."""
+    text = pa.array([f"{number:0>240}" for number in range(1000)]).take(
+        pa.array(range(NUM_ROWS)).cast("int64").to_numpy() % 1000
+    )
+    table = pa.table({"n": pa.array(range(NUM_ROWS)), "text": text})
+    lance.write_dataset(table, tmp_path / "root" / "t.lance", max_rows_per_file=NUM_ROWS // 2)
+    return tmp_path / "root"
+
+
+def rest_of(batches: Iterator[pa.RecordBatch], before: list[pa.RecordBatch]) -> list[int]:
+    return pa.Table.from_batches([*before, *batches])["n"].to_pylist()
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_another_server_goes_on(folder: Path, serve: StartServer, tmp_path: Path, parallel: int) -> None:
+    """A server is killed in the middle of its streams; the other one redeems the tickets."""
+    key = tmp_path / "key"
+    key.write_text("0" * 64)
+    first, second = (serve(folder, "--ticket-key-file", str(key)) for _ in range(2))
+    client = flight_client.connect(
+        [first.uri, second.uri], parallel=parallel, max_read_bytes=4 << 20, attempts=4
+    )
+    batches = client.dataset("t").to_batches()
+    before = [next(batches) for _ in range(5)]
+    first.kill()
+    assert rest_of(batches, before) == list(range(NUM_ROWS))
+    assert client.dataset("t").count_rows("n < 10") == 10, "plans are made by the server that is left"
+
+
+def test_the_same_server_is_back(folder: Path, serve: StartServer, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("0" * 64)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    server = serve(folder, "--ticket-key-file", str(key), "--port", port)
+    dataset = flight_client.connect(server.uri, parallel=1, attempts=6).dataset("t")
+    batches = dataset.to_batches()
+    before = [next(batches) for _ in range(3)]
+    server.kill()
+    serve(folder, "--ticket-key-file", str(key), "--port", port)
+    assert rest_of(batches, before) == list(range(NUM_ROWS))
+
+
+def test_nobody_is_left(folder: Path, serve: StartServer) -> None:
+    server = serve(folder)
+    dataset = flight_client.connect(server.uri, attempts=2).dataset("t")
+    batches = dataset.to_batches()
+    next(batches)
+    server.kill()
+    with pytest.raises(flight_client.UnavailableError) as caught:
+        list(batches)
+    assert caught.value.retryable
+    with pytest.raises(flight_client.UnavailableError):
+        flight_client.connect(server.uri, attempts=2).datasets()
+
+
+def test_a_stopped_server_holds_nobody_up(folder: Path, serve: StartServer) -> None:
+    """Closing the iterator does not wait for a server that no longer answers."""
+    server = serve(folder)
+    dataset = flight_client.connect(server.uri).dataset("t")
+    batches = dataset.to_batches()
+    next(batches)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        batches.close()  # type: ignore[attr-defined]
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+
+
+def test_a_fork_is_refused(folder: Path, serve: StartServer) -> None:
+    """gRPC hangs in a process that was forked after it began; the client says so instead."""
+    script = """if True:
+        import os, sys
+        import flight_client
+
+        dataset = flight_client.connect(sys.argv[1]).dataset("t")
+        if os.fork() == 0:
+            try:
+                dataset.count_rows("n < 7")
+            except flight_client.UnsupportedFeatureError:
+                os._exit(7)
+            os._exit(1)
+        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+    """
+    done = subprocess.run([sys.executable, "-c", script, serve(folder).uri], timeout=60, check=False)
+    assert done.returncode == 7

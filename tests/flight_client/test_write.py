@@ -1,0 +1,125 @@
+"""Writing through the client: every kind of source, every mode, errors, and repeating without doubling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import lance
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as arrow
+import pytest
+
+import flight_client
+from support.served import StartServer
+from support.server import RunningServer
+
+ROWS = pa.table({"n": pa.array([1, 2, 3]), "s": ["a", None, "c"]})
+
+SOURCES = {
+    "table": lambda: ROWS,
+    "batch": lambda: ROWS.to_batches()[0],
+    "reader": lambda: ROWS.to_reader(),
+    "dataset": lambda: arrow.dataset(ROWS),
+    "scanner": lambda: arrow.dataset(ROWS).scanner(),
+    "pandas": lambda: ROWS.to_pandas(),
+    "polars": lambda: pl.from_arrow(ROWS),
+    "dict": lambda: ROWS.to_pydict(),
+    "dicts": lambda: ROWS.to_pylist(),
+    "batches": lambda: iter(ROWS.to_batches(max_chunksize=1)),
+    "empty": lambda: ROWS.slice(0, 0),
+}
+
+
+@pytest.fixture
+def server(tmp_path: Path, serve: StartServer) -> RunningServer:
+    (tmp_path / "root").mkdir()
+    return serve(tmp_path / "root")
+
+
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[flight_client.Client]:
+    with flight_client.connect(server.uri) as client:
+        yield client
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_sources(client: flight_client.Client, kind: str, tmp_path: Path) -> None:
+    result = client.write("t", SOURCES[kind](), "create", schema=ROWS.schema if kind == "batches" else None)
+    num_rows = 0 if kind == "empty" else 3
+    assert (result.version, result.rows) == (1, num_rows)
+    found = client.dataset("t").to_table()
+    assert found.to_pydict() == ROWS.slice(0, num_rows).to_pydict()
+    assert lance.dataset(tmp_path / "root" / "t.lance").to_table().to_pydict() == found.to_pydict()
+
+
+def test_modes(client: flight_client.Client) -> None:
+    with pytest.raises(flight_client.DatasetNotFoundError):
+        client.write("t", ROWS)
+    client.write("t", ROWS, "create", data_storage_version="2.1", enable_stable_row_ids=True)
+    with pytest.raises(flight_client.DatasetExistsError):
+        client.write("t", ROWS, "create")
+    assert client.write("t", ROWS).version == 2
+    assert client.dataset("t").count_rows() == 6
+    client.write("t", pa.table({"x": [1.5]}), "overwrite")
+    assert client.dataset("t").to_table().to_pydict() == {"x": [1.5]}
+    assert client.dataset("t", 2).count_rows() == 6
+    with pytest.raises(flight_client.InvalidInputError, match="columns"):
+        client.write("t", ROWS)
+    assert client.drop_dataset("t") is not None
+    assert client.datasets().names == []
+
+
+def test_a_source_that_fails_writes_nothing(client: flight_client.Client) -> None:
+    client.write("t", ROWS, "create")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches()
+        raise RuntimeError("the source is broken")
+
+    with pytest.raises(RuntimeError, match="the source is broken"):
+        client.write("t", batches(), schema=ROWS.schema)
+    with pytest.raises(flight_client.InvalidInputError, match="record batches expected"):
+        client.write("t", iter([ROWS.to_batches()[0], "no batch"]), schema=ROWS.schema)
+    with pytest.raises(flight_client.InvalidInputError, match="int given"):
+        client.write("t", 5)
+    assert client.dataset("t").version == 1
+
+
+def test_the_same_id_writes_once(client: flight_client.Client) -> None:
+    client.write("t", ROWS, "create")
+    transaction_id = str(uuid4())
+    first = client.write("t", ROWS, transaction_id=transaction_id)
+    assert client.write("t", ROWS, transaction_id=transaction_id) == first
+    assert client.dataset("t").count_rows() == 6
+
+
+def test_a_write_waits_for_a_server(
+    client: flight_client.Client, server: RunningServer, tmp_path: Path, serve: StartServer
+) -> None:
+    """A server that stops between two writes, and comes back at its port, is asked again."""
+    client.write("t", ROWS, "create")
+    port = server.uri.rpartition(":")[2]
+    server.kill()
+    back = threading.Timer(0.3, lambda: serve(tmp_path / "root", "--port", port))
+    back.start()
+    patient = flight_client.connect(server.uri, attempts=12)
+    assert patient.write("t", ROWS).version == 2
+    back.join()
+    assert patient.dataset("t").count_rows() == 6
+
+
+def test_large_batches_are_cut(client: flight_client.Client) -> None:
+    table = pa.table({"x": pa.array(range(2_000_000))})
+    assert client.write("t", table, "create").rows == 2_000_000
+    assert client.dataset("t").to_table().equals(table)
+
+
+def test_frames_come_back(client: flight_client.Client) -> None:
+    frame = pd.DataFrame({"n": [1, 2], "s": ["x", "y"]})
+    client.write("t", frame, "create")
+    pd.testing.assert_frame_equal(client.dataset("t").to_pandas(), frame)
