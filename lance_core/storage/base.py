@@ -172,6 +172,9 @@ class Storage(ABC):
     uri: str
     options: Mapping[str, str] = MappingProxyType({})
     """What the storage was opened with."""
+    manifest_store: str | None = None
+    """What decides which writer makes a version of a table, where it is not the storage itself: the storage
+    option of this name, see `table.manifest_store`."""
     is_remote: bool = False
     """Whether a read is a round trip over a network, so that many of them should run at once."""
 

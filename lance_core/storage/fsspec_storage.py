@@ -41,15 +41,17 @@ class FsspecStorage(Storage):
     is_remote = True
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """`options` go to the file system as its arguments.
+        """`options` go to the file system as its arguments, but for `manifest_store`.
 
         Raises:
             UnsupportedFeatureError: the scheme is not known, or its package is not installed.
             InvalidInputError: the file system does not take the options.
         """
         scheme = uri.partition("://")[0]
+        arguments = dict(options or {})
+        self.manifest_store = arguments.pop("manifest_store", None)
         try:
-            self._files, root = fsspec.core.url_to_fs(uri, **(options or {}))
+            self._files, root = fsspec.core.url_to_fs(uri, **arguments)
         except ImportError as error:
             raise UnsupportedFeatureError(f"storage scheme {scheme}: {error}") from None
         except (TypeError, ValueError) as error:
@@ -70,6 +72,7 @@ class FsspecStorage(Storage):
         return FsspecFile(path, self._absolute(path), self._files, info)
 
     def list_directory(self, path: str) -> list[Entry]:
+        self._call(self._files.invalidate_cache, path)  # others write, too
         infos = self._call(lambda where: self._files.ls(where, detail=True), path)
         if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == self._absolute(path):
             raise FileMissingError("no such file or directory", file=path)
@@ -95,7 +98,7 @@ class FsspecStorage(Storage):
         storage._files, storage._scheme = self._files, self._scheme
         storage._root = self._absolute(path)
         storage.uri = f"{self.uri}/{path}"
-        storage.options = self.options
+        storage.options, storage.manifest_store = self.options, self.manifest_store
         return storage
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
@@ -105,7 +108,16 @@ class FsspecStorage(Storage):
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         if self._scheme != "memory":
-            raise UnsupportedFeatureError(f"storage scheme {self._scheme} cannot create files exclusively")
+            if self.manifest_store is None:
+                raise UnsupportedFeatureError(
+                    f"storage scheme {self._scheme} cannot create files exclusively; versions need the"
+                    " storage option manifest_store"
+                )
+            # Names of other files are used once.
+            if self.exists(path):
+                raise AlreadyExistsError("file exists", file=path)
+            self.send(path, io.BytesIO(data))
+            return
         with _memory_lock:
             if self.exists(path):
                 raise AlreadyExistsError("file exists", file=path)

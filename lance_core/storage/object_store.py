@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ _PAGE = 1000
 """Names that stores list by one request."""
 _UNORDERED = "--x-s3"
 """How the buckets of S3 Express end, which lists in no order."""
+_DYNAMODB_TABLE = re.compile(r"ddbTableName=([A-Za-z0-9_.-]{3,255})")
 _FIRST_BACKOFF = 0.1
 """Seconds before an answer that broke off is asked for again; doubled each time."""
 
@@ -36,23 +38,30 @@ class ObjectStorage(Storage):
     """The objects below one prefix of a bucket. Directories are what keys have in common."""
 
     is_remote = True
+    _query = ""
+    """Of the URI, with its question mark."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """`uri` is `s3://bucket/path`, `gs://...`, `az://...` or `abfss://...`.
+        """`uri` is `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...`, or
+        `s3+ddb://bucket/path?ddbTableName=table`.
 
         Raises:
             InvalidInputError: the URI or an option is malformed.
         """
         parts = urlsplit(uri)
-        if not parts.netloc or parts.query or parts.fragment:
+        provider, _, with_store = parts.scheme.partition("+")
+        table = _DYNAMODB_TABLE.fullmatch(parts.query) if with_store else None
+        if not parts.netloc or parts.fragment or (table is None and (parts.query or with_store)):
             raise InvalidInputError("not the URI of a dataset in an object store", found=repr(uri))
+        self.options = dict(options or {})
+        self.manifest_store = f"ddb://{table[1]}" if table else self.options.get("manifest_store")
+        self._query = f"?{parts.query}" if table else ""
         prefix = unquote(parts.path).strip("/")
         self._start(
-            connect(parts.scheme, parts.netloc, options or {}),
+            connect(provider, parts.netloc, self.options),
             prefix and contained_path(prefix),
             f"{parts.scheme}://{parts.netloc}",
         )
-        self.options = dict(options or {})
 
     @classmethod
     def over(cls, clients: Clients, prefix: str, bucket_uri: str) -> "ObjectStorage":
@@ -65,7 +74,7 @@ class ObjectStorage(Storage):
         self._clients = clients
         self._prefix = prefix
         self._bucket_uri = bucket_uri
-        self.uri = f"{bucket_uri}/{prefix}"
+        self.uri = f"{bucket_uri}/{prefix}{self._query}"
 
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
         key = self._key(contained_path(path))
@@ -132,7 +141,8 @@ class ObjectStorage(Storage):
 
     def below(self, path: str) -> "ObjectStorage":
         below = ObjectStorage.over(self._clients, self._key(contained_path(path)), self._bucket_uri)
-        below.options = self.options
+        below.options, below.manifest_store, below._query = self.options, self.manifest_store, self._query
+        below.uri += self._query
         return below
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:

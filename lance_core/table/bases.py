@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.storage import OBJECT_STORES, Storage, scheme_of, storage_for
+from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, Storage, scheme_of, storage_for
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,6 @@ def open_base(base: DatasetBasePath, table: Storage) -> Storage:
 
     A manifest alone cannot make this process speak to other kinds of servers than files and object stores.
     """
-    if scheme_of(base.path) not in ("file", *OBJECT_STORES, scheme_of(table.uri)):
+    if scheme_of(base.path) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of(table.uri)):
         raise UnsupportedFeatureError(f"{base} has a scheme that is not followed")
     return storage_for(base.path, table.options)

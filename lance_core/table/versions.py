@@ -20,6 +20,12 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.storage import Storage
+from lance_core.table.manifest_store import (
+    latest_in_store,
+    manifest_store_of,
+    path_in_store,
+    publish_in_store,
+)
 
 VERSIONS = "_versions"
 
@@ -38,6 +44,9 @@ _NUMBER = re.compile(r"/([0-9]+)\.manifest(?=/)")
 
 def list_versions(storage: Storage) -> tuple[int, ...]:
     """All versions in ascending order; errors are those of `latest_version`."""
+    store = manifest_store_of(storage)
+    if store is not None:
+        latest_in_store(store, storage)  # lets the newest appear in the directory, where the others are
     names, inverted = _manifest_names(storage)
     return tuple(sorted(_MAX_VERSION - int(name) if inverted else int(name) for name in names))
 
@@ -62,6 +71,9 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
         DatasetNotFoundError: there is no table.
         CorruptFileError: the manifests are named by both schemes.
     """
+    store = manifest_store_of(storage)
+    if store is not None and (newest := latest_in_store(store, storage)):
+        return newest
     names, inverted = _numbers(storage.first_names(VERSIONS))
     if not inverted:
         names, inverted = _manifest_names(storage)
@@ -87,6 +99,8 @@ def list_manifests(storage: Storage) -> Listing | None:
     Raises:
         CorruptFileError: the manifests are named by both schemes.
     """
+    store = manifest_store_of(storage)
+    newest = latest_in_store(store, storage) if store is not None else None
     try:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
@@ -95,6 +109,8 @@ def list_manifests(storage: Storage) -> Listing | None:
     if not numbers:
         return None
     latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
+    if newest is not None:
+        latest = newest[0]
     return Listing(latest, is_inverted, HINT.rpartition("/")[2] in names)
 
 
@@ -125,6 +141,10 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
         StorageError: the version was not made.
     """
     path = version_path(version, inverted)
+    store = manifest_store_of(storage)
+    if store is not None:
+        publish_in_store(store, storage, version, path, data, sync=sync)
+        return path
     try:
         storage.put_if_absent(path, data, sync=sync)
     except PutUnknownError:
@@ -153,6 +173,9 @@ def manifest_path(storage: Storage, version: int) -> str:
     """
     if not 0 <= version <= _MAX_VERSION:
         raise VersionNotFoundError(f"no version {version}")
+    store = manifest_store_of(storage)
+    if store is not None and (path := path_in_store(store, storage, version)):
+        return path
     if version >= _DETACHED:
         candidates = [f"{VERSIONS}/d{version}{_SUFFIX}"]
     else:
