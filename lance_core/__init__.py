@@ -22,6 +22,7 @@ from lance_core.scan.scanner import LanceScanner, cache_stats, set_cache_directo
 from lance_core.table.bases import DatasetBasePath
 
 if TYPE_CHECKING:
+    from lance_core.operations import LanceOperation, Transaction
     from lance_core.udf import BatchUDF, batch_udf
     from lance_core.version import __version__
     from lance_core.write.fragments import FragmentWriteProgress
@@ -40,9 +41,11 @@ __all__ = [
     "LanceDataset",
     "LanceError",
     "LanceFragment",
+    "LanceOperation",
     "LanceScanner",
     "RefNotFoundError",
     "StorageError",
+    "Transaction",
     "UnsupportedFeatureError",
     "VersionNotFoundError",
     "__version__",
@@ -59,6 +62,8 @@ _LATE = {
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.udf",
     "FragmentWriteProgress": "lance_core.write.fragments",
+    "LanceOperation": "lance_core.operations",
+    "Transaction": "lance_core.operations",
     "write_dataset": "lance_core.writing",
 }
 

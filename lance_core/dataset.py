@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from lance_core.column_changes import ColumnChanges
+from lance_core.committing import Committing
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -81,7 +82,7 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset(RowChanges, ColumnChanges, History):
+class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     """One version of a dataset."""
 
     @property

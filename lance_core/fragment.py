@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lance_core.column_changes import new_columns, table_of
+from lance_core.fragment_metadata import FragmentMetadata
 from lance_core.mutations.delete import delete_from_fragment
-from lance_core.proto.table_pb2 import DataFragment
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.schema import Schema
@@ -38,9 +38,9 @@ class LanceFragment:
         return self._metadata.id
 
     @property
-    def metadata(self) -> Fragment:
-        """What the manifest says about this fragment."""
-        return self._metadata
+    def metadata(self) -> FragmentMetadata:
+        """What the manifest says about this fragment, as plain data."""
+        return FragmentMetadata.from_message(self._metadata.message)
 
     @property
     def schema(self) -> pa.Schema:
@@ -67,7 +67,7 @@ class LanceFragment:
         columns: list[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[FragmentMetadata, Schema]:
         """Write new columns of this fragment, and commit nothing.
 
         The arguments are those of `LanceDataset.add_columns`; a stream has the rows of this fragment that are
@@ -81,7 +81,7 @@ class LanceFragment:
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[FragmentMetadata, Schema]:
         """Write new columns of this fragment that are joined by key, and commit nothing.
 
         The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
@@ -98,7 +98,7 @@ class LanceFragment:
         schema: pa.Schema | None = None,
         *,
         with_offsets: bool = False,
-    ) -> tuple[Fragment, list[int]] | tuple[Fragment, list[int], bytes]:
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
         """Write other values for columns of this fragment, and commit nothing.
 
         Args:
@@ -116,20 +116,16 @@ class LanceFragment:
 
         rows = table_of(data_obj, schema)
         updated = update_columns(self._dataset.snapshot, self._metadata, rows, left_on, right_on)
-        fragment, fields = self._changed(updated.message), list(updated.fields_modified)
+        fragment, fields = FragmentMetadata.from_message(updated.message), list(updated.fields_modified)
         if with_offsets:
             return fragment, fields, bytes(BitMap(updated.matched_offsets).serialize())
         return fragment, fields
 
-    def _add(self, source: NewColumns) -> tuple[Fragment, Schema]:
+    def _add(self, source: NewColumns) -> tuple[FragmentMetadata, Schema]:
         from lance_core.mutations.add_columns import write_fragment_columns
 
         message, schema = write_fragment_columns(self._dataset.snapshot, self._metadata, source)
-        return self._changed(message), schema
-
-    def _changed(self, message: DataFragment) -> Fragment:
-        manifest = self._dataset.snapshot.manifest
-        return Fragment(message, "changed fragment", None, manifest.base_paths)
+        return FragmentMetadata.from_message(message), schema
 
     def count_rows(self, filter: Any = None) -> int:
         """Rows that are not deleted and pass the filter, if one is given."""
@@ -162,7 +158,7 @@ class LanceFragment:
         taker = row_taker(self._dataset.snapshot, columns)
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])
 
-    def delete(self, predicate: str | pc.Expression) -> Fragment | None:
+    def delete(self, predicate: str | pc.Expression) -> FragmentMetadata | None:
         """Write a deletion file for the rows that a condition is true for, without making a version.
 
         Returns:
@@ -172,4 +168,13 @@ class LanceFragment:
             InvalidInputError: the predicate cannot be used.
             LanceError: something cannot be read or written.
         """
-        return delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)
+        left = delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)
+        return None if left is None else FragmentMetadata.from_message(left.message)
+
+
+def __getattr__(name: str) -> object:
+    if name == "write_fragments":  # where the reference has it; writing is imported by who writes
+        from lance_core.writing import write_fragments
+
+        return write_fragments
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

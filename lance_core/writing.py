@@ -11,10 +11,14 @@ import pyarrow as pa
 from lance_core.dataset import LanceDataset
 from lance_core.errors import InvalidInputError
 from lance_core.file.written import PAGE_BYTES, WriteOptions
+from lance_core.fragment_metadata import FragmentMetadata
+from lance_core.operations import LanceOperation, Transaction
+from lance_core.schema import Schema
 from lance_core.storage import storage_for
-from lance_core.write.dataset import Mode, write_data
+from lance_core.write.dataset import DatasetWriter, Mode, write_data
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
 from lance_core.write.options import DatasetWriteOptions, file_version
+from lance_core.write.source import batches_of
 
 
 def write_dataset(
@@ -97,6 +101,74 @@ def write_dataset(
     if opened is not None:
         return opened.at(snapshot)
     return LanceDataset(path, storage_options=storage_options, snapshot=snapshot)
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: Mode = "append",
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    max_page_bytes: int | None = None,
+    progress: FragmentWriteProgress | None = None,
+    data_storage_version: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data files, and leave it to `LanceDataset.commit` to make a version of them.
+
+    Args:
+        data, dataset_uri, schema: see `write_dataset`.
+        return_transaction: return what can be committed as it is, not the fragments.
+        mode: what the fragments are for: with "append" they have the columns of the dataset, if there is one.
+        transaction_id: of the transaction that is returned.
+        max_rows_per_file, max_rows_per_group, max_bytes_per_file, max_page_bytes, progress: as there.
+        data_storage_version, storage_options, enable_stable_row_ids, sync: as there.
+
+    Raises:
+        LanceError: as `write_dataset` does; nothing stays of what was written.
+    """
+    opened, path = (
+        (dataset_uri, dataset_uri.uri)
+        if isinstance(dataset_uri, LanceDataset)
+        else (None, fspath(dataset_uri))
+    )
+    options = DatasetWriteOptions(
+        file_version=file_version(data_storage_version),
+        enable_stable_row_ids=enable_stable_row_ids,
+        limits=FileLimits(max_rows_per_file, max_bytes_per_file),
+        files=_file_options(max_page_bytes, max_rows_per_group),
+        progress=progress,
+        transaction_id=transaction_id,
+        sync=sync,
+    )
+    base = opened.snapshot if opened else None
+    storage = base.storage if base else storage_for(path, storage_options)
+    given, batches = batches_of(data, schema)
+    writer = DatasetWriter(storage, given, mode, options, base=base)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        message = writer.transaction()
+    except BaseException:
+        writer.abort()
+        raise
+    is_append = message.WhichOneof("operation") == "append"
+    written = message.append.fragments if is_append else message.overwrite.fragments
+    fragments = [FragmentMetadata.from_message(fragment) for fragment in written]
+    if not return_transaction:
+        return fragments
+    operation: LanceOperation.BaseOperation = LanceOperation.Append(fragments)
+    if not is_append:
+        new_schema = Schema(message.overwrite.schema, message.overwrite.schema_metadata)
+        operation = LanceOperation.Overwrite(new_schema, fragments)
+    return Transaction(message.read_version, operation, message.uuid)
 
 
 def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:

@@ -65,6 +65,25 @@ def unless_nullability(mine: Transaction, committed: Transaction) -> Verdict:
     return _OK if changed.preserves_nullability else _RETRY
 
 
+def columns_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
+    """A column that was written anew must not have been dropped."""
+    left = {field.id for field in committed.project.schema}
+    return _RETRY if set(mine.update.fields_modified) - left else unless_nullability(mine, committed)
+
+
+def replaced_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
+    """A column that was replaced must not have been dropped."""
+    left = {field.id for field in committed.project.schema}
+    replaced = {field for each in mine.data_replacement.replacements for field in each.new_file.fields}
+    verdict = unless_nullability(mine, committed)
+    return _FAIL if verdict is _OK and {field for field in replaced if field >= 0} - left else verdict
+
+
+def may_need_values(mine: Transaction, committed: Transaction) -> Verdict:
+    """New values may be null in a column that the projection lets need one."""
+    return _OK if mine.project.preserves_nullability else _RETRY
+
+
 def same_config_keys(otherwise: Verdict) -> Rule:
     """Fails where both write one setting of the table."""
 

@@ -109,8 +109,10 @@ def _union(storage: Storage, fragment: Fragment, mine: Offsets | None) -> Offset
     file = fragment.deletion_file
     if file is not None and file.base_id is not None:  # which base paths are followed is not known here
         raise CommitConflictError(f"deleted rows of fragment {fragment.id} are elsewhere", retryable=True)
+    if mine is None:
+        raise CommitConflictError(f"other rows of fragment {fragment.id} changed", retryable=True)
     theirs = read_deletions(storage, fragment)
-    if mine is None or np.isin(mine, theirs).any():
+    if np.isin(mine, theirs).any():
         raise CommitConflictError(f"the same rows of fragment {fragment.id} were changed", retryable=True)
     return np.union1d(theirs, mine).astype(np.uint32, casting="same_kind")
 

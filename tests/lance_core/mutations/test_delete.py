@@ -149,7 +149,7 @@ def test_one_fragment_without_a_version(tmp_path: Path) -> None:
     fragment = dataset.get_fragments()[1]
     changed = fragment.delete("id IN (3, 12, 13)")
     assert changed is not None
-    assert (changed.id, changed.num_deleted_rows) == (1, 2)
+    assert (changed.id, changed.num_deletions) == (1, 2)
     assert fragment.delete("id >= 10") is None
-    assert fragment.delete("id < 5") is fragment.metadata
+    assert fragment.delete("id < 5") == fragment.metadata
     assert dataset.latest_version == 1

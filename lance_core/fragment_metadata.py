@@ -1,0 +1,271 @@
+"""What a fragment consists of, as plain data: for writes in many places that are committed at once.
+
+Names, arguments and JSON are those of the reference library.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.proto import table_pb2
+from lance_core.table.deletions import path_of
+
+_ARRAY, _BITMAP = "array", "bitmap"
+
+
+@dataclass
+class DataFile:
+    """A file with some columns of a fragment."""
+
+    path: str
+    """Relative to `data/` of the dataset, or of its base path."""
+    fields: list[int]
+    """Field ids, one per stored column."""
+    column_indices: list[int] = field(default_factory=list)
+    """The column in the file of each field; empty for 0.1 files."""
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int | None = None
+    base_id: int | None = None
+
+    def field_ids(self) -> list[int]:
+        """The fields."""
+        return self.fields
+
+    @classmethod
+    def from_message(cls, message: table_pb2.DataFile) -> Self:
+        """What a manifest says of a file."""
+        return cls(
+            path=message.path,
+            fields=list(message.fields),
+            column_indices=list(message.column_indices),
+            file_major_version=message.file_major_version,
+            file_minor_version=message.file_minor_version,
+            file_size_bytes=message.file_size_bytes or None,
+            base_id=message.base_id if message.HasField("base_id") else None,
+        )
+
+    def to_message(self) -> table_pb2.DataFile:
+        """The form that manifests and transactions have it in."""
+        return table_pb2.DataFile(
+            path=self.path,
+            fields=self.fields,
+            column_indices=self.column_indices,
+            file_major_version=self.file_major_version,
+            file_minor_version=self.file_minor_version,
+            file_size_bytes=self.file_size_bytes or 0,
+            base_id=self.base_id,
+        )
+
+
+@dataclass
+class DeletionFile:
+    """The file that names the deleted rows of a fragment."""
+
+    read_version: int
+    id: int
+    file_type: str
+    """`array` or `bitmap`."""
+    num_deleted_rows: int
+    base_id: int | None = None
+
+    def asdict(self) -> dict[str, Any]:
+        """As plain data."""
+        return dict(vars(self))
+
+    def json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.asdict())
+
+    @classmethod
+    def from_json(cls, json_data: str) -> Self:
+        """From what `json` returns."""
+        return cls(**json.loads(json_data))
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Where the file of a fragment is, relative to the dataset or below `base_uri`."""
+        path = path_of(fragment_id, self.to_message())
+        return path if base_uri is None else f"{base_uri.rstrip('/')}/{path}"
+
+    @classmethod
+    def from_message(cls, message: table_pb2.DeletionFile) -> Self:
+        """What a manifest says of a file."""
+        return cls(
+            read_version=message.read_version,
+            id=message.id,
+            file_type=_BITMAP if message.file_type == table_pb2.DeletionFile.BITMAP else _ARRAY,
+            num_deleted_rows=message.num_deleted_rows,
+            base_id=message.base_id if message.HasField("base_id") else None,
+        )
+
+    def to_message(self) -> table_pb2.DeletionFile:
+        """The form that manifests and transactions have it in.
+
+        Raises:
+            InvalidInputError: an unknown kind of file.
+        """
+        if self.file_type not in (_ARRAY, _BITMAP):
+            raise InvalidInputError("kind of deletion file", expected="array or bitmap", found=self.file_type)
+        is_bitmap = self.file_type == _BITMAP
+        return table_pb2.DeletionFile(
+            file_type=table_pb2.DeletionFile.BITMAP if is_bitmap else table_pb2.DeletionFile.ARROW_ARRAY,
+            read_version=self.read_version,
+            id=self.id,
+            num_deleted_rows=self.num_deleted_rows,
+            base_id=self.base_id,
+        )
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """A serialized sequence with one entry per physical row."""
+
+    data: bytes = field(repr=False)
+
+    _KEY = "inline"
+
+    def asdict(self) -> dict[str, Any]:
+        """As plain data: the bytes as numbers."""
+        return {self._KEY: list(self.data)}
+
+    def json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.asdict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """From what `asdict` returns.
+
+        Raises:
+            UnsupportedFeatureError: the sequence is not in the manifest.
+        """
+        if cls._KEY not in data:
+            raise UnsupportedFeatureError("sequences of rows outside the manifest", found=list(data))
+        return cls(bytes(data[cls._KEY]))
+
+    @classmethod
+    def from_json(cls, json_data: str) -> Self:
+        """From what `json` returns."""
+        return cls.from_dict(json.loads(json_data))
+
+
+class RowIdMeta(_Sequence):
+    """The stable row ids of the rows of a fragment."""
+
+    _KEY = "Inline"
+
+
+class RowDatasetVersionMeta(_Sequence):
+    """The versions in which the rows of a fragment were made, or changed."""
+
+
+@dataclass
+class FragmentMetadata:
+    """What the manifest says about a fragment."""
+
+    id: int
+    files: list[DataFile]
+    physical_rows: int
+    deletion_file: DeletionFile | None = None
+    row_id_meta: RowIdMeta | None = None
+    created_at_version_meta: RowDatasetVersionMeta | None = None
+    last_updated_at_version_meta: RowDatasetVersionMeta | None = None
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.physical_rows - self.num_deletions
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, for `json.dumps`."""
+        deletion_file = self.deletion_file
+        sequences = {name: getattr(self, name) for name in _SEQUENCES}
+        return {
+            "id": self.id,
+            "files": [dict(vars(file)) for file in self.files],
+            "overlays": [],
+            "physical_rows": self.physical_rows,
+            "deletion_file": deletion_file.asdict() if deletion_file else None,
+            **{name: each.asdict() if each else None for name, each in sequences.items()},
+        }
+
+    @classmethod
+    def from_json(cls, json_data: str) -> Self:
+        """From the JSON text of what `to_json` returns, here or in the reference.
+
+        Raises:
+            UnsupportedFeatureError: data overlay files, or sequences of rows outside the manifest.
+        """
+        data = json.loads(json_data)
+        if data.get("overlays"):
+            raise UnsupportedFeatureError("data overlay files")
+        deletion_file = data.get("deletion_file")
+        sequences = {
+            name: kind.from_dict(data[name]) for name, (kind, _) in _SEQUENCES.items() if data.get(name)
+        }
+        return cls(
+            id=data["id"],
+            files=[DataFile(**file) for file in data["files"]],
+            physical_rows=data["physical_rows"],
+            deletion_file=DeletionFile(**deletion_file) if deletion_file else None,
+            **sequences,
+        )
+
+    @classmethod
+    def from_message(cls, message: table_pb2.DataFragment) -> Self:
+        """What a manifest says of a fragment.
+
+        Raises:
+            UnsupportedFeatureError: data overlay files, or sequences of rows in a column.
+        """
+        if message.overlays:
+            raise UnsupportedFeatureError("data overlay files")
+        if message.WhichOneof("row_id_sequence") == "column_row_ids":
+            raise UnsupportedFeatureError("row ids outside the manifest")
+        sequences = {
+            name: kind(getattr(message, inline))
+            for name, (kind, inline) in _SEQUENCES.items()
+            if message.HasField(inline)
+        }
+        return cls(
+            id=message.id,
+            files=[DataFile.from_message(file) for file in message.files],
+            physical_rows=message.physical_rows,
+            deletion_file=(
+                DeletionFile.from_message(message.deletion_file)
+                if message.HasField("deletion_file")
+                else None
+            ),
+            **sequences,
+        )
+
+    def to_message(self) -> table_pb2.DataFragment:
+        """The form that manifests and transactions have it in."""
+        message = table_pb2.DataFragment(
+            id=self.id,
+            files=[file.to_message() for file in self.files],
+            physical_rows=self.physical_rows,
+            deletion_file=self.deletion_file.to_message() if self.deletion_file else None,
+        )
+        for name, (_, inline) in _SEQUENCES.items():
+            sequence = getattr(self, name)
+            if sequence is not None:
+                setattr(message, inline, sequence.data)
+        return message
+
+
+_SEQUENCES: Mapping[str, tuple[type[Any], str]] = {
+    "row_id_meta": (RowIdMeta, "inline_row_ids"),
+    "created_at_version_meta": (RowDatasetVersionMeta, "inline_created_at_versions"),
+    "last_updated_at_version_meta": (RowDatasetVersionMeta, "inline_last_updated_at_versions"),
+}
+"""Attribute, its class, and the field of the message."""
