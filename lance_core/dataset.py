@@ -24,7 +24,6 @@ from lance_core.row_changes import RowChanges
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
-from lance_core.scan.validate import validate_snapshot
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
@@ -204,6 +203,8 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         Raises:
             CorruptFileError: the first thing that is wrong; names file, column and page.
         """
+        from lance_core.scan.validate import validate_snapshot  # late, as all that most processes do without
+
         validate_snapshot(self._snapshot)
 
     def scanner(

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lance_core.column_changes import new_columns, table_of
 from lance_core.fragment_metadata import FragmentMetadata
-from lance_core.mutations.delete import delete_from_fragment
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.schema import Schema
 from lance_core.table.fragment import DataFile, Fragment
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from lance_core.dataset import LanceDataset
     from lance_core.mutations.new_columns import NewColumns
 
@@ -168,6 +168,8 @@ class LanceFragment:
             InvalidInputError: the predicate cannot be used.
             LanceError: something cannot be read or written.
         """
+        from lance_core.mutations.delete import delete_from_fragment  # late: readers need no writers
+
         left = delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)
         return None if left is None else FragmentMetadata.from_message(left.message)
 

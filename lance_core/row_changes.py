@@ -1,21 +1,23 @@
-"""What changes rows of a dataset, with the names, arguments and results of the reference library."""
+"""What changes rows of a dataset, with the names, arguments and results of the reference library.
+
+Most processes only read, and start sooner without what writes: it is imported when it is first needed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-import pyarrow.compute as pc
-
-from lance_core.delta import DatasetDelta
 from lance_core.errors import InvalidInputError
-from lance_core.merging import MergeInsertBuilder
-from lance_core.mutations.delete import delete
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
-from lance_core.mutations.update import update
 from lance_core.opened import OpenedDataset
-from lance_core.scan.changes import compare_versions
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from lance_core.delta import DatasetDelta
+    from lance_core.merging import MergeInsertBuilder
 
 
 class DeleteResult(TypedDict):
@@ -62,6 +64,8 @@ class RowChanges(OpenedDataset):
             CommitUnknownError: nobody can say whether the version was made.
             StorageError: the storage failed; nothing was changed.
         """
+        from lance_core.mutations.delete import delete
+
         self._snapshot, num_rows = delete(
             self._snapshot,
             predicate,
@@ -95,6 +99,8 @@ class RowChanges(OpenedDataset):
         Raises:
             LanceError: as for `delete`; InvalidInputError also names a column, expression or value.
         """
+        from lance_core.mutations.update import update
+
         self._snapshot, num_rows = update(
             self._snapshot,
             updates,
@@ -113,6 +119,8 @@ class RowChanges(OpenedDataset):
         Args:
             on: columns whose values make rows match; the primary key of the dataset if not given.
         """
+        from lance_core.merging import MergeInsertBuilder
+
         keys = () if on is None else (on,) if isinstance(on, str) else tuple(on)
         return MergeInsertBuilder(self, keys)
 
@@ -134,6 +142,9 @@ class RowChanges(OpenedDataset):
             VersionNotFoundError: there is no such version.
             UnsupportedFeatureError: nobody can tell, see `lance_core.scan.changes.compare_versions`.
         """
+        from lance_core.delta import DatasetDelta
+        from lance_core.scan.changes import compare_versions
+
         if compared_against is not None and begin_version is None and end_version is None:
             begin_version, end_version = compared_against, self.version
         elif compared_against is not None or begin_version is None or end_version is None:

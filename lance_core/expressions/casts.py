@@ -9,8 +9,9 @@ import pyarrow.types as types
 from lance_core.expressions.coercion import as_decimal, is_string
 from lance_core.expressions.comparisons import Datum
 
-_TRUE = pa.array(["true", "t", "yes", "y", "on", "1"])
-_FALSE = pa.array(["false", "f", "no", "n", "off", "0"])
+# No Arrow arrays: making one imports pandas, where there is one, into every process that filters.
+_TRUE = ["true", "t", "yes", "y", "on", "1"]
+_FALSE = ["false", "f", "no", "n", "off", "0"]
 _ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
@@ -103,10 +104,11 @@ def _to_text(datum: Datum, data_type: pa.DataType) -> Datum:
 def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
     if types.is_boolean(data_type):
         lower = pc.utf8_lower(text).cast(pa.string())
-        known = pc.or_(pc.is_in(lower, _TRUE), pc.is_in(lower, _FALSE))
+        is_true, is_false = (pc.is_in(lower, pa.array(names)) for names in (_TRUE, _FALSE))
+        known = pc.or_(is_true, is_false)
         if not pc.all(pc.or_(known, pc.is_null(text))).as_py():
             raise pa.ArrowInvalid("a text is neither true nor false")
-        return pc.if_else(pc.is_valid(text), pc.is_in(lower, _TRUE), pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_valid(text), is_true, pa.scalar(None, pa.bool_()))
     if types.is_timestamp(data_type):
         return _text_to_timestamp(text, data_type)
     if types.is_decimal(data_type):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.scan.options import Computed
 from lance_core.scan.projection import expression_schema
 from lance_core.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 
 def bind_filter(
@@ -35,6 +37,8 @@ def bind_filter(
         from lance_core.expressions.sql import parse_filter
 
         return parse_filter(condition, expression_schema(schema))
+    import pyarrow.compute as pc  # late, too
+
     if isinstance(condition, pc.Expression):
         from lance_core.expressions.arrow import parse_arrow
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import Field
@@ -122,6 +121,8 @@ class BlobSource:
 def described_bytes(field: Field, array: pa.Array) -> int:
     """Bytes of the blobs, here or in structs below, that an array of descriptors stands for."""
     if field.is_blob_descriptor:
+        import pyarrow.compute as pc  # late: it takes long to load
+
         return int(pc.sum(array.field("size")).as_py() or 0)
     if not pa.types.is_struct(array.type):
         return 0

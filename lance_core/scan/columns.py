@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
@@ -160,7 +159,7 @@ class BlobColumn:
         return self._column.described
 
     def _described(self, array: pa.Array) -> pa.Array:
-        return pc.struct_field(array, list(self._column.path)) if self._column.path else array
+        return _field(array, self._column.path)
 
 
 class SplitColumn:
@@ -259,9 +258,16 @@ def open_column(column: DataColumn, files: FragmentFiles) -> Column:
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:
     """The array of an output column: the path followed, the rest as `_shown` does."""
-    if column.path:
-        array = pc.struct_field(array, list(column.path))
-    return _shown(array, column)
+    return _shown(_field(array, column.path), column)
+
+
+def _field(array: pa.Array, path: Sequence[int]) -> pa.Array:
+    """The field below structs that a path of field numbers leads to."""
+    if not path:
+        return array
+    import pyarrow.compute as pc  # late: it takes longer to load than all the rest that reads
+
+    return pc.struct_field(array, list(path))
 
 
 def _shown(array: pa.Array, column: DataColumn) -> pa.Array:

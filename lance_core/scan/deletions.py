@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Offsets = npt.NDArray[np.int64]
 
@@ -87,4 +86,4 @@ def _drop(array: pa.Array, deleted: Offsets) -> pa.Array:
     mask[deleted] = False
     if pa.types.is_nested(array.type):
         return array.take(pa.array(np.flatnonzero(mask)))
-    return pc.filter(array, pa.array(mask))
+    return array.filter(pa.array(mask))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,15 +20,16 @@ from lance_core.scan.batches import BatchCutter
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import batch_of
 from lance_core.scan.files import FileCache
-from lance_core.scan.filtering import FilterWindow, FilterWindows, RowFilter, Strategy
 from lance_core.scan.fragment import FragmentOpener
-from lance_core.scan.passing import PassingRows, PassingWindow
 from lance_core.scan.plan import ScanPlan
-from lance_core.scan.projection import Projection, project, project_filtered
-from lance_core.scan.pruning import Pruner
+from lance_core.scan.projection import Projection, project
 from lance_core.scan.readahead import Job, run_ahead
+from lance_core.scan.strategy import Strategy
 from lance_core.scan.windows import Pieces, TablePieces, Window, Windows
 from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.scan.passing import PassingWindow
 
 _DEFAULT = Strategy()
 
@@ -113,10 +115,12 @@ def count_passing(
     options = plan.options
     if options.filter is None:
         return plan.num_rows
+    from lance_core.scan.execute_filter import filter_jobs  # late: most processes do not filter
+
     nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     strategy = replace(strategy, is_stream=False)
     count = 0
-    with _filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
+    with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
         for job in jobs:
             count += sum(passing.num_rows for read in job.result() for passing in read)
     count = max(0, count - (options.offset or 0))
@@ -133,12 +137,10 @@ def _jobs(
         with _window_jobs(snapshot, plan, projection, budget, files, strategy) as jobs:
             yield jobs
         return
-    is_remote = snapshot.storage.is_remote
-    most_jobs = 2 + num_workers(is_remote)
-    with _filter_jobs(snapshot, plan, budget, files, strategy) as found:
-        rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
-        with closing(run_ahead(rows, budget, most_jobs, is_remote)) as passing_jobs:
-            yield passing_jobs
+    from lance_core.scan.execute_filter import passing_jobs  # late: most processes do not filter
+
+    with passing_jobs(snapshot, plan, budget, files, strategy) as jobs_of_rows:
+        yield jobs_of_rows
 
 
 @contextmanager
@@ -172,26 +174,6 @@ def _table_jobs(
     most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
     with closing(run_ahead(pieces, budget, most_jobs, is_remote)) as piece_jobs:
         yield piece_jobs
-
-
-@contextmanager
-def _filter_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
-) -> Iterator[Generator[Job[FilterWindow], None, None]]:
-    """The jobs that find the rows that pass."""
-    condition = plan.options.filter
-    assert condition is not None
-    projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
-    windows = FilterWindows(
-        plan,
-        FragmentOpener(snapshot, projection, files, strategy.trace),
-        Pruner(snapshot, condition, files, enabled=strategy.prune),
-        RowFilter(condition, projection, strategy),
-        is_stream=strategy.is_stream,
-    )
-    is_remote = snapshot.storage.is_remote
-    with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
-        yield jobs
 
 
 def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPlan) -> list[list[pa.Array]]:

@@ -14,11 +14,11 @@ from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import Column
 from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
-from lance_core.scan.filtering import Strategy
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.plan import FragmentScan, ScanPlan
 from lance_core.scan.projection import Projection, project, project_filtered
 from lance_core.scan.pruning import Kept, Pruner, Segment
+from lance_core.scan.strategy import Strategy
 from lance_core.scan.trace import Trace
 from lance_core.table.snapshot import Snapshot
 

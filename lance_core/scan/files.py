@@ -6,6 +6,7 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
@@ -15,10 +16,12 @@ from lance_core.file.footer import FileVersion
 from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
 from lance_core.statistics.cache import StatisticsCache
-from lance_core.statistics.integrity import FileChecksums
 from lance_core.storage.base import ReadableFile, Storage
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.statistics.integrity import FileChecksums
 
 
 class OpenFile:
@@ -124,6 +127,8 @@ class FileCache:
             reader = open_data_file(file, data_file.version)
             checksums = None
             if self._verify_checksums and isinstance(reader, ModernFile):
+                from lance_core.statistics.integrity import FileChecksums  # late: few ask for it
+
                 checksums = FileChecksums(file, reader.metadata)
             opened = self._keep(key, OpenFile(file, reader, checksums))
         if opened.file is not file:

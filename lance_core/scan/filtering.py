@@ -26,7 +26,7 @@ from lance_core.scan.projection import FilteredProjection
 from lance_core.scan.pruning import Kept, Pruner, Segment
 from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
 from lance_core.scan.statistics import Gatherer
-from lance_core.scan.trace import Trace
+from lance_core.scan.strategy import Strategy
 
 # Windows begin between two mini-blocks of a flat column (Lance file format 2.1, section 5).
 _WINDOW_MULTIPLE = 4096
@@ -43,23 +43,6 @@ _ROW_BYTES = 9.0
 _LEARNING_SHARE = 1 / 32
 # A segment costs about as much as decoding this: rows that would save less are not left out.
 _GAP_BYTES = 512 << 10
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """How a filtered scan finds and decodes its rows. Every strategy gives the same rows in the same batches.
-
-    Attributes:
-        prune: Whether statistics are asked.
-        dense_share: The share of wanted rows from which a column is decoded whole: 0 always, above 1 never.
-        trace: What is told of the pages that are read.
-        is_stream: Whether somebody waits for the first batch.
-    """
-
-    prune: bool = True
-    dense_share: float = DENSE_SHARE
-    trace: Trace | None = None
-    is_stream: bool = True
 
 
 @dataclass(frozen=True)

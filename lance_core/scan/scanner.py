@@ -15,7 +15,6 @@ from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import count_passing, scan_batches, scan_table
-from lance_core.scan.explain import Explanation, explain, explain_text
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import plan_scan
@@ -27,6 +26,8 @@ from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lance_core.scan.explain import Explanation
 
 # A caller who asks for batches of so many rows gets them, unless they are larger than twice this.
 _BATCH_BYTES_BY_ROWS = 64 << 20
@@ -95,14 +96,20 @@ class LanceScanner:
         Args:
             analyze: Run the scan, and tell what was read.
         """
+        from lance_core.scan.explain import explain  # late, with all that filters need
+
         return explain(self._snapshot, self._plan, self._files, _budget, analyze=analyze)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What `explain` says in a few lines; with `verbose` each fragment and column."""
+        from lance_core.scan.explain import explain_text
+
         return explain_text(self.explain(), verbose=verbose)
 
     def analyze_plan(self) -> str:
         """Run the scan, and say what was read of each fragment and column."""
+        from lance_core.scan.explain import explain_text
+
         return explain_text(self.explain(analyze=True), verbose=True)
 
     def to_table(self) -> pa.Table:

@@ -11,13 +11,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from lance_core.cache_use import CacheUse, HitCounter
-from lance_core.statistics.directory import StatisticsDirectory
-from lance_core.statistics.gathered import GatheredColumn
+
+# Imported when they are used: most processes start, read and end without a filter.
+if TYPE_CHECKING:
+    from lance_core.statistics.directory import StatisticsDirectory
+    from lance_core.statistics.gathered import GatheredColumn
 
 
 class ColumnKey(NamedTuple):
@@ -71,6 +74,8 @@ class StatisticsCache:
 
     def use_directory(self, path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
         """Keep gathered statistics in a directory too, from now on; `None` ends that."""
+        from lance_core.statistics.directory import StatisticsDirectory
+
         self._directory = None if path is None else StatisticsDirectory(path, max_bytes)
 
     def stored(self, key: ColumnKey, read: Callable[[], pa.Table | None]) -> pa.Table | None:
@@ -104,6 +109,8 @@ class StatisticsCache:
             self._directory.store(key, table)
 
     def _column(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> GatheredColumn:
+        from lance_core.statistics.gathered import GatheredColumn
+
         entry = self._get(("gathered", key))
         if isinstance(entry, GatheredColumn):
             return entry

@@ -4,7 +4,6 @@ import re
 from time import time_ns
 
 from lance_core.proto import table_pb2
-from lance_core.version import __version__
 
 LIBRARY = "lance-flight"
 
@@ -23,6 +22,8 @@ def sign(message: table_pb2.Manifest) -> None:
 
 def _release() -> str:
     """The version of this package as plain numbers, which is all that the reference understands."""
+    from lance_core.version import __version__  # late: finding it takes long, and readers do not sign
+
     numbers = re.match(r"\d+(\.\d+){0,2}", __version__)
     parts = (numbers[0] if numbers else "0").split(".")
     return ".".join([*parts, "0", "0"][:3])

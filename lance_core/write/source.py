@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset
 
 from lance_core.errors import InvalidInputError
 
@@ -33,9 +33,10 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
         return data.schema, iter(data.to_batches())
     if isinstance(data, pa.RecordBatchReader):
         return data.schema, iter(data)
-    if isinstance(data, pa.dataset.Dataset):
+    datasets = sys.modules.get("pyarrow.dataset")  # who has a dataset has imported it; it brings pandas
+    if datasets is not None and isinstance(data, datasets.Dataset):
         data = data.scanner()
-    if isinstance(data, pa.dataset.Scanner):
+    if datasets is not None and isinstance(data, datasets.Scanner):
         return data.projected_schema, data.to_batches()
     if type(data).__module__.partition(".")[0] == "pandas":
         return batches_of(pa.Table.from_pandas(data, schema=schema))

@@ -19,9 +19,9 @@ from lance_core.scan.bind import bind_filter
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import count_passing, scan_batches, scan_table
 from lance_core.scan.files import FileCache
-from lance_core.scan.filtering import Strategy
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import plan_scan
+from lance_core.scan.strategy import Strategy
 from lance_core.scan.trace import Trace
 from lance_core.statistics import gathered
 from support.comparison import assert_tables_equal
