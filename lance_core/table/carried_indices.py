@@ -20,6 +20,15 @@ FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
 
+_KEEP_ROW_IDS = (
+    "BitmapIndexDetails",
+    "LabelListIndexDetails",
+    "NGramIndexDetails",
+    "InvertedIndexDetails",
+)
+"""Kinds of indices that name rows by their stable ids. Those that the reference calls BTree do not: it writes
+them anew when it compacts, and finds nothing through one that was only told of the new fragments."""
+
 Moves = Iterable[tuple[Set[int], Set[int]]]
 """Fragments and those that have their rows now, by id."""
 
@@ -86,15 +95,16 @@ class CarriedIndices:
         for segment in affected:
             self._set_coverage(segment, coverage(segment) - changed)
 
-    def move(self, moves: Moves, *, following: Set[bytes] | None) -> None:
+    def move(self, moves: Moves, *, rewritten: Set[bytes], stable_row_ids: bool) -> None:
         """Rows of some fragments are in others now.
 
-        An index that follows its rows, and knows all of a group, goes on to cover it. Others find rows by
-        addresses that are no more, and cover none of them.
+        An index that was rewritten for the move goes on to cover a group, and so does one that names rows by
+        stable ids. Others find rows by addresses that are no more, and cover none of them.
 
         Args:
             moves: which fragments became which.
-            following: the indices that follow their rows, by uuid; None for all, with stable row ids.
+            rewritten: the indices that were written anew, by their old uuid.
+            stable_row_ids: whether the table keeps them.
 
         Raises:
             UnsupportedFeatureError: bitmaps name fragments that have become others.
@@ -108,7 +118,8 @@ class CarriedIndices:
             for old, new in groups:
                 known = before & old
                 after -= known
-                if not known or not (following is None or segment.uuid.uuid in following):
+                follows = stable_row_ids and segment.index_details.type_url.endswith(_KEEP_ROW_IDS)
+                if not known or not (follows or segment.uuid.uuid in rewritten):
                     continue
                 if known != old:
                     raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.mutations.compaction.commit import commit
@@ -92,7 +93,8 @@ def _execute_all(
                 if not future.cancelled() and future.exception() is None:
                     done[key] = future.result()
             raise
-    return [done[_key(task)] for task in tasks]
+    # What was planned again has the same fragments still, so that older results are as good as new ones.
+    return [replace(done[_key(task)], read_version=task.read_version) for task in tasks]
 
 
 def _key(task: CompactionTask) -> tuple[bytes, ...]:

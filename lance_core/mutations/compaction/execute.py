@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -50,26 +51,15 @@ def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> R
     if any(known.get(message.id) != message for message in task.messages):
         raise CommitConflictError("the task was planned on another table", retryable=False)
     _refuse_external_blobs(snapshot, ids)
-    num_rows = sum(fragment.num_rows for fragment in task.fragments)
-    writer = FragmentWriter(
-        snapshot.storage,
-        manifest.schema,
-        FileVersion.from_name(manifest.data_storage_version),
-        limits=_limits(num_rows, task.options),
-        options=WriteOptions(batch_rows=task.options.max_rows_per_group),
-        sync=sync,
-    )
+    writers: list[FragmentWriter] = []
     try:
-        for batch in stored_batches(
-            snapshot, ids, manifest.schema.fields, batch_rows=task.options.batch_size
-        ):
-            writer.write(batch)
-        fragments = tuple(writer.finish())
+        fragments = _write(snapshot, task, ids, writers, sync)
         if manifest.has_stable_row_ids:
             _add_lineage(snapshot, ids, fragments)
     except BaseException:
-        with suppress(Exception):  # what went wrong first is what matters
-            writer.abort()
+        for writer in writers:
+            with suppress(Exception):  # what went wrong first is what matters
+                writer.abort()
         raise
     return RewriteResult(task.read_version, task.messages, fragments)
 
@@ -79,16 +69,39 @@ def discard(storage: Storage, results: Iterable[RewriteResult]) -> None:
     delete_files(storage, (file.path for each in results for new in each.new for file in new.files))
 
 
-def _limits(num_rows: int, options: CompactionOptions) -> FileLimits:
-    """As many files as have the target, of the same size: none is smaller than the target."""
-    num_files = max(1, num_rows // max(1, options.target_rows_per_fragment))
-    rows_per_file = max(1, -(-num_rows // num_files))
-    if options.max_bytes_per_file is None:
-        return FileLimits(max_rows=rows_per_file)
-    return FileLimits(max_rows=rows_per_file, max_bytes=options.max_bytes_per_file)
+def _write(
+    snapshot: Snapshot, task: CompactionTask, ids: list[int], writers: list[FragmentWriter], sync: bool
+) -> tuple[table_pb2.DataFragment, ...]:
+    """The new fragments of a task; `writers` is told who writes them."""
+    manifest, options = snapshot.manifest, task.options
+    version = FileVersion.from_name(manifest.data_storage_version)
+    files = WriteOptions(batch_rows=options.max_rows_per_group)
+    batches = stored_batches(snapshot, ids, manifest.schema.fields, batch_rows=options.batch_size)
+    fragments: list[table_pb2.DataFragment] = []
+    batch = next(batches, None)
+    for size in _sizes(sum(fragment.num_rows for fragment in task.fragments), options):
+        limits = replace(FileLimits(), max_rows=size)
+        if options.max_bytes_per_file is not None:
+            limits = replace(limits, max_bytes=options.max_bytes_per_file)
+        writer = FragmentWriter(
+            snapshot.storage, manifest.schema, version, limits=limits, options=files, sync=sync
+        )
+        writers.append(writer)
+        while batch is not None and writer.num_rows < size:
+            part = batch.slice(0, size - writer.num_rows)
+            writer.write(part)
+            batch = batch.slice(part.num_rows) if part.num_rows < batch.num_rows else next(batches, None)
+        fragments += writer.finish()
+    return tuple(fragments)
 
 
-def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: tuple[table_pb2.DataFragment, ...]) -> None:
+def _sizes(num_rows: int, options: CompactionOptions) -> list[int]:
+    """The rows of each new file: as many files as have the target, as equal as can be."""
+    num_files = max(1, num_rows // max(1, options.target_rows_per_fragment)) if num_rows else 0
+    return [num_rows // num_files + (number < num_rows % num_files) for number in range(num_files)]
+
+
+def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: Iterable[table_pb2.DataFragment]) -> None:
     """Give the new fragments the row ids and versions of their rows."""
     columns = [ROW_ID, CREATED_AT, LAST_UPDATED_AT]
     options = scan_options(snapshot.manifest.schema, columns, fragments=tuple(ids))

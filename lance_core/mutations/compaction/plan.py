@@ -96,7 +96,7 @@ def _runs(manifest: Manifest, options: CompactionOptions) -> Iterator[list[_Cand
 
 def _candidate(manifest: Manifest, fragment: Fragment, options: CompactionOptions) -> _Candidate | None:
     num_rows = fragment.num_rows
-    deleted_share = 1 - num_rows / fragment.physical_rows if fragment.physical_rows else 0
+    deleted_share = (fragment.physical_rows - num_rows) / max(fragment.physical_rows, 1)
     is_worth_alone = options.materialize_deletions and deleted_share > options.materialize_deletions_threshold
     if not is_worth_alone and fragment.physical_rows >= options.target_rows_per_fragment:
         return None

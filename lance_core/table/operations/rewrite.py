@@ -18,8 +18,6 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: 
         UnsupportedFeatureError: indices name fragments that became others before.
     """
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
-    if rewritten and context.stable_row_ids:
-        raise InvalidInputError("rewritten indices of a table with stable row ids", expected="none")
     moves = []
     for group in _groups(operation):
         old = {fragment.id for fragment in group.old_fragments}
@@ -27,8 +25,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: 
         replace_fragments(message, (), old, context)
         new = _add(message, group.new_fragments, context)
         moves.append((old, {fragment.id for fragment in new}))
-    following = None if context.stable_row_ids else rewritten.keys()
-    context.indices.move(moves, following=following)
+    context.indices.move(moves, rewritten=rewritten.keys(), stable_row_ids=context.stable_row_ids)
     for segment in context.indices.editable():
         if segment.uuid.uuid in rewritten:
             _take_files(segment, rewritten[segment.uuid.uuid])
