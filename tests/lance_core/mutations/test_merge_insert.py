@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
 from support.changes import Twins
 
 TABLE = pa.table(
@@ -291,3 +291,26 @@ def test_indices_of_the_reference_stay_right(tmp_path: Path) -> None:
             assert sorted(map(repr, indexed)) == sorted(map(repr, plain)), condition
         assert reference.count_rows("k = 7") == 1
         reference.validate()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_merge_is_committed_later(stable: bool, tmp_path: Path) -> None:
+    twins = Twins(tmp_path, TABLE, max_rows_per_file=2, enable_stable_row_ids=stable)
+    ours, theirs = twins.ours, twins.theirs
+    merges = [
+        dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+        for dataset in (ours, theirs)
+    ]
+    transaction, counts = merges[0].execute_uncommitted(SOURCE)
+    their_transaction, their_counts = merges[1].execute_uncommitted(SOURCE)
+    assert counts == their_counts
+    assert ours.latest_version == 1
+    ours.insert(TABLE.slice(0, 1))
+    theirs.insert(TABLE.slice(0, 1))
+    assert lance_core.LanceDataset.commit(ours, transaction).version == 3
+    lance.LanceDataset.commit(str(twins.their_path), their_transaction)
+    twins.check()
+    later, _ = twins.ours.merge_insert("k").when_matched_delete().execute_uncommitted(SOURCE)
+    twins.ours.delete("k = 2")
+    with pytest.raises(CommitConflictError):
+        lance_core.LanceDataset.commit(twins.our_path, later)

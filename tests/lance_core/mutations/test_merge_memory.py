@@ -30,7 +30,8 @@ def reader(keys):
     return pa.RecordBatchReader.from_batches(schema, stream(keys))
 
 def held():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) << 10
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
 
 peak = 0
 def watch():
