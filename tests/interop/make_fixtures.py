@@ -53,11 +53,15 @@ def main() -> None:
 
 
 def environment(folder: Path, release: str) -> Path:
-    """The Python of an environment with the release, made if there is none."""
+    """The Python of an environment with the release, made if there is none.
+
+    Releases that write no fixtures are installed beside the Arrow that was there with them.
+    """
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        requirements = [f"pylance=={release}", *RELEASES[release].requirements]
+        known = RELEASES.get(release)
+        requirements = [f"pylance=={release}", *(known.requirements if known else ("pyarrow<24",))]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
     return python
 

@@ -19,11 +19,21 @@ HERE = Path(__file__).parent
 ROWS = 3000
 NAMES = ["id", "small", "flag", "none", "price", "day", "when", "text", "empty", "few", "large", "bytes"]
 NAMES += ["fixed", "list", "nested", "struct", "vector"]
-COLUMNS = [
-    ("2.0", NAMES),
-    ("2.0", ["id", "code"]),
-    # What 0.1 keeps: no nulls, no empty text.
-    ("0.1", ["id", "price", "day", "when", "text", "large", "fixed", "struct", "vector"]),
+# What 0.1 keeps: no nulls, no empty text.
+LEGACY_NAMES = ["id", "price", "day", "when", "text", "large", "fixed", "struct", "vector"]
+CASES = [
+    *(
+        (release, version, names)
+        for release in ("0.20.0", "0.30.0")
+        for version, names in (("2.0", NAMES), ("2.0", ["id", "code"]), ("0.1", LEGACY_NAMES))
+    ),
+    # 0.38.0 is the first release with a stable 2.1.
+    *(
+        (release, "2.1", names)
+        for release in ("0.38.0", "1.0.4", "4.0.2")
+        for names in (NAMES, ["id", "code"])
+    ),
+    *((release, "2.2", names) for release in ("9.0.1",) for names in (NAMES, ["id", "code"])),
 ]
 
 
@@ -74,8 +84,7 @@ def _python(environments: Path, release: str) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("release", ["0.20.0", "0.30.0"])
-@pytest.mark.parametrize(("version", "columns"), COLUMNS)
+@pytest.mark.parametrize(("release", "version", "columns"), CASES)
 def test_an_older_release_reads_and_continues_what_we_write(
     release: str, version: str, columns: list[str], environments: Path, tmp_path: Path
 ) -> None:
