@@ -133,7 +133,7 @@ class Service:
         self.staged = StagedWrites(self._catalog, self.mutations, settings.stage_expiry)
         self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
-        self._files = FileCache()
+        self._files = FileCache(verify_checksums=settings.verify_checksums)
         self._takers = TakerCache(self._files)
         self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
         self._started = time.monotonic()

@@ -155,6 +155,8 @@ class Settings:
     """Decoded bytes of one uploaded batch."""
     allow_unfinished_append: bool = _setting(False, _parse_switch)
     """Commit appends of clients that cannot send the finish message."""
+    verify_checksums: bool = _setting(False, _parse_switch)
+    """Hold the pages that scans read against their checksums, in files that have them."""
     stage_expiry: float = _setting(24 * 3600.0, _parse_stage_expiry)
     """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
     for 7 days, at least twice as long.

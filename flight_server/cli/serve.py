@@ -45,6 +45,13 @@ def serve(
             "leaves what it sent so far.",
         ),
     ] = None,
+    verify_checksums: Annotated[
+        bool | None,
+        typer.Option(
+            "--verify-checksums", help="Hold pages that scans read against their checksums, where they have
+            some."
+        ),
+    ] = None,
     ticket_key_file: Annotated[
         Text, typer.Option(help="File with the key that signs tickets; the same on every server of the root.")
     ] = None,
@@ -83,6 +90,7 @@ def serve(
         "stage_expiry": stage_expiry,
         "max_batch_bytes": max_batch_bytes,
         "allow_unfinished_append": "true" if allow_unfinished_append else None,
+        "verify_checksums": "true" if verify_checksums else None,
         "ticket_key_file": ticket_key_file,
         "ticket_lifetime": ticket_lifetime,
         "allow_base": os.pathsep.join(allow_base) if allow_base else None,

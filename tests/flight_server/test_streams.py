@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+import lance_core
 from support.raw_flight import SERVICE, call, scan_json, ticket
 from support.served import Root, StartServer
 from support.server import RunningServer
@@ -205,3 +206,23 @@ def test_planning_does_not_wait_for_streams(
     waits.sort()
     print(f"health under load: median {waits[25] * 1000:.1f} ms, worst {waits[-1] * 1000:.1f} ms")
     assert waits[45] < 0.5
+
+
+@pytest.mark.parametrize("options", [(), ("--verify-checksums",)], ids=["off", "on"])
+def test_a_flipped_bit_is_found_where_asked(
+    options: tuple[str, ...], tmp_path: Path, serve: StartServer
+) -> None:
+    """T26: a bit that decodes to another value."""
+    values = np.random.default_rng(1).normal(size=5000)
+    lance_core.write_dataset(pa.table({"x": values}), tmp_path / "root" / "t.lance")
+    (file,) = (tmp_path / "root" / "t.lance" / "data").iterdir()
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(values[77].tobytes())] ^= 1
+    file.write_bytes(whole)
+    client = serve(tmp_path / "root", *options).client()
+    stream = client.do_get(flight.Ticket(b'{"scan": {"dataset": "t"}}'))
+    if options:
+        with pytest.raises(flight.FlightInternalError, match="checksum"):
+            stream.read_all()
+    else:
+        assert stream.read_all()["x"].to_pylist() != values.tolist()
