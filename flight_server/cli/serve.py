@@ -48,8 +48,8 @@ def serve(
     verify_checksums: Annotated[
         bool | None,
         typer.Option(
-            "--verify-checksums", help="Hold pages that scans read against their checksums, where they have
-            some."
+            "--verify-checksums",
+            help="Hold the pages that scans read against their checksums, in files that have them.",
         ),
     ] = None,
     ticket_key_file: Annotated[
