@@ -1,7 +1,7 @@
 """The interface to bytes that everything above reads through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
@@ -200,6 +200,13 @@ class Storage(ABC):
     def list_names(self, path: str) -> list[str]:
         """The names of `list_directory` alone, which some storages give faster."""
         return [entry.name for entry in self.list_directory(path)]
+
+    def directory_state(self, path: str) -> Hashable | None:
+        """What is another one after any change of the names in a directory, where that costs next to nothing.
+
+        None where nobody can say. While a state that was taken before a listing stays, so do the names.
+        """
+        return None
 
     def first_names(self, path: str) -> list[str]:
         """The first names of a directory in the order of their code points: what one request brings.

@@ -7,7 +7,7 @@ Single values alone are copied out of a map, under a guard (`kernels/file_map.hp
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +24,7 @@ from lance_core.errors import (
 from lance_core.kernels import Block, CorruptData, PieceReader
 from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
+from lance_core.storage.local_state import directory_state
 from lance_core.storage.local_write import NewLocalFile, replace_file
 from lance_core.storage.paths import contained_path
 
@@ -63,6 +64,12 @@ class LocalStorage(Storage):
     def identify(self, path: str) -> str | None:
         try:
             return _identity(os.stat(self._absolute(path)))
+        except OSError:
+            return None
+
+    def directory_state(self, path: str) -> Hashable | None:
+        try:
+            return directory_state(self._absolute(path))
         except OSError:
             return None
 

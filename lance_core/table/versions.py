@@ -8,8 +8,11 @@ Source: Lance table format, "Names and version discovery"; docs/format.md.
 """
 
 import re
+from collections import OrderedDict
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 
 from lance_core.errors import (
     CorruptFileError,
@@ -74,11 +77,42 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
     store = manifest_store_of(storage)
     if store is not None and (newest := latest_in_store(store, storage)):
         return newest
-    names, inverted = _numbers(storage.first_names(VERSIONS))
-    if not inverted:
-        names, inverted = _manifest_names(storage)
-    name = min(names) if inverted else max(names, key=int)
-    return _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
+    state = storage.directory_state(VERSIONS)
+    found = _newest.get(storage.uri, state) if state is not None else None
+    if found is None:
+        names, inverted = _numbers(storage.first_names(VERSIONS))
+        if not inverted:
+            names, inverted = _manifest_names(storage)
+        name = min(names) if inverted else max(names, key=int)
+        found = _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
+        if state is not None:
+            _newest.put(storage.uri, state, found)
+    return found
+
+
+class _Newest:
+    """The newest manifests of the tables that were opened last, as long as nothing was added or removed."""
+
+    _MOST = 1024
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, tuple[Hashable, tuple[int, str]]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, uri: str, state: Hashable) -> tuple[int, str] | None:
+        with self._lock:
+            known, found = self._found.get(uri, (None, None))
+            return found if known == state else None
+
+    def put(self, uri: str, state: Hashable, found: tuple[int, str]) -> None:
+        with self._lock:
+            self._found[uri] = state, found
+            self._found.move_to_end(uri)
+            while len(self._found) > self._MOST:
+                self._found.popitem(last=False)
+
+
+_newest = _Newest()
 
 
 @dataclass(frozen=True)
