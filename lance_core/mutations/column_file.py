@@ -1,7 +1,7 @@
 """One more data file for a fragment that exists: other columns of the same rows.
 
-A file of a fragment has a row for every physical row. Rows that are deleted get a null, or where none is
-allowed a copy of their neighbour: nobody reads them.
+A file of a fragment has a row for every physical row. Rows that are deleted get a null, or where none can
+be a copy of their neighbour: nobody reads them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ColumnFileWriter:
         """The row before, while rows are deleted."""
         self._name = new_file_name()
         version, options = _version_and_options(snapshot, fragment)
-        keeps_nulls = version != FileVersion.V0_1
+        keeps_nulls = version >= FileVersion.V2_1  # the others have none of some types
         self._nullable = [keeps_nulls and field.nullable for field in schema.fields]
         file = snapshot.storage.create_file(f"{DIRECTORY}/{self._name}", sync=sync)
         try:
