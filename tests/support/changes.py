@@ -1,60 +1,133 @@
-"""Two copies of a dataset, one changed by us and one by the reference, and what they have in common."""
+"""One of every kind of change of a dataset, and a program that makes it under faults.
+
+    python -m support.changes FOLDER CHANGE BEFORE|AFTER
+
+`FOLDER/before` is copied to `FOLDER/0`, `FOLDER/1`, ... and the change is made there, killed at call 0, 1,
+... of those that change something in the storage, until one comes to its end. Prints the number of copies.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import lance
 import pyarrow as pa
 
 import lance_core
 from lance_core.dataset import LanceDataset
-from support.comparison import assert_tables_equal
+from lance_core.mutations import compaction
+from lance_core.mutations.compaction.options import CompactionOptions
+from lance_core.mutations.settings import restore_version, update_settings
+from lance_core.operations import LanceOperation
+from lance_core.storage import Storage
+from lance_core.table.snapshot import open_snapshot
+from lance_core.writing import write_fragments
+from support.faults import FaultStorage, kills, kills_after
 
-LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
+ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c001"
+"""Of the transaction of every change."""
 
-
-class Twins:
-    """The same dataset twice."""
-
-    def __init__(self, folder: Path, data: pa.Table, **options: Any) -> None:
-        self.our_path, self.their_path = folder / "ours", folder / "theirs"
-        lance.write_dataset(data, str(self.their_path), **options)
-        shutil.copytree(self.their_path, self.our_path)
-
-    @property
-    def ours(self) -> LanceDataset:
-        """The copy that we change, its latest version."""
-        return lance_core.dataset(self.our_path)
-
-    @property
-    def theirs(self) -> lance.LanceDataset:
-        """The copy that the reference changes, its latest version."""
-        return lance.dataset(str(self.their_path))
-
-    def check(self) -> None:
-        """Both have the same rows, whatever their order, and are read the same by both libraries."""
-        ours, theirs = self.ours, self.theirs
-        ours_by_them = lance.dataset(str(self.our_path))
-        assert ours.version == theirs.version
-        stable = ours.has_stable_row_ids
-        columns = [*ours.schema.names, "_rowid", *(LINEAGE if stable else [])]
-        found = ours.to_table(columns=columns)
-        assert_tables_equal(ours_by_them.to_table(columns=columns), found, label="ours, read by both")
-        expected = theirs.to_table(columns=columns)
-        assert canonical(found, stable=stable) == canonical(expected, stable=stable)
-        for dataset in (ours, ours_by_them):
-            assert dataset.count_rows() == expected.num_rows
-            dataset.validate()
+Change = Callable[[LanceDataset], object]
 
 
-def canonical(table: pa.Table, *, stable: bool) -> tuple[list[str], list[str]]:
-    """The rows in one order. Ids count where they are decided: inserted rows of a merge have no order."""
-    rows = table.to_pylist()
-    ids = [row.pop("_rowid") for row in rows]
-    if not stable:
-        return sorted(map(repr, rows)), []
-    kept = [{**row, "id": number} for row, number in zip(rows, ids, strict=True) if row[LINEAGE[0]] == 1]
-    return sorted(map(repr, rows)), [*sorted(map(repr, kept)), *map(str, sorted(ids))]
+def make_table(path: Path, *, stable_row_ids: bool = True) -> LanceDataset:
+    """Version 1: three fragments of ten rows, with the columns id, text and number."""
+    table = pa.table(
+        {"id": range(30), "text": [f"row {number}" for number in range(30)], "number": [1.5] * 30}
+    )
+    return lance_core.write_dataset(
+        table, path, max_rows_per_file=10, enable_stable_row_ids=stable_row_ids, sync=False
+    )
+
+
+def open_on(storage: Storage) -> LanceDataset:
+    """The newest version in a storage that may fail."""
+    return LanceDataset(storage.uri, snapshot=open_snapshot(storage))
+
+
+def _more(first: int = 100) -> pa.Table:
+    return pa.table({"id": range(first, first + 5), "text": ["new"] * 5, "number": [2.5] * 5})
+
+
+def _merge_insert(dataset: LanceDataset) -> None:
+    builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    builder.execute(_more(27), transaction_id=ID)
+
+
+def _merge(dataset: LanceDataset) -> None:
+    dataset.merge(pa.table({"id": range(0, 30, 2), "joined": range(15)}), "id", transaction_id=ID)
+
+
+def _cast(dataset: LanceDataset) -> None:
+    dataset.alter_columns({"path": "number", "data_type": pa.float32()}, transaction_id=ID)
+
+
+def _compact(dataset: LanceDataset) -> None:
+    compaction.compact(dataset.snapshot, CompactionOptions(num_threads=1), transaction_id=ID)
+
+
+def _by_hand(dataset: LanceDataset) -> None:
+    transaction = write_fragments(_more(), dataset, return_transaction=True, transaction_id=ID)
+    assert not isinstance(transaction, list)
+    LanceDataset.commit(dataset, transaction)
+
+
+def _replace(dataset: LanceDataset) -> None:
+    fragment, _ = dataset.get_fragments()[1].update_columns(
+        pa.table({"id": range(10, 20), "text": ["other"] * 10}), "id"
+    )
+    operation = LanceOperation.Update(
+        updated_fragments=[fragment], fields_modified=[1], update_mode="rewrite_columns"
+    )
+    LanceDataset.commit(dataset, lance_core.Transaction(dataset.version, operation, ID))
+
+
+CHANGES: dict[str, Change] = {
+    "append": lambda dataset: lance_core.write_dataset(_more(), dataset, mode="append", transaction_id=ID),
+    "overwrite": lambda dataset: lance_core.write_dataset(
+        _more(), dataset, mode="overwrite", transaction_id=ID
+    ),
+    "by hand": _by_hand,
+    "delete": lambda dataset: dataset.delete("id % 7 = 3 OR id < 10", transaction_id=ID),
+    "update": lambda dataset: dataset.update({"text": "'changed'"}, "id % 9 = 4", transaction_id=ID),
+    "update columns": _replace,
+    "merge_insert": _merge_insert,
+    "add_columns": lambda dataset: dataset.add_columns({"more": "id * 2"}, transaction_id=ID),
+    "add nulls": lambda dataset: dataset.add_columns(pa.schema([("null", pa.int8())]), transaction_id=ID),
+    "merge": _merge,
+    "drop": lambda dataset: dataset.drop_columns(["text"], transaction_id=ID),
+    "rename": lambda dataset: dataset.alter_columns({"path": "id", "name": "key"}, transaction_id=ID),
+    "cast": _cast,
+    "compact": _compact,
+    "settings": lambda dataset: update_settings(dataset.snapshot, config={"key": "value"}, transaction_id=ID),
+    "restore": lambda dataset: restore_version(dataset.snapshot, transaction_id=ID),
+}
+
+
+def main(folder: Path, change: str, when: str) -> None:
+    """Kill at every call."""
+    fault = kills_after if when == "AFTER" else kills
+    for number in range(1000):
+        target = folder / str(number)
+        shutil.copytree(folder / "before", target, copy_function=os.link)
+        child = os.fork()
+        if child == 0:
+            try:
+                CHANGES[change](open_on(FaultStorage(target, number, fault)))
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                os._exit(1)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        if status == 0:
+            print(number + 1)
+            return
+        if os.WIFEXITED(status):
+            raise SystemExit(f"change {number} failed instead of being killed")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -1,0 +1,175 @@
+"""Changes of every kind that are killed, fail, or whose answers are lost, at every call to the storage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import CommitUnknownError, LanceError, StorageError
+from support.changes import CHANGES, make_table, open_on
+from support.faults import FaultStorage, fails, loses_answer, loses_request
+
+TESTS = Path(__file__).parents[2]
+QUICK = ["delete", "merge_insert", "add_columns"]
+"""The others are like one of these, and run with the long tests."""
+KINDS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in CHANGES]
+
+
+class Expected:
+    """The dataset before a change, and what it is after it."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.path = folder / "before"
+        dataset = make_table(self.path)
+        if kind == "restore":  # of a version without some rows that the newest one has
+            lance_core.write_dataset(dataset.to_table().slice(0, 3), dataset, mode="append", sync=False)
+        elif kind == "compact":
+            dataset.delete("id % 5 = 0", sync=False)
+        self.version = dataset.latest_version
+        self.before = _rows(lance_core.dataset(self.path).to_table())
+        shutil.copytree(self.path, folder / "after", copy_function=os.link)
+        self.change(FaultStorage(folder / "after"))
+        after = lance_core.dataset(folder / "after")
+        assert after.version == self.version + 1
+        self.after = _rows(after.to_table())
+        self.config = after.config()
+
+    def change(self, storage: FaultStorage) -> None:
+        dataset = open_on(storage)
+        if self.kind == "restore" and dataset.version == 2:
+            dataset = dataset.checkout_version(1)
+        CHANGES[self.kind](dataset)
+
+    def copy(self, target: Path) -> Path:
+        shutil.copytree(self.path, target, copy_function=os.link)
+        return target
+
+    def check(self, path: Path) -> bool:
+        """Whether the dataset is as after the change; both libraries find it either so or as before."""
+        ours, theirs = lance_core.dataset(path), lance.dataset(str(path))
+        is_after = ours.version == self.version + 1
+        assert ours.version == theirs.version == self.version + is_after
+        for opened in (ours, theirs):
+            assert _rows(opened.to_table()).equals(self.after if is_after else self.before)
+        assert theirs.validate() is None
+        if is_after:
+            assert ours.config() == self.config
+        return is_after
+
+    def check_repeated(self, path: Path) -> None:
+        """The same transaction again makes its version, or finds it; what is left over goes."""
+        self.change(FaultStorage(path))
+        assert self.check(path)
+        lance_core.dataset(path).cleanup_old_versions(
+            older_than=None, retain_versions=1, delete_unverified=True
+        )
+        assert self.check(path)
+        named = {
+            file.path
+            for fragment in lance_core.dataset(path).get_fragments()
+            for file in fragment.data_files()
+        }
+        assert {f"data/{file.name}" for file in (path / "data").glob("*.lance")} == named
+
+
+def _rows(table: pa.Table) -> pa.Table:
+    """The rows in an order that does not depend on fragments."""
+    key = "key" if "key" in table.column_names else "id"
+    return table.sort_by(key).combine_chunks()
+
+
+@pytest.mark.parametrize("when", ["BEFORE", pytest.param("AFTER", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_every_call(kind: str, when: str, tmp_path: Path) -> None:
+    """T35: kill -9 between any two calls leaves the old or the new version; the same again applies once."""
+    expected = Expected(kind, tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-m", "support.changes", str(tmp_path), kind, when],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    count = int(run.stdout)
+    assert count > 2
+
+    states = []
+    for number in range(count):
+        path = tmp_path / str(number)
+        states.append(expected.check(path))
+        expected.check_repeated(path)
+
+    assert states == sorted(states), "a version that was there disappeared"
+    assert not states[0]
+    assert states[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_failing_at_every_call(kind: str, tmp_path: Path) -> None:
+    """T40: an error at any call is reported and nothing of the change stays, or it is made all the same."""
+    expected = Expected(kind, tmp_path)
+    number = 0
+    while True:
+        path = expected.copy(tmp_path / str(number))
+        files = sorted(path.rglob("*.*"))
+        storage = FaultStorage(path, number, fails)
+        error = None
+        try:
+            expected.change(storage)
+        except StorageError as caught:
+            error = caught
+        if error is not None:
+            assert "injected" in str(error)
+            assert sorted(path.rglob("*.*")) == files, storage.calls[number]
+        assert expected.check(path) is (error is None), storage.calls
+        expected.check_repeated(path)
+        if len(storage.calls) <= number:
+            break
+        number += 1
+    assert number > 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_that_are_lost(kind: str, tmp_path: Path) -> None:
+    """T38: a manifest that is there is found; one that is not is unknown, nothing is deleted or repeated."""
+    expected = Expected(kind, tmp_path)
+    landed = expected.copy(tmp_path / "landed")
+    expected.change(FaultStorage(landed, 0, loses_answer, only="put _versions"))
+    assert expected.check(landed)
+
+    unknown = expected.copy(tmp_path / "unknown")
+    calls: list[str] = []
+    storage = FaultStorage(unknown, 0, loses_request, only="put _versions")
+    original = storage.change
+
+    def note(name: str, call: object) -> None:
+        calls.append(name)
+        original(name, call)  # type: ignore[arg-type]
+
+    storage.change = note  # type: ignore[method-assign,assignment]
+    with pytest.raises(CommitUnknownError):
+        expected.change(storage)
+    assert calls[-1].startswith("put _versions")
+    assert sum(name.startswith("put _versions") for name in calls) == 1
+    assert not expected.check(unknown)
+    expected.check_repeated(unknown)
+
+
+def test_a_commit_that_loses_is_repeated_only_by_who_asks(tmp_path: Path) -> None:
+    """T40: an error of another kind than those of the storage leaves no transaction behind either."""
+    make_table(tmp_path)
+    dataset = lance_core.dataset(tmp_path)
+    files = sorted(tmp_path.rglob("*.*"))
+    with pytest.raises(LanceError):
+        lance_core.LanceDataset.commit(dataset, lance_core.LanceOperation.Delete([], [99], "x"), 1)
+    assert sorted(tmp_path.rglob("*.*")) == files
