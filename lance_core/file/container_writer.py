@@ -22,6 +22,8 @@ _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
 _FOOTER_VERSION = {FileVersion.V2_0: (0, 3), FileVersion.V2_1: (2, 1), FileVersion.V2_2: (2, 2)}
 _ZEROS = bytes(ALIGNMENT_BYTES)
+_CHECKED_BYTES = 1 << 20
+"""Large enough that files write it as it is, small enough for a cache."""
 
 
 class ContainerWriter:
@@ -45,6 +47,23 @@ class ContainerWriter:
             if padding := -size % ALIGNMENT_BYTES:
                 self._file.write(_ZEROS[:padding])
         return position, size
+
+    def add_checked_buffer(self, data: Bytes, crc: int) -> tuple[tuple[int, int], int]:
+        """Write a buffer as `add_buffer` does; also returns its CRC-32C; `crc` is that of what came before.
+
+        Each part is written as soon as it was looked at: it is fetched from memory once.
+        """
+        view = memoryview(data).cast("B")
+        position, start = self._file.position, 0
+        while start < len(view):
+            end = start + _CHECKED_BYTES
+            part = view[start:end] if end + _CHECKED_BYTES <= len(view) else view[start:]
+            crc = kernels.crc32c(part, crc)
+            self._file.write(part)
+            start += len(part)
+        if padding := -len(view) % ALIGNMENT_BYTES:
+            self._file.write(_ZEROS[:padding])
+        return (position, len(view)), crc
 
     def finish(
         self,

@@ -102,11 +102,11 @@ class FileWriter:
     def _add_page(self, node: "_Node", page: EncodedPage, first_row: int, num_rows: int) -> None:
         """Write a page of a column; the top-level rows it is about are those of the file."""
         if self._recorder is not None:
-            bounds = None if page.values is None else self._recorder.bounds(page.values)
+            summary = None if page.values is None else self._recorder.summary(page.values)
             crc, self._placed_crc = self._placed_crc, 0
             for data in page.buffers:
                 crc = kernels.crc32c(data, crc)
-            self._recorder.add_page(self._numbers[node], first_row, num_rows, bounds, crc)
+            self._recorder.add_page(self._numbers[node], first_row, num_rows, summary, crc)
         node.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
 
     def _place(self, data: Bytes) -> int:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -156,7 +157,7 @@ class FileWriter:
             if column.leaf.field.is_blob_v2:
                 rows = plain_rows(rows, column.leaf)
             places, crc = self._write_blobs(rows)
-            future = worker_pool().submit(_describe_blobs, rows, column.leaf, self._recorder, places, crc)
+            future = worker_pool().submit(_describe_blobs, rows, column.leaf, places, crc)
         else:
             future = worker_pool().submit(_encode, waiting, column.leaf, self._recorder)
         self._encoding.append((column, future))
@@ -177,12 +178,18 @@ class FileWriter:
         while len(self._encoding) > most_pending or (self._encoding and self._encoding[0][1].done()):
             column, future = self._encoding.popleft()
             for page in future.result():
-                if self._recorder is not None:
-                    self._recorder.add_page(
-                        column.number, column.num_rows, page.encoded.num_rows, page.bounds, page.crc32c
-                    )
-                buffers = page.encoded.buffers
-                column.add_page(page.encoded, [self._container.add_buffer(data) for data in buffers])
+                column.add_page(page.encoded, self._write_page(column, page))
+
+    def _write_page(self, column: "_Column", page: "_Page") -> list[tuple[int, int]]:
+        """Write the buffers of a page; returns where they are."""
+        if self._recorder is None:
+            return [self._container.add_buffer(data) for data in page.encoded.buffers]
+        ranges, crc = [], page.crc32c
+        for data in page.encoded.buffers:
+            place, crc = self._container.add_checked_buffer(data, crc)
+            ranges.append(place)
+        self._recorder.add_page(column.number, column.num_rows, page.encoded.num_rows, page.summary, crc)
+        return ranges
 
 
 class _Column:
@@ -227,40 +234,33 @@ class _Page:
     """An encoded page and what the file says about it."""
 
     encoded: EncodedPage
-    bounds: pa.RecordBatch | None
-    crc32c: int
+    summary: Any
+    """Of the recorder."""
+    crc32c: int = 0
+    """Of what belongs to it and is in the file already."""
 
 
 def _encode(waiting: Sequence[LeafRows], column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
     """What is done on another thread: the pages of rows that have waited."""
     # Values of lists are not those of rows.
-    has_bounds = recorder is not None and all(step.kind is Kind.ITEM for step in column.steps)
+    has_summary = recorder is not None and all(step.kind is Kind.ITEM for step in column.steps)
     pages = []
     for rows in join(waiting):
         for page, part in encode_pages(rows, column):
-            bounds = recorder.bounds(part.values, page.items) if recorder and has_bounds else None
-            pages.append(_Page(page, bounds, _checksum(page, recorder, 0)))
+            summary = recorder.summary(part.values, page.items) if recorder and has_summary else None
+            pages.append(_Page(page, summary))
     return pages
 
 
 def _describe_blobs(
     rows: LeafRows,
     column: LeafColumn,
-    recorder: PageRecorder | None,
     places: Sequence[tuple[int, int]],
     crc: int,
 ) -> list[_Page]:
     """The same for blobs at `places`, whose bytes have the checksum `crc`."""
     describe = blob_v2_page if column.field.is_blob_v2 else blob_page
-    page = describe(rows, column, places)
-    return [_Page(page, None, _checksum(page, recorder, crc))]
-
-
-def _checksum(page: EncodedPage, recorder: PageRecorder | None, crc: int) -> int:
-    if recorder is not None:
-        for data in page.buffers:
-            crc = kernels.crc32c(data, crc)
-    return crc
+    return [_Page(describe(rows, column, places), None, crc)]
 
 
 def _num_bytes(rows: LeafRows) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,18 +13,19 @@ PAGE_BYTES = 8 << 20
 
 
 class PageRecorder(Protocol):
-    """Keeps what one 2.x file says about its own pages; see `lance_core.statistics.recorder`."""
+    """Keeps what one file says about its own pages; see `lance_core.statistics.recorder`."""
 
-    def bounds(self, values: pa.Array, items: pa.Array | None = None) -> pa.RecordBatch:
+    def bounds(self, values: pa.Array) -> pa.RecordBatch:
+        """Statistics of the values of a page of a 0.1 file."""
+
+    def summary(self, values: pa.Array, items: pa.Array | None = None) -> Any:
         """Statistics of the values of a page, of which `items` are the distinct ones where they are known.
 
         Called from several threads.
         """
 
-    def add_page(
-        self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int
-    ) -> None:
-        """Note the next page of a column of the file."""
+    def add_page(self, column: int, first_row: int, num_rows: int, summary: Any, crc32c: int) -> None:
+        """Note the next page of a column of the file; `summary` is None for columns without statistics."""
 
     def finish(self) -> tuple[str, Bytes]:
         """The key of the schema metadata that names a global buffer, and the content of that buffer."""

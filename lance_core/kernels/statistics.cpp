@@ -130,8 +130,17 @@ struct Sparse {
   typedef Bits Wide __attribute__((vector_size(8 * sizeof(T))));
   typedef int8_t Narrow __attribute__((vector_size(8)));
 
-  Vector least = Limits<T>::most - Vector{}, most = Limits<T>::least - Vector{};
-  Wide nans{};
+  // Several, so that no comparison waits for the one before.
+  static constexpr size_t kVectors = 4;
+  Vector least[kVectors], most[kVectors];
+  Wide nans[kVectors] = {};
+
+  Sparse() {
+    for (size_t k = 0; k < kVectors; ++k) {
+      least[k] = Limits<T>::most - Vector{};
+      most[k] = Limits<T>::least - Vector{};
+    }
+  }
 
   inline __attribute__((always_inline)) void add(const uint8_t* values, uint64_t valid) {
     for (size_t k = 0; k < 8; ++k) {
@@ -140,17 +149,19 @@ struct Sparse {
       Wide there = __builtin_convertvector(narrow, Wide);
       Vector now;
       std::memcpy(&now, values + k * sizeof now, sizeof now);
-      least = (now < least) & there ? now : least;
-      most = (now > most) & there ? now : most;
-      if constexpr (Limits<T>::kFloat) nans -= (now != now) & there;
+      Vector &low = least[k % kVectors], &high = most[k % kVectors];
+      low = (now < low) & there ? now : low;
+      high = (now > high) & there ? now : high;
+      if constexpr (Limits<T>::kFloat) nans[k % kVectors] -= (now != now) & there;
     }
   }
 
   void merge_into(Extremes<T>& all) const {
-    for (size_t i = 0; i < 8; ++i) {
-      all.least = least[i] < all.least ? least[i] : all.least;
-      all.most = most[i] > all.most ? most[i] : all.most;
-      if constexpr (Limits<T>::kFloat) all.num_nans += static_cast<size_t>(nans[i]);
+    for (size_t i = 0; i < 8 * kVectors; ++i) {
+      size_t k = i / 8, lane = i % 8;
+      all.least = least[k][lane] < all.least ? least[k][lane] : all.least;
+      all.most = most[k][lane] > all.most ? most[k][lane] : all.most;
+      if constexpr (Limits<T>::kFloat) all.num_nans += static_cast<size_t>(nans[k][lane]);
     }
   }
 };
@@ -490,21 +501,21 @@ struct Found {
   }
 };
 
-// Whether all of eight values lie strictly between the extremes by their first bytes, as most do. Their `ends` are
-// behind the begin of the first one; eight bytes may be read at the begin of each.
+// Which of eight values, a bit each, do not lie strictly between the extremes by their first bytes, as most do. Their
+// `ends` are behind the begin of the first one; eight bytes may be read at the begin of each.
 template <class Offset>
-inline bool all_between(const uint8_t* ends, const uint8_t* data, uint64_t least, uint64_t most) {
-  bool between = true;
-  for (size_t k = 0; k < 8; ++k) {
+inline unsigned not_between(const uint8_t* ends, const uint8_t* data, uint64_t least, uint64_t most) {
+  unsigned outside = 0;
+  for (unsigned k = 0; k < 8; ++k) {
     auto begin = static_cast<uint64_t>(load<Offset>(ends + k * sizeof(Offset)));
     uint64_t length = static_cast<uint64_t>(load<Offset>(ends + (k + 1) * sizeof(Offset))) - begin;
     uint64_t head = load<uint64_t>(data + begin);
     fetch_ahead(data + begin);
     if constexpr (std::endian::native == std::endian::little) head = __builtin_bswap64(head);
     head &= length < 8 ? ~(~uint64_t{0} >> (8 * length)) : ~uint64_t{0};
-    between &= (head > least) & (head < most);
+    outside |= static_cast<unsigned>((head <= least) | (head >= most)) << k;
   }
-  return between;
+  return outside;
 }
 
 template <class Offset>
@@ -516,7 +527,7 @@ inline bool ascend(const uint8_t* ends, uint64_t limit) {
   return good;
 }
 
-// The values of a zone, eight at a time where none of them is null or near the end of the bytes.
+// The values of a zone, eight at a time where none of them is near the end of the bytes.
 template <class Offset, bool kNulls>
 Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, size_t rows) {
   Found found;
@@ -524,16 +535,16 @@ Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, siz
   uint64_t limit = data.size < 8 ? 0 : data.size - 8;
   for (size_t i = 0; i < rows; i += 8) {
     size_t count = std::min<size_t>(8, rows - i);
-    uint64_t valid = kNulls ? validity.word(at + i, count) : 0xff;
+    uint64_t valid = kNulls ? validity.word(at + i, count) : (1u << count) - 1;
     const uint8_t* group = ends + i * sizeof(Offset);
     fetch_ahead(group);
-    if (count == 8 && valid == 0xff && limit != 0 && ascend<Offset>(group, limit) &&
-        all_between<Offset>(group, data.data, found.least.head, found.most.head)) {
-      found.num_valid += 8;
-      continue;
+    if (found.num_valid != 0 && count == 8 && limit != 0 && ascend<Offset>(group, limit)) {
+      uint64_t outside = valid & not_between<Offset>(group, data.data, found.least.head, found.most.head);
+      found.num_valid += static_cast<size_t>(std::popcount(valid ^ outside));
+      valid = outside;
     }
-    for (size_t k = 0; k < count; ++k) {
-      if ((valid >> k & 1) == 0) continue;
+    for (; valid != 0; valid &= valid - 1) {
+      auto k = static_cast<size_t>(std::countr_zero(valid));
       auto begin = static_cast<uint64_t>(load<Offset>(group + k * sizeof(Offset)));
       auto end = static_cast<uint64_t>(load<Offset>(group + (k + 1) * sizeof(Offset)));
       if (begin > end || end > data.size) {

@@ -8,6 +8,7 @@ Source: Lance file format 0.1, section 7.3; docs/format.md, page statistics.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,13 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.statistics.stored_bounds import encode_bound
 
 BOUND_BYTES = 64
 """Most bytes of a bound of strings and binary."""
+
+_VariableBounds = tuple[kernels.Block, kernels.Block, kernels.Block]
+"""Which bounds there are, offsets and bytes."""
 
 
 # Dictionaries are sorted to compare their values; longer ones than this share of the rows are not worth it.
@@ -77,19 +82,8 @@ def page_bounds(
     if num_zones:
         rows[-1] = num_rows - step * (num_zones - 1)
     nans = None
-    if width := offset_bits(kind):
-        validity, offsets, data = array.buffers()
-        nulls, *bounds = kernels.variable_zones(
-            offsets if offsets is not None else b"",
-            data if data is not None else b"",
-            validity,
-            array.offset,
-            num_rows,
-            step,
-            width,
-            bound_bytes,
-            pa.types.is_string(kind) or pa.types.is_large_string(kind),
-        )
+    if offset_bits(kind):
+        nulls, *bounds = _variable_zones(array, step, bound_bytes)
         least, most = (
             pa.Array.from_buffers(_small(kind), num_zones, [_bits(known), as_buffer(ends), as_buffer(text)])
             for known, ends, text in bounds
@@ -97,17 +91,7 @@ def page_bounds(
         if kind != least.type:
             least, most = least.cast(kind), most.cast(kind)
     elif order := _order(kind):
-        validity, values = array.buffers()
-        bits = fixed_bits(kind)
-        nulls, nans, known, *ends = kernels.fixed_zones(
-            values if values is not None else b"",
-            validity,
-            array.offset,
-            num_rows,
-            step,
-            order,
-            max(bits // 8, 1),
-        )
+        nulls, nans, known, *ends = _fixed_zones(array, step, order)
         valid = _bits(known)
         if order == "bits":
             ends = [kernels.bytes_to_bits(side) for side in ends]
@@ -124,6 +108,40 @@ def page_bounds(
         ],
         schema=bounds_schema(kind),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PageSummary:
+    """Statistics of one page as its file keeps them."""
+
+    null_count: int | None
+    """None where it is not known; so with the others."""
+    nan_count: int | None
+    least: bytes | None
+    """See `stored_bounds`."""
+    most: bytes | None
+
+    @classmethod
+    def of(cls, bounds: pa.RecordBatch) -> "PageSummary":
+        """A row of `page_bounds` or `merge_bounds`."""
+        (null_count,), (nan_count,) = (bounds[name].to_pylist() for name in ("null_count", "nan_count"))
+        return cls(null_count, nan_count, encode_bound(bounds["min"]), encode_bound(bounds["max"]))
+
+
+def page_summary(values: pa.Array) -> PageSummary:
+    """What `page_bounds` finds about all values together, one at least, without a batch made of it."""
+    kind, num_rows = values.type, len(values)
+    if isinstance(values, pa.ExtensionArray) or pa.types.is_dictionary(kind):
+        return PageSummary.of(page_bounds(values))
+    if offset_bits(kind):
+        nulls, *bounds = _variable_zones(values, num_rows, BOUND_BYTES)
+        least, most = (bytes(text) if bytes(known)[0] else None for known, _, text in bounds)
+        return PageSummary(_number(nulls), 0, least, most)
+    if order := _order(kind):
+        nulls, nans, known, *sides = _fixed_zones(values, num_rows, order)
+        least, most = (bytes(side) if bytes(known)[0] else None for side in sides)
+        return PageSummary(_number(nulls), _number(nans), least, most)
+    return PageSummary(values.null_count, 0, None, None)
 
 
 def merge_bounds(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -144,6 +162,31 @@ def merge_bounds(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     ]
     bounds = [side.slice(0, 1) if len(side) else pa.nulls(1, side.type) for side in (least, most)]
     return pa.RecordBatch.from_arrays([*sums, *bounds], schema=table.schema)
+
+
+def _variable_zones(
+    array: pa.Array, step: int, bound_bytes: int
+) -> tuple[kernels.Block, _VariableBounds, _VariableBounds]:
+    kind = array.type
+    validity, offsets, data = array.buffers()
+    return kernels.variable_zones(
+        offsets if offsets is not None else b"",
+        data if data is not None else b"",
+        validity,
+        array.offset,
+        len(array),
+        step,
+        offset_bits(kind),
+        bound_bytes,
+        pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    )
+
+
+def _fixed_zones(array: pa.Array, step: int, order: str) -> tuple[kernels.Block, ...]:
+    validity, values = array.buffers()
+    data = values if values is not None else b""
+    width = max(fixed_bits(array.type) // 8, 1)
+    return kernels.fixed_zones(data, validity, array.offset, len(array), step, order, width)
 
 
 def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
@@ -210,6 +253,10 @@ def _small(kind: pa.DataType) -> pa.DataType:
 
 def _counts(block: kernels.Block, num_zones: int) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), num_zones, [None, as_buffer(block)])
+
+
+def _number(block: kernels.Block) -> int:
+    return int.from_bytes(memoryview(block)[:8], "little")
 
 
 def _bits(flags: kernels.Block) -> pa.Buffer:

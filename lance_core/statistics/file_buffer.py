@@ -29,15 +29,16 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.metadata import BufferRange
-from lance_core.statistics.collect import has_bounds
+from lance_core.statistics.collect import PageSummary, has_bounds
 from lance_core.statistics.sealed import DamagedBatch, seal, unseal
-from lance_core.statistics.stored_bounds import decode_bounds, encode_bound
+from lance_core.statistics.stored_bounds import decode_bounds
 from lance_core.statistics.table import statistics_schema
 
 METADATA_KEY = "lance_flight:page_statistics"
 """In the schema metadata of a file: the number of the global buffer with its statistics."""
 
 _SCHEMA = statistics_schema(pa.binary()).append(pa.field("crc32c", pa.uint32(), nullable=False))
+_NOTHING = PageSummary(None, None, None, None)
 _SCHEMA = _SCHEMA.set(1, _SCHEMA.field("page").with_nullable(False))
 
 
@@ -48,34 +49,34 @@ class PageEntry:
     Attributes:
         first_row: Top-level row that the page begins with.
         rows: Top-level rows that begin in it.
-        bounds: One row of `collect.page_bounds` or `collect.merge_bounds`; None for columns without
-            statistics, such as those of lists.
+        summary: None for columns without statistics, such as those of lists.
         crc32c: Of the page's buffers, one after the other, without padding.
     """
 
     first_row: int
     rows: int
-    bounds: pa.RecordBatch | None
+    summary: PageSummary | None
     crc32c: int
 
 
 def to_buffer(columns: Mapping[int, Sequence[PageEntry]]) -> pa.Buffer:
     """The content of the global buffer, from the pages of each column of the file."""
-    rows = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
-    entries = [page for _, _, page in rows]
+    numbered = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
+    entries = [entry for _, _, entry in numbered]
+    summaries = [entry.summary or _NOTHING for entry in entries]
+    arrays = [
+        [number for number, _, _ in numbered],
+        [page for _, page, _ in numbered],
+        [entry.first_row for entry in entries],
+        [entry.rows for entry in entries],
+        [summary.null_count for summary in summaries],
+        [summary.nan_count for summary in summaries],
+        [summary.least for summary in summaries],
+        [summary.most for summary in summaries],
+        [entry.crc32c for entry in entries],
+    ]
     batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array([number for number, _, _ in rows], pa.int32()),
-            pa.array([page for _, page, _ in rows], pa.int32()),
-            pa.array([page.first_row for page in entries], pa.int64()),
-            pa.array([page.rows for page in entries], pa.int64()),
-            pa.array([_count(page, "null_count") for page in entries], pa.int64()),
-            pa.array([_count(page, "nan_count") for page in entries], pa.int64()),
-            pa.array([_bound(page, "min") for page in entries], pa.binary()),
-            pa.array([_bound(page, "max") for page in entries], pa.binary()),
-            pa.array([page.crc32c for page in entries], pa.uint32()),
-        ],
-        schema=_SCHEMA,
+        [pa.array(values, field.type) for values, field in zip(arrays, _SCHEMA, strict=True)], schema=_SCHEMA
     )
     return pa.py_buffer(seal(batch))
 
@@ -179,11 +180,3 @@ def _check_numbers(batch: pa.RecordBatch, file: str) -> None:
         sound = sound and not (counts < 0).any()
     if not sound:
         raise CorruptFileError("page statistics contradict themselves", file=file)
-
-
-def _count(page: PageEntry, name: str) -> int | None:
-    return None if page.bounds is None else page.bounds[name][0].as_py()
-
-
-def _bound(page: PageEntry, side: str) -> bytes | None:
-    return None if page.bounds is None else encode_bound(page.bounds[side])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.collect import PageSummary, page_bounds, page_summary
 from lance_core.statistics.file_buffer import METADATA_KEY, PageEntry, to_buffer
 
 
@@ -16,22 +17,21 @@ class FilePageRecorder:
     def __init__(self) -> None:
         self._pages: defaultdict[int, list[PageEntry]] = defaultdict(list)
 
-    def bounds(self, values: pa.Array, items: pa.Array | None = None) -> pa.RecordBatch:
+    def bounds(self, values: pa.Array) -> pa.RecordBatch:
+        """Statistics of the values of a page of a 0.1 file."""
+        return page_bounds(values)
+
+    def summary(self, values: pa.Array, items: pa.Array | None = None) -> PageSummary:
         """Statistics of the values of a page, of which `items` are the distinct ones where they are known."""
         if items is None or pa.types.is_floating(values.type):  # NaN are counted one by one
-            return page_bounds(values)
-        bounds = page_bounds(items)
-        counts = {"rows": len(values), "null_count": values.null_count}
-        for name, count in counts.items():
-            at = bounds.schema.get_field_index(name)
-            bounds = bounds.set_column(at, bounds.schema.field(at), pa.array([count], pa.int64()))
-        return bounds
+            return page_summary(values)
+        return replace(page_summary(items), null_count=values.null_count)
 
     def add_page(
-        self, column: int, first_row: int, num_rows: int, bounds: pa.RecordBatch | None, crc32c: int
+        self, column: int, first_row: int, num_rows: int, summary: PageSummary | None, crc32c: int
     ) -> None:
         """Note the next page of a column."""
-        self._pages[column].append(PageEntry(first_row, num_rows, bounds, crc32c))
+        self._pages[column].append(PageEntry(first_row, num_rows, summary, crc32c))
 
     def finish(self) -> tuple[str, pa.Buffer]:
         """The key of the schema metadata, and the content of the global buffer that it names."""

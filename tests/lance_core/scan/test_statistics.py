@@ -23,7 +23,7 @@ from lance_core.scan.projection import project
 from lance_core.scan.pruning import Segment
 from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.cache import StatisticsCache
-from lance_core.statistics.collect import page_bounds
+from lance_core.statistics.collect import PageSummary, page_bounds
 from lance_core.statistics.directory import StatisticsDirectory
 from lance_core.statistics.file_buffer import PageEntry
 from lance_core.statistics.prune import kept_rows
@@ -147,7 +147,7 @@ def test_statistics_in_files_of_ours(tmp_path: Path) -> None:
     flat = [data["a"].combine_chunks(), *data["s"].combine_chunks().flatten()]
     pages = {
         number: [
-            PageEntry(start, 20_000, page_bounds(column.slice(start, 20_000)), 0)
+            PageEntry(start, 20_000, PageSummary.of(page_bounds(column.slice(start, 20_000))), 0)
             for start in range(0, ROWS, 20_000)
         ]
         for number, column in enumerate(flat)
@@ -164,7 +164,7 @@ def test_statistics_in_files_of_ours(tmp_path: Path) -> None:
 def test_statistics_that_are_damaged(tmp_path: Path) -> None:
     """T26: a filter does not trust them; the file is named."""
     lance.write_dataset(table().select(["a"]), tmp_path / "d", data_storage_version="2.1")
-    entries = [PageEntry(0, ROWS, page_bounds(table()["a"].combine_chunks()), 0)]
+    entries = [PageEntry(0, ROWS, PageSummary.of(page_bounds(table()["a"].combine_chunks())), 0)]
     add_page_statistics(tmp_path / "d", {0: entries})
     (path,) = (tmp_path / "d" / "data").iterdir()
     data = path.read_bytes()

@@ -11,7 +11,7 @@ import pytest
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
-from lance_core.statistics.collect import merge_bounds, page_bounds
+from lance_core.statistics.collect import PageSummary, merge_bounds, page_bounds
 from lance_core.statistics.file_buffer import PageEntry, buffer_of, from_buffer, to_buffer
 from support.arrays import Spec, make_array
 from support.types import ORDERED
@@ -22,7 +22,9 @@ ROWS = 40
 def entries(arrays: list[pa.Array | None]) -> list[PageEntry]:
     """Pages of 40 rows."""
     return [
-        PageEntry(number * ROWS, ROWS, None if array is None else page_bounds(array), 1000 + number)
+        PageEntry(
+            number * ROWS, ROWS, None if array is None else PageSummary.of(page_bounds(array)), 1000 + number
+        )
         for number, array in enumerate(arrays)
     ]
 
