@@ -29,8 +29,9 @@ from flight_client.errors import (
     VersionNotFoundError,
 )
 from flight_client.listing import DatasetSummary, Listing
+from flight_client.lookup import Lookup
 from flight_client.scanner import RemoteScanner
-from flight_client.upload import WriteResult
+from flight_client.staged import WriteResult
 
 __all__ = [
     "Client",
@@ -44,6 +45,7 @@ __all__ = [
     "InvalidInputError",
     "LanceError",
     "Listing",
+    "Lookup",
     "NotAllowedError",
     "NotAuthenticatedError",
     "RefNotFoundError",

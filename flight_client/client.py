@@ -15,7 +15,8 @@ from flight_client.connection import Access, Server, Servers
 from flight_client.dataset import RemoteDataset
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.scanner import ReadOptions, Target
-from flight_client.upload import Mode, WriteResult, upload
+from flight_client.staged import WriteResult, abort, commit, stage, write_in_parallel
+from flight_client.upload import Mode, rows_of, upload
 
 
 def connect(
@@ -154,7 +155,54 @@ class Client:
             LanceError: what the server reported; nothing was written.
             CommitUnknownError: the connection broke when the server was about to commit.
         """
-        return upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
+        answer = upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
+        return WriteResult(**answer["result"])
+
+    def write_parallel(
+        self, name: str, data: Any, mode: Mode = "append", *, parallel: int = 4, **fields: Any
+    ) -> int:
+        """Write rows in memory with several streams as one version; its number.
+
+        Args:
+            name, data, mode, **fields: see `write`; create the dataset before, or overwrite.
+            parallel: streams at the same time.
+
+        Raises:
+            LanceError: what a server reported; nothing was written.
+        """
+        rows = rows_of(data, None)
+        table = pa.Table.from_batches(rows.batches(), rows.schema)
+        return write_in_parallel(self._servers, name, table, mode, parallel, fields)
+
+    def stage(
+        self, name: str, data: Any, mode: Mode = "append", *, schema: pa.Schema | None = None, **fields: Any
+    ) -> list[str]:
+        """Send rows for a commit to come; the receipts of their data files, which `commit` or `abort` takes.
+
+        Args:
+            name, data, mode, schema, **fields: see `write`.
+        """
+        return stage(self._servers, name, data, mode, schema=schema, fields=fields)
+
+    def commit(self, name: str, receipts: Sequence[str], operation: Mode = "append", **fields: Any) -> int:
+        """Make one version out of the receipts of any number of clients; its number.
+
+        Args:
+            name: of the dataset.
+            receipts: what `stage` returned, in the order in which the rows are to come.
+            operation: the mode with which they were staged.
+            **fields: `branch`, `read_version`, `transaction_id`, `properties`.
+
+        Raises:
+            CommitConflictError: a receipt is used already, or another version makes this one impossible.
+            CommitUnknownError: nobody can say whether the version was made; the same call with the same
+                `transaction_id` finds out.
+        """
+        return commit(self._servers, name, receipts, operation, **fields)
+
+    def abort(self, name: str, receipts: Sequence[str], *, branch: str | None = None) -> int:
+        """Remove staged rows that are not to be committed; how many receipts there were."""
+        return abort(self._servers, name, receipts, branch)
 
     def describe(self, name: str, **fields: Any) -> dict[str, Any]:
         """What the manifest says: version, schema, rows, bytes, fragments, indices, settings."""

@@ -16,6 +16,7 @@ from pyarrow import flight
 
 from flight_client.connection import Servers
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
+from flight_client.lookup import Key, Lookup
 from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
 
 if TYPE_CHECKING:
@@ -194,13 +195,30 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
                 raise InvalidInputError("rows of a filtered dataset are taken by their position only")
             return self.scanner(columns, filter).take(pa.array(indices, pa.int64()))
         ((name, values),) = keys.items()
-        numbers = pa.array(values, pa.uint64()).to_pylist()
-        command: dict[str, Any] = {**self._target.fields(), name: numbers}
+        numbers = pa.array(values, pa.uint64())
+        if len(numbers) > _MAX_TICKET_KEYS:
+            with self.lookup(columns, key=_KEYS[name]) as lookup:
+                return lookup.take(numbers)
+        command: dict[str, Any] = {**self._target.fields(), name: numbers.to_pylist()}
         chosen = _sql_columns(columns)
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
         ticket = flight.Ticket(json.dumps({"take": command}))
         return self._servers.call(lambda server: server.client.do_get(ticket).read_all())
+
+    def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
+        """A stream for many takes, which keeps open on the server what they need.
+
+        Args:
+            columns: see `scanner`.
+            key: what rows are asked by: `_rowoffset` (positions in dataset order), `_rowid` or `_rowaddr`.
+
+        Raises:
+            UnsupportedFeatureError: the dataset is filtered.
+        """
+        if self._sql is not None or self._condition is not None:
+            raise UnsupportedFeatureError("a lookup in a filtered dataset")
+        return Lookup(self._servers, self._target, _sql_columns(columns), key)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """How many rows there are; arguments are those of `scanner`."""
@@ -265,6 +283,11 @@ def _unpickled(
 ) -> RemoteDataset:
     return RemoteDataset(servers, target, schema, num_rows, condition=condition, sql=sql, options=options)
 
+
+_MAX_TICKET_KEYS = 40_000
+"""A command has at most 1 MiB, and a key 20 digits."""
+
+_KEYS: dict[str, Key] = {"offsets": "_rowoffset", "row_ids": "_rowid", "row_addresses": "_rowaddr"}
 
 _OF_ARROW = {
     "batch_readahead",

@@ -26,18 +26,6 @@ _BATCH_BYTES = 2 << 20
 """What is sent at once, about."""
 
 
-@dataclass(frozen=True)
-class WriteResult:
-    """What a write made."""
-
-    version: int
-    rows: int
-    bytes: int
-    """Of the new data files."""
-    fragments: int
-    """New ones."""
-
-
 def upload(
     servers: Servers,
     name: str,
@@ -47,14 +35,16 @@ def upload(
     schema: pa.Schema | None,
     progress: bool | None,
     fields: Mapping[str, Any],
-) -> WriteResult:
-    """Write rows as one new version, see `Client.write`.
+) -> dict[str, Any]:
+    """Send rows, see `Client.write`; the answer has `result`, or `staged` where the fields have `stage`.
 
     What can be read again is sent again after an error that time may heal, under the same transaction id: the
     server gives the first result if the first attempt landed after all.
     """
     rows = rows_of(data, schema)
-    command = {"dataset": name, "mode": mode, "transaction_id": str(uuid4()), **fields}
+    command = {"dataset": name, "mode": mode, **fields}
+    if not fields.get("stage"):  # of what is staged twice nobody commits the first receipts
+        command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": command}))
     attempts = servers.access.attempts if rows.is_repeatable else 1
@@ -62,7 +52,7 @@ def upload(
         server = servers.server(servers.uris[attempt % len(servers.uris)])
         try:
             with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
-                return WriteResult(**_send(server, descriptor, rows, bar)["result"])
+                return _send(server, descriptor, rows, bar)
         except LanceError as error:
             if not error.retryable or attempt == attempts - 1:
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as arrow
 import pytest
@@ -124,6 +125,22 @@ def test_takes_in_one_round_trip(trips: RemoteDataset, root: Root) -> None:
         trips.take([10**9])
     with pytest.raises(flight_client.InvalidInputError):
         trips.take()
+
+
+def test_many_takes_on_one_stream(trips: RemoteDataset, root: Root) -> None:
+    with trips.lookup(["id", "city"]) as lookup:
+        for keys in ([5, 3], [2699], [], [7] * 10):
+            expected = root.trips.take(pa.array(keys, pa.int64())).select(["id", "city"])
+            assert_tables_equal(expected, lookup.take(keys))
+    with trips.lookup() as lookup, pytest.raises(flight_client.InvalidInputError):
+        lookup.take([10**6])
+    with pytest.raises(flight_client.UnsupportedFeatureError):
+        trips.filter("id < 5").lookup()
+
+
+def test_a_take_of_more_keys_than_a_command_holds(trips: RemoteDataset, root: Root) -> None:
+    keys = [number * 7 % 2700 for number in range(50_000)]
+    assert_tables_equal(root.trips.take(keys).select(["id"]), trips.take(keys, ["id"]))
 
 
 def test_it_is_a_dataset_of_arrow(trips: RemoteDataset, root: Root) -> None:

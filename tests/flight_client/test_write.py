@@ -113,6 +113,31 @@ def test_a_write_waits_for_a_server(
     assert patient.dataset("t").count_rows() == 6
 
 
+def test_staged_rows_become_one_version(client: flight_client.Client) -> None:
+    client.write("t", ROWS, "create")
+    receipts = [receipt for part in (0, 1, 2) for receipt in client.stage("t", ROWS.slice(part, 1))]
+    assert client.dataset("t").version == 1
+    transaction_id = str(uuid4())
+    assert client.commit("t", receipts, transaction_id=transaction_id) == 2
+    assert client.commit("t", receipts, transaction_id=transaction_id) == 2
+    assert client.dataset("t").to_table()["n"].to_pylist() == [1, 2, 3, 1, 2, 3]
+    with pytest.raises(flight_client.LanceError):
+        client.commit("t", receipts)
+    assert client.abort("t", client.stage("t", ROWS)) == 1
+    assert client.dataset("t").version == 2
+
+
+@pytest.mark.parametrize("parallel", [1, 3, 5])
+def test_parallel_writes(client: flight_client.Client, parallel: int, tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array(range(10_000))})
+    assert client.write_parallel("t", table, "overwrite", parallel=parallel) == 1
+    assert client.write_parallel("t", table.to_pandas(), parallel=parallel, properties={"by": "me"}) == 2
+    assert client.dataset("t").to_table()["x"].to_pylist() == 2 * list(range(10_000))
+    with pytest.raises(flight_client.InvalidInputError):
+        client.write_parallel("t", ROWS, parallel=parallel)
+    assert client.dataset("t").version == 2
+
+
 def test_large_batches_are_cut(client: flight_client.Client) -> None:
     table = pa.table({"x": pa.array(range(2_000_000))})
     assert client.write("t", table, "create").rows == 2_000_000

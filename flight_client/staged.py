@@ -1,0 +1,86 @@
+"""Writes of many streams that become one version: data files are staged, then committed by their receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from flight_client.connection import Servers
+from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
+from flight_client.upload import Mode, upload
+
+_OF_COMMIT = {"branch", "transaction_id", "properties", "read_version"}
+"""Fields that go with the commit instead of the upload; the branch goes with both."""
+
+_UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)
+"""Errors after which a commit may have landed."""
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What a write made."""
+
+    version: int
+    rows: int
+    bytes: int
+    """Of the new data files."""
+    fragments: int
+    """New ones."""
+
+
+def stage(
+    servers: Servers, name: str, data: Any, mode: Mode, *, schema: pa.Schema | None, fields: Mapping[str, Any]
+) -> list[str]:
+    """Send rows for a commit to come; the receipts of their data files."""
+    staged = {**fields, "stage": True}
+    answer = upload(servers, name, data, mode, schema=schema, progress=False, fields=staged)
+    return list(answer["staged"])
+
+
+def commit(servers: Servers, name: str, receipts: Sequence[str], operation: Mode, **fields: Any) -> int:
+    """Make one version out of receipts; its number. Asked again under the same id it is made once."""
+    body = {"transaction_id": str(uuid4()), **fields, "dataset": name, "operation": operation}
+    answer = servers.action("commit", {**body, "staged": list(receipts)}, repeat=True)
+    return int(answer["version"])
+
+
+def write_in_parallel(
+    servers: Servers, name: str, table: pa.Table, mode: Mode, parallel: int, fields: Mapping[str, Any]
+) -> int:
+    """Stage the parts of a table with several streams, and commit them in order; the new version.
+
+    Raises:
+        LanceError: what the server reported. What was staged is removed, unless nobody knows whether it was
+            committed.
+    """
+    of_commit = {key: value for key, value in fields.items() if key in _OF_COMMIT}
+    of_stage = {key: value for key, value in fields.items() if key not in _OF_COMMIT - {"branch"}}
+    size = max(1, -(-table.num_rows // parallel))
+    parts = [table.slice(start, size) for start in range(0, max(table.num_rows, 1), size)]
+    with ThreadPoolExecutor(parallel) as pool:
+        tasks = [
+            pool.submit(stage, servers, name, part, mode, schema=None, fields=of_stage) for part in parts
+        ]
+    receipts = [receipt for task in tasks if task.exception() is None for receipt in task.result()]
+    try:
+        for task in tasks:
+            task.result()
+        return commit(servers, name, receipts, mode, **of_commit)
+    except _UNKNOWN:
+        raise
+    except LanceError:
+        with suppress(LanceError):  # what stays is removed when its time is over
+            abort(servers, name, receipts, fields.get("branch"))
+        raise
+
+
+def abort(servers: Servers, name: str, receipts: Sequence[str], branch: str | None = None) -> int:
+    """Remove staged rows; how many receipts there were."""
+    body = {"dataset": name, "branch": branch, "staged": list(receipts)}
+    return int(servers.action("abort", body, repeat=True)["removed"])
