@@ -1,20 +1,21 @@
-"""`python -m benchmarks`: generate the data once, measure everything in one run, print one table."""
+"""`python -m benchmarks`: generate the data once, measure it all, print what was aimed at and seen."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import sys
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import filtered_scan, flight_scan, local_scan, opening, peak_memory, single_rows
-from benchmarks.data import prepare
+from benchmarks import filtered_scan, flight_scan, local_scan, opening, peak_memory, single_rows, targets
+from benchmarks.data import Dataset, prepare
+from benchmarks.flight_scan import StreamMemory
 from benchmarks.measure import Measurement
+from benchmarks.targets import Line, Ratio
 
 FOLDER_VARIABLE = "LANCE_FLIGHT_BENCH_DIR"
 
@@ -27,46 +28,61 @@ def main() -> None:
         for dataset in ([] if options.only == "open" else prepare(options.folder, options.scale))
         if any(dataset.name.startswith(prefix) for prefix in options.only.split(","))
     ]
-    print(f"{platform.machine()}, {os.cpu_count()} cores, {options.runs} runs each, medians", flush=True)
-
-    local: list[Measurement] = []
-    remote: list[Measurement] = []
-    first: list[Measurement] = []
+    load = os.getloadavg()[0]
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, {options.runs} runs each, medians",
+        flush=True,
+    )
+    measurements: list[Measurement] = []
+    ratios: list[Ratio] = []
     memory: dict[str, dict[str, dict[str, int]]] = {}
-    _heading("local to_table", "ours", "pylance", "faster", "less CPU")
-    for dataset in datasets:
-        for measure in (local_scan.measure, filtered_scan.measure, single_rows.measure):
-            for measurement in measure(dataset, options.runs):
-                local.append(measurement)
-                _local_row(measurement)
-    if options.only in ("", "open"):
-        for measurement in opening.measure(options.folder, options.runs):
-            local.append(measurement)
-            _local_row(measurement)
-    _geometric_means((m.group, m.ratio(local_scan.OURS, local_scan.REFERENCE)) for m in local)
-
+    streams: dict[str, StreamMemory] = {}
+    _heading("local", "ours", "pylance", "faster", "less CPU")
+    for measurement in _local(datasets, options):
+        measurements.append(measurement)
+        _local_row(measurement)
+        ratios.append(
+            Ratio(
+                measurement.group,
+                measurement.task,
+                measurement.ratio(local_scan.OURS, local_scan.REFERENCE),
+                measurement.cpu_ratio(local_scan.OURS, local_scan.REFERENCE),
+            )
+        )
     if not options.local:
         with flight_scan.servers(options.folder) as (ours, plain, held):
             for dataset in datasets:
-                remote.append(flight_scan.measure(dataset, ours, plain, held, options.runs))
-                _remote_rows(remote[-1])
-                first.append(flight_scan.measure_first_batch(dataset, ours, plain, 4 * options.runs))
-                _remote_rows(first[-1])
-            for server in (ours, plain):
-                print(f"  peak memory of the {server.name} server {_mib(server.peak_bytes())}")
-        _geometric_means(ratio for measurement in remote for ratio in _remote_ratios(measurement))
-        _geometric_means(
-            (m.group, m.ratio(flight_scan.OURS, flight_scan.best_plain(m, parallel=False))) for m in first
-        )
+                for measurement in (
+                    flight_scan.measure(dataset, ours, plain, held, options.runs),
+                    flight_scan.measure_first_batch(dataset, ours, plain, 4 * options.runs),
+                ):
+                    measurements.append(measurement)
+                    _remote_rows(measurement)
+                    ratios += flight_scan.ratios(measurement)
         for dataset in datasets:
             memory[dataset.name] = peak_memory.measure(dataset.path)
-            _memory_row(dataset.name, memory[dataset.name])
-
+            streams[dataset.name] = flight_scan.peak_of_stream(options.folder, dataset)
+    _closing_table(targets.lines(ratios))
+    for name, both in memory.items():
+        _memory_rows(name, both, streams[name])
     if options.json:
-        results = {"measurements": [m.as_json() for m in (*local, *remote, *first)], "peak_memory": memory}
+        results = {
+            "measurements": [measurement.as_json() for measurement in measurements],
+            "ratios": [asdict(ratio) for ratio in ratios],
+            "peak_memory": memory,
+            "stream_memory": {name: asdict(stream) for name, stream in streams.items()},
+        }
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results, indent=1))
         print(f"all runs: {options.json}")
+
+
+def _local(datasets: Iterable[Dataset], options: argparse.Namespace) -> Iterator[Measurement]:
+    for dataset in datasets:
+        for measure in (local_scan.measure, filtered_scan.measure, single_rows.measure):
+            yield from measure(dataset, options.runs)
+    if options.only in ("", "open"):
+        yield from opening.measure(options.folder, options.runs)
 
 
 def _options() -> argparse.Namespace:
@@ -97,16 +113,6 @@ def _local_row(measurement: Measurement) -> None:
     print(f"{measurement.task:<44}{times}{ratios}{_speed(measurement, local_scan.OURS)}", flush=True)
 
 
-def _remote_ratios(measurement: Measurement) -> list[tuple[str, float]]:
-    """Like against like: one stream against one stream, parallel against parallel."""
-    one = flight_scan.best_plain(measurement, parallel=False)
-    many = flight_scan.best_plain(measurement, parallel=True)
-    return [
-        ("DoGet, one stream after the other", measurement.ratio(flight_scan.OURS, one)),
-        ("DoGet, parallel", measurement.ratio(flight_scan.OURS_PARALLEL, many)),
-    ]
-
-
 def _remote_rows(measurement: Measurement) -> None:
     _heading(measurement.task, "median", "ours faster")
     for name, seconds in measurement.seconds.items():
@@ -118,18 +124,23 @@ def _remote_rows(measurement: Measurement) -> None:
         print(f"  {name + mark:<42}{_ms(seconds)}{faster:>12}{_speed(measurement, name)}", flush=True)
 
 
-def _memory_row(name: str, both: dict[str, dict[str, int]]) -> None:
+def _closing_table(lines: Iterable[Line]) -> None:
+    """What was aimed at and what was seen: how many times faster, by geometric means."""
+    print(f"\n{'geometric means':<54}{'at least':>9}{'seen':>8}{'CPU':>8}   slowest task")
+    for line in lines:
+        target = "" if line.target is None else f"{line.target:g}x"
+        cpu = "" if line.less_cpu is None else f"{line.less_cpu:.2f}x"
+        mark = "  " if line.is_met else "! "
+        slowest = f"{line.slowest.faster:.2f}x {line.slowest.task}" if line.num_tasks > 1 else ""
+        print(f"{mark}{line.name:<52}{target:>9}{line.faster:>7.2f}x{cpu:>8}   {slowest}", flush=True)
+    print(f"! not met: below what was aimed at, or a task below {targets.LEAST_SHARE:.0%} of its line")
+
+
+def _memory_rows(name: str, both: dict[str, dict[str, int]], stream: StreamMemory) -> None:
     parts = [f"{library} {_mib(sizes['peak'] - sizes['idle'])}" for library, sizes in both.items()]
-    print(f"  peak memory above idle, {name}: {', '.join(parts)}, result {_mib(both['ours']['result'])}")
-
-
-def _geometric_means(ratios: Iterable[tuple[str, float]]) -> None:
-    grouped = defaultdict(list)
-    for group, ratio in ratios:
-        grouped[group].append(ratio)
-    for group, values in grouped.items():
-        mean = math.exp(sum(math.log(value) for value in values) / len(values))
-        print(f"  geometric mean, {group}: {mean:.2f}x faster ({len(values)} tasks)", flush=True)
+    print(f"\n{name}: peak memory above idle")
+    print(f"  reading the whole table: {', '.join(parts)}, of which the table {_mib(both['ours']['result'])}")
+    print(f"  our server, streaming all of it: {_mib(stream.peak_bytes)} for {_mib(stream.sent_bytes)} sent")
 
 
 def _ms(seconds: float) -> str:

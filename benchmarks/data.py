@@ -18,21 +18,6 @@ VECTOR_DIMENSIONS = 768
 VERSIONS = ("2.0", "2.1", "2.2")
 SEED = 20261120
 
-CLASSES = {
-    "id": "integers",
-    "hash": "integers",
-    "small": "integers",
-    "value": "floats",
-    "ratio": "floats",
-    "maybe": "floats",
-    "time": "temporal, bool",
-    "flag": "temporal, bool",
-    "category": "strings",
-    "text": "strings",
-    "tags": "nested",
-    "vector": "vectors",
-}
-
 
 @dataclass(frozen=True)
 class Dataset:

@@ -11,6 +11,7 @@ import lance
 import pyarrow as pa
 
 import lance_core
+from benchmarks import targets
 from benchmarks.data import Dataset
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
@@ -35,26 +36,22 @@ def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
     ours = lance_core.dataset(str(dataset.path))
     first = ours.count_rows() * 5 // 8
     a_range = {"filter": f"id >= {first} and id < {first + RANGE_ROWS}"}
-    group = "range filter, 1000 rows of a sorted column"
-    yield _compared(dataset.path, f"{dataset.name} range", group, a_range, runs)
-    yield _compared(
-        dataset.path,
-        f"{dataset.name} range, 2 columns",
-        group,
-        a_range | {"columns": ["value", "text"]},
-        runs,
-    )
+    name = f"{dataset.name} range"
+    yield _compared(dataset.path, name, targets.RANGE, a_range, runs)
+    narrow = a_range | {"columns": ["value", "text"]}
+    yield _compared(dataset.path, f"{name}, 2 columns", targets.RANGE_NARROW, narrow, runs)
     if dataset.version != "2.0":
         written = _written_by_us(dataset)
-        yield _compared(written, f"{dataset.name} range, our file", group, a_range, runs)
-        yield _compared(written, f"{dataset.name} range, our file, unknown", group, a_range, runs, cold=True)
-    group = "equality filter, unsorted column"
+        yield _compared(written, f"{name}, our file", targets.RANGE, a_range, runs)
+        yield _compared(
+            written, f"{name}, our file, unknown", targets.RANGE_UNKNOWN, a_range, runs, cold=True
+        )
     for name, arguments in (
         ("=", {"filter": EQUALITY}),
         ("=, 1 column", {"filter": EQUALITY, "columns": ["value"]}),
         ("= text, 2 columns", {"filter": "category = 'category 07'", "columns": ["id", "value"]}),
     ):
-        yield _compared(dataset.path, f"{dataset.name} {name}", group, arguments, runs)
+        yield _compared(dataset.path, f"{dataset.name} {name}", targets.EQUALITY, arguments, runs)
 
 
 def _compared(

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from pyarrow import flight
 
+from benchmarks import targets
 from benchmarks.data import FRAGMENTS, Dataset
 from benchmarks.measure import Measurement, interleave, peak_bytes_of
+from benchmarks.targets import Ratio
 from benchmarks.touch import touch_batch
 
 BATCH_SIZES = (None, 16_384, 65_536)
@@ -33,6 +35,14 @@ class Server:
     def peak_bytes(self) -> int:
         """The most memory the process ever had resident."""
         return peak_bytes_of(self.process.pid)
+
+
+@dataclass(frozen=True)
+class StreamMemory:
+    """A stream of a whole dataset: the server's peak above what it took before, and the bytes it sent."""
+
+    peak_bytes: int
+    sent_bytes: int
 
 
 @contextmanager
@@ -93,7 +103,8 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
     if len(info.endpoints) != FRAGMENTS:
         raise RuntimeError(f"{len(info.endpoints)} endpoints for {FRAGMENTS} fragments")
     received = sequential_bytes(clients["ours"], own_tickets())
-    return interleave(f"{dataset.name} DoGet", "DoGet", received, competitors, runs)
+    line = targets.DOGET if len(dataset.columns) > 1 else targets.DOGET_VECTORS
+    return interleave(f"{dataset.name} DoGet", line, received, competitors, runs)
 
 
 def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int) -> Measurement:
@@ -109,7 +120,22 @@ def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int
         competitors[plain_name(size)] = lambda size=size: _first_batch(
             clients["plain"], _ticket(dataset, size)
         )
-    return interleave(f"{dataset.name} first batch", "first batch", own(), competitors, runs)
+    return interleave(f"{dataset.name} first batch", targets.FIRST_BATCH, own(), competitors, runs)
+
+
+def ratios(measurement: Measurement) -> list[Ratio]:
+    """Like against like: one stream against one stream, parallel against parallel."""
+    if measurement.group == targets.FIRST_BATCH:
+        plain = best_plain(measurement, parallel=False)
+        return [Ratio(measurement.group, measurement.task, measurement.ratio(OURS, plain))]
+    from_memory = targets.DOGET_MEMORY if measurement.group == targets.DOGET else targets.DOGET_MEMORY_VECTORS
+    compared = []
+    for parallel, ours, memory in ((False, OURS, MEMORY), (True, OURS_PARALLEL, MEMORY_PARALLEL)):
+        task = f"{measurement.task}, parallel" if parallel else measurement.task
+        plain = best_plain(measurement, parallel=parallel)
+        compared.append(Ratio(measurement.group, task, measurement.ratio(ours, plain)))
+        compared.append(Ratio(from_memory, task, measurement.ratio(ours, memory)))
+    return compared
 
 
 def best_plain(measurement: Measurement, *, parallel: bool) -> str:
@@ -127,6 +153,16 @@ def plain_name(batch_size: int | None, suffix: str = "") -> str:
 def sequential_bytes(client: flight.FlightClient, tickets: Sequence[flight.Ticket]) -> int:
     """Bytes of all batches of the streams."""
     return sum(chunk.data.nbytes for ticket in tickets for chunk in client.do_get(ticket))
+
+
+def peak_of_stream(root: Path, dataset: Dataset) -> StreamMemory:
+    """Stream a whole dataset out of a server that has done nothing else; what the server then had at most."""
+    with running("ours", "flight_server.cli", "serve", str(root), "--port", "0") as server:
+        client = flight.connect(server.uri)
+        info = client.get_flight_info(flight.FlightDescriptor.for_path(dataset.name))
+        before = server.peak_bytes()
+        sent = sequential_bytes(client, [endpoint.ticket for endpoint in info.endpoints])
+        return StreamMemory(server.peak_bytes() - before, sent)
 
 
 def _by_name(*all_servers: Server) -> list[tuple[str, Server]]:

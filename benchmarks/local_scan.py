@@ -7,20 +7,31 @@ from collections.abc import Iterator
 import lance
 
 import lance_core
-from benchmarks.data import CLASSES, Dataset
+from benchmarks import targets
+from benchmarks.data import Dataset
 from benchmarks.measure import Measurement, interleave
 from benchmarks.touch import touch_table
 
 OURS = "ours"
 REFERENCE = "pylance"
 
+_FIXED = ("id", "hash", "small", "value", "ratio", "time", "flag")
+
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
     """The whole table, then each column by itself."""
-    yield _measure(dataset, None, "whole table", runs)
-    if len(dataset.columns) > 1:
-        for column in dataset.columns:
-            yield _measure(dataset, [column], CLASSES[column], runs)
+    if dataset.columns == ("vector",):
+        yield _measure(dataset, None, targets.SCAN_VECTORS, runs)
+        return
+    yield _measure(dataset, None, targets.SCAN_TABLE, runs)
+    for column in dataset.columns:
+        yield _measure(dataset, [column], _line(column, dataset.version), runs)
+
+
+def _line(column: str, version: str) -> str:
+    if version == "2.0":
+        return targets.SCAN_FIXED_2_0 if column in (*_FIXED, "maybe") else targets.SCAN_OTHERS_2_0
+    return targets.SCAN_FIXED if column in _FIXED else targets.SCAN_OTHERS
 
 
 def _measure(dataset: Dataset, columns: list[str] | None, group: str, runs: int) -> Measurement:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 import lance_core
+from benchmarks import targets
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
 
@@ -48,7 +49,7 @@ def measure(folder: Path, runs: int) -> Iterator[Measurement]:
             OURS: lambda path=path, column=column: _first_batch(lance_core, path, column),
             REFERENCE: lambda path=path, column=column: _first_batch(lance, path, column),
         }
-        yield interleave(f"open {name}", "open, warm", 0, competitors, max(runs, 20))
+        yield interleave(f"open {name}", targets.OPEN_WARM, 0, competitors, max(runs, 20))
         yield _new_processes(f"open {name}, new process", path, column, runs)
 
 
@@ -72,7 +73,7 @@ def _new_processes(task: str, path: Path, column: str, runs: int) -> Measurement
                 cpu_seconds[name].append(_cpu_of_children() - cpu_started)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     cpu_medians = {name: statistics.median(times) for name, times in cpu_seconds.items()}
-    return Measurement(task, "open, new process", 0, medians, cpu_medians, seconds)
+    return Measurement(task, targets.OPEN_NEW, 0, medians, cpu_medians, seconds)
 
 
 def _cpu_of_children() -> float:

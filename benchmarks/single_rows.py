@@ -8,15 +8,13 @@ import lance
 import numpy as np
 
 import lance_core
+from benchmarks import targets
 from benchmarks.data import SEED, Dataset
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
 from benchmarks.touch import touch_table
 
-COLUMNS = {
-    "mixed": ["id", "small", "value", "maybe", "flag", "category", "text"],
-    "vectors": ["vector"],
-}
+COLUMNS = ["id", "small", "value", "maybe", "flag", "category", "text"]
 MANY_ROWS = 1000
 # One row takes so little that as many runs are needed for a steady median as other tasks have rows.
 RUNS_OF_ONE_ROW = 200
@@ -24,12 +22,14 @@ RUNS_OF_ONE_ROW = 200
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
     """Many rows, one row, and many rows of each column; every run takes other rows, unsorted."""
-    columns = COLUMNS["vectors" if dataset.columns == ("vector",) else "mixed"]
-    yield _measure(dataset, columns, MANY_ROWS, "take 1000 rows", runs)
-    yield _measure(dataset, columns, 1, "take 1 row", max(runs, RUNS_OF_ONE_ROW))
-    if len(dataset.columns) > 1:
-        for column in dataset.columns:
-            yield _measure(dataset, [column], MANY_ROWS, "take 1000 rows, single columns", runs)
+    if dataset.columns == ("vector",):
+        yield _measure(dataset, ["vector"], MANY_ROWS, targets.TAKE_VECTORS, runs)
+        yield _measure(dataset, ["vector"], 1, targets.TAKE_VECTORS, max(runs, RUNS_OF_ONE_ROW))
+        return
+    yield _measure(dataset, COLUMNS, MANY_ROWS, targets.TAKE_MANY, runs)
+    yield _measure(dataset, COLUMNS, 1, targets.TAKE_ONE, max(runs, RUNS_OF_ONE_ROW))
+    for column in dataset.columns:
+        yield _measure(dataset, [column], MANY_ROWS, targets.TAKE_COLUMN, runs)
 
 
 def _measure(dataset: Dataset, columns: list[str], num_rows: int, group: str, runs: int) -> Measurement:

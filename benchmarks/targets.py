@@ -1,0 +1,113 @@
+"""What the project aims at: the lines of the closing table, and what each has to reach.
+
+A line is met when its geometric mean reaches the target and no task of it stays below 60 % of that mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+SCAN_FIXED = "full scan, ints/floats/timestamps/bools, 2.1 and 2.2"
+SCAN_OTHERS = "full scan, strings, nullable columns, nested lists"
+SCAN_VECTORS = "768-float vectors, 2.0 / 2.1 / 2.2"
+SCAN_FIXED_2_0 = "2.0 fixed-width columns"
+SCAN_OTHERS_2_0 = "2.0 strings, nested lists"
+SCAN_TABLE = "full scan, whole table"
+TAKE_MANY = "take 1000 random rows of 7 columns of 4 M rows"
+TAKE_ONE = "take 1 row, p50"
+TAKE_COLUMN = "take 1000 random rows of a single column"
+TAKE_VECTORS = "take of vectors"
+RANGE = "range filter, 1000 of 4 M rows, sorted column"
+RANGE_NARROW = "the same, two columns"
+RANGE_UNKNOWN = "the same, our file, nothing known of it"
+EQUALITY = "equality filter, unsorted column"
+DOGET = "DoGet of the mixed table: plain server's best"
+DOGET_VECTORS = "DoGet of vectors: plain server's best"
+DOGET_MEMORY = "DoGet of the mixed table: same batches from memory"
+DOGET_MEMORY_VECTORS = "DoGet of vectors: same batches from memory"
+FIRST_BATCH = "first DoGet batch, sooner than the plain server"
+OPEN_WARM = "opening and planning one column, warm"
+OPEN_NEW = "opening and planning one column, new process"
+
+TARGETS: dict[str, float | None] = {
+    SCAN_FIXED: 4,
+    SCAN_OTHERS: 3,
+    SCAN_VECTORS: 2,
+    SCAN_FIXED_2_0: 2,
+    SCAN_OTHERS_2_0: None,
+    SCAN_TABLE: None,
+    TAKE_MANY: 8,
+    TAKE_ONE: 2,
+    TAKE_COLUMN: None,
+    TAKE_VECTORS: None,
+    RANGE: 10,
+    RANGE_NARROW: None,
+    RANGE_UNKNOWN: None,
+    EQUALITY: 2,
+    DOGET: 2,
+    DOGET_VECTORS: None,
+    DOGET_MEMORY: 0.75,
+    DOGET_MEMORY_VECTORS: None,
+    FIRST_BATCH: 5,
+    OPEN_WARM: 1,
+    OPEN_NEW: 1,
+}
+"""How many times faster each line has to be; None where it is only told."""
+
+LEAST_SHARE = 0.6
+"""Of the mean of a line, for each of its tasks."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How much faster one task of a line is, by the clock and, where both ran in one process, in CPU time."""
+
+    line: str
+    task: str
+    faster: float
+    less_cpu: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the closing table."""
+
+    name: str
+    target: float | None
+    faster: float
+    less_cpu: float | None
+    slowest: Ratio
+    num_tasks: int
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the line reaches what it has to, by the clock."""
+        return self.target is None or (
+            self.faster >= self.target and self.slowest.faster >= LEAST_SHARE * self.faster
+        )
+
+
+def lines(ratios: Iterable[Ratio]) -> list[Line]:
+    """The lines that were measured, in the order of `TARGETS`."""
+    grouped: dict[str, list[Ratio]] = {name: [] for name in TARGETS}
+    for ratio in ratios:
+        grouped[ratio.line].append(ratio)
+    return [_line(name, tasks) for name, tasks in grouped.items() if tasks]
+
+
+def _line(name: str, tasks: Sequence[Ratio]) -> Line:
+    cpu = [task.less_cpu for task in tasks if task.less_cpu is not None]
+    return Line(
+        name,
+        TARGETS[name],
+        _geometric_mean([task.faster for task in tasks]),
+        _geometric_mean(cpu) if len(cpu) == len(tasks) else None,
+        min(tasks, key=lambda task: task.faster),
+        len(tasks),
+    )
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
