@@ -6,21 +6,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from os import PathLike, fspath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from lance_core.mutations.settings import Entries, restore_version, update_settings
 from lance_core.opened import OpenedDataset, Reference, branch_uri
 from lance_core.storage import storage_for
-from lance_core.table.branch_changes import create_branch
-from lance_core.table.cleanup import (
-    CleanupExplanation,
-    CleanupPolicy,
-    CleanupStats,
-    clean_up,
-    explain_cleanup,
-)
-from lance_core.table.clone import clone_table
 from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.mutations.settings import Entries
+    from lance_core.table.cleanup import CleanupExplanation, CleanupStats
 
 _DEFAULT_AGE = timedelta(days=14)
 
@@ -51,6 +45,8 @@ class History(OpenedDataset):
             RefConflictError: there is such a branch.
             DatasetNotFoundError: there is no such version.
         """
+        from lance_core.table.branch_changes import create_branch
+
         created = create_branch(self.root, branch, self._source(reference))
         other = self.at(created)
         other._uri = branch_uri(self._main_uri, branch)
@@ -78,6 +74,8 @@ class History(OpenedDataset):
             DatasetExistsError: there is a dataset at `target_path`.
             DatasetNotFoundError: there is no such version.
         """
+        from lance_core.table.clone import clone_table
+
         target = fspath(target_path)
         options = self._storage_options if storage_options is None else storage_options
         snapshot = clone_table(self._source(reference), storage_for(target, options))
@@ -90,6 +88,8 @@ class History(OpenedDataset):
             CommitConflictError: other commits make this one impossible.
             CommitUnknownError: nobody can say whether the version was made.
         """
+        from lance_core.mutations.settings import restore_version
+
         self._snapshot = restore_version(self.snapshot)
 
     def update_config(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
@@ -105,21 +105,21 @@ class History(OpenedDataset):
         Raises:
             CommitConflictError: another commit changed one of them since the opened version.
         """
-        self._snapshot = update_settings(self.snapshot, config=values, replace=replace)
+        self._update(config=values, replace=replace)
         return dict(self.snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
         """Remove settings of the table, those of them that are there, and move to the new version."""
-        self._snapshot = update_settings(self.snapshot, config=dict.fromkeys(keys))
+        self._update(config=dict.fromkeys(keys))
 
     def update_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
         """Change what is noted on the table, as `update_config` does with settings; returns all of it."""
-        self._snapshot = update_settings(self.snapshot, table_metadata=values, replace=replace)
+        self._update(table_metadata=values, replace=replace)
         return dict(self.snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
         """Change the metadata of the schema, as `update_config` does with settings; returns all of it."""
-        self._snapshot = update_settings(self.snapshot, schema_metadata=values, replace=replace)
+        self._update(schema_metadata=values, replace=replace)
         return dict(self.snapshot.manifest.schema.metadata)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
@@ -138,7 +138,7 @@ class History(OpenedDataset):
             InvalidInputError: there is no such field.
             CommitConflictError: another commit changed the schema or its metadata.
         """
-        self._snapshot = update_settings(self.snapshot, field_metadata=field_updates, replace=replace)
+        self._update(field_metadata=field_updates, replace=replace)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a field. Deprecated: `update_field_metadata` does it, too."""
@@ -176,6 +176,8 @@ class History(OpenedDataset):
             RefConflictError: a version that would go has a tag.
             CorruptFileError: a manifest or ref cannot be read; nothing was removed.
         """
+        from lance_core.table.cleanup import CleanupPolicy, clean_up
+
         policy = CleanupPolicy(
             older_than=_age(older_than, retain_versions, versions),
             retain_versions=retain_versions,
@@ -207,6 +209,8 @@ class History(OpenedDataset):
             include_files: Name the files, too.
             max_files: Most files to name.
         """
+        from lance_core.table.cleanup import CleanupPolicy, explain_cleanup
+
         if max_files <= 0:
             raise ValueError("max_files must be positive")
         policy = CleanupPolicy(
@@ -219,6 +223,11 @@ class History(OpenedDataset):
         return explain_cleanup(
             self.snapshot, self.root, policy, include_files=include_files, max_files=max_files
         )
+
+    def _update(self, **changes: Any) -> None:
+        from lance_core.mutations.settings import update_settings
+
+        self._snapshot = update_settings(self.snapshot, **changes)
 
     def _source(self, reference: Reference | None) -> Snapshot:
         return self.snapshot if reference is None else self.open_reference(reference)

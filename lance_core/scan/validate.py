@@ -1,4 +1,4 @@
-"""All files of a version checked: every byte where there are checksums, else whether everything decodes."""
+"""A version and its files checked: every byte where there are checksums, else whether all of it decodes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from lance_core.file.footer import FileVersion
 from lance_core.scan.files import FileCache
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.statistics.integrity import verify_file
+from lance_core.table.consistency import check_manifest
 from lance_core.table.snapshot import Snapshot
 
 
 def validate_snapshot(snapshot: Snapshot) -> None:
-    """Check the data and deletion files of a version.
+    """Check the manifest, the data and the deletion files of a version.
 
     Data files of 2.x that this package wrote carry checksums of every byte; columns of others are decoded.
 
@@ -19,10 +20,10 @@ def validate_snapshot(snapshot: Snapshot) -> None:
         UnsupportedFeatureError: something in the files that is not known here.
         StorageError: the storage failed, or a file is missing.
     """
+    check_manifest(snapshot)
     cache = FileCache(max_files=1)
     unchecked: list[int] = []
     for fragment in snapshot.manifest.fragments:
-        snapshot.read_deletions(fragment)
         for data_file in fragment.files:
             opened = cache.open(snapshot, fragment, data_file)
             if data_file.version == FileVersion.V0_1 or not verify_file(opened.file):
