@@ -267,6 +267,9 @@ def assemble_chunks(
 def chunk_variable(
     offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, target_bytes: int, max_values: int
 ) -> tuple[Counts, Stream]: ...
+def compress_lz4(chunks: Stream) -> Stream:
+    """Each chunk as a frame: its size (u32) and one LZ4 block."""
+
 def longest_value(offsets: _Bytes, num_values: int, offset_bits: int) -> int: ...
 def rebase_offsets(offsets: _Bytes, num_values: int, offset_bits: int) -> Block:
     """The offsets moved to start at zero."""

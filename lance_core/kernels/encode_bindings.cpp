@@ -12,6 +12,7 @@
 #include "encode_fsst.hpp"
 #include "encode_fullzip.hpp"
 #include "encode_levels.hpp"
+#include "encode_lz4.hpp"
 #include "encode_rows.hpp"
 #include "encode_runs.hpp"
 #include "encode_variable.hpp"
@@ -64,6 +65,13 @@ void bind_chunks(nb::module_& m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("target_bytes"),
       nb::arg("max_values"));
+  m.def(
+      "compress_lz4",
+      [](const PyStream& chunks) {
+        PackedFrames out = without_gil([&] { return compress_lz4(chunks.stream); });
+        return stream_of(std::move(out.data), out.lengths);
+      },
+      nb::arg("chunks"));
   m.def(
       "longest_value",
       [](nb::handle offsets, size_t n, unsigned offset_bits) {

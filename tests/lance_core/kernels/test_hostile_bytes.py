@@ -344,6 +344,7 @@ def test_every_kernel_is_here() -> None:
         "LevelBuilder",
         "assemble_chunks",
         "chunk_variable",
+        "compress_lz4",
         "compress_symbols",
         "count_changes",
         "count_levels",

@@ -23,7 +23,7 @@ from lance_core.encodings.v2_0.encoders.pages import (
     no_nulls,
     some_nulls,
 )
-from lance_core.encodings.v2_1.encoders.general import compressor
+from lance_core.encodings.v2_1.encoders.general import compress_block
 from lance_core.encodings.v2_1.encoders.options import LEVELS
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -135,7 +135,7 @@ def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto
     if level is not None:
         level = min(max(level, LEVELS[0]), LEVELS[-1])
     compression = proto.Compression(scheme=scheme, level=level)
-    packed = compressor(scheme, level)(data)
+    packed = compress_block(data, scheme, level)
     return proto.ArrayEncoding(
         flat=proto.Flat(bits_per_value=8, buffer=page.add(packed), compression=compression)
     )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
-from lance_core.encodings.v2_1.encoders.general import LEAST_BYTES, compressor, scheme_of
+from lance_core.encodings.v2_1.encoders.general import LEAST_BYTES, compress_block, scheme_of
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.structure import Structure
@@ -162,7 +162,7 @@ def _compressed(
     size = memoryview(block).nbytes
     if asked in (None, "none") or size < LEAST_BYTES:
         return block, encoding
-    frame = compressor(asked, level)(block)
+    frame = compress_block(block, asked, level)
     if len(frame) >= size:
         return block, encoding
     return frame, messages.general(scheme_of(asked), level, encoding)

@@ -1,14 +1,19 @@
 """LZ4 and ZSTD around what another encoding made, where that makes it smaller."""
 
-from collections.abc import Callable
+import struct
+from itertools import chain
+from operator import itemgetter
+from typing import Any
 
 import lz4.block
 import numpy as np
 import zstandard
 
+from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_stream
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.kernels import Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
@@ -23,16 +28,11 @@ def scheme_of(compression: str) -> proto.CompressionScheme:
     return _SCHEMES[compression]
 
 
-def compressor(compression: str, level: int | None) -> Callable[[Bytes], bytes]:
-    """Makes frames with the size of the data in front (docs/format.md, general)."""
+def compress_block(data: Bytes, compression: str, level: int | None) -> bytes:
+    """A frame: the size of the data, then what the compressor made (docs/format.md, general)."""
     if compression == "lz4":
-        return _lz4
-    context = zstandard.ZstdCompressor(level=_ZSTD_LEVEL if level is None else level)
-
-    def zstd(data: Bytes) -> bytes:
-        return memoryview(data).nbytes.to_bytes(8, "little") + context.compress(data)
-
-    return zstd
+        return bytes(lz4.block.compress(data, store_size=True))
+    return memoryview(data).nbytes.to_bytes(8, "little") + _zstd(level).compress(data)
 
 
 def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
@@ -41,13 +41,25 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
     assert options.compression is not None
     if first.num_bytes < LEAST_BYTES:
         return chunks
-    frames = list(map(compressor(options.compression, options.level), first.chunks()))
-    lengths = np.fromiter(map(len, frames), np.int64, len(frames))
-    if int(lengths.sum()) >= first.num_bytes:
+    frames = (
+        kernels.compress_lz4(first) if options.compression == "lz4" else _zstd_frames(first, options.level)
+    )
+    if frames.num_bytes >= first.num_bytes:
         return chunks
     encoding = messages.general(scheme_of(options.compression), options.level, chunks.encoding)
-    return Chunks([even_stream(b"".join(frames), lengths), *chunks.streams[1:]], chunks.counts, encoding)
+    return Chunks([frames, *chunks.streams[1:]], chunks.counts, encoding)
 
 
-def _lz4(data: Bytes) -> bytes:
-    return bytes(lz4.block.compress(data, store_size=True))
+def _zstd(level: int | None) -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL if level is None else level)
+
+
+def _zstd_frames(chunks: Stream, level: int | None) -> Stream:
+    """All chunks in one call of the compressor."""
+    parts: list[Any] = list(chunks.chunks())
+    made: Any = _zstd(level).multi_compress_to_buffer(parts)
+    frames = list(made)
+    sizes = np.fromiter(map(len, parts), "<u8", len(parts))
+    lengths = np.fromiter(map(len, frames), np.int64, len(frames)) + sizes.itemsize
+    prefixes = map(itemgetter(0), struct.iter_unpack(f"{sizes.itemsize}s", sizes.data.cast("B")))
+    return even_stream(b"".join(chain.from_iterable(zip(prefixes, frames, strict=True))), lengths)
