@@ -287,9 +287,9 @@ def _object(field: str, value: AnyValue) -> AnyValue:
     return value
 
 
-def parse_describe(data: bytes) -> DatasetReference:
-    """The body of the `describe` action: the dataset, and which version as in a scan."""
-    return _checked("describe", parse_object(data), REFERENCE_FIELDS)[0]
+def parse_describe(data: bytes, action: str = "describe") -> DatasetReference:
+    """The body of an action that reads one version: the dataset, and which version as in a scan."""
+    return _checked(action, parse_object(data), REFERENCE_FIELDS)[0]
 
 
 def _checked(

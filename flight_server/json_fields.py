@@ -95,6 +95,12 @@ def boolean(field: str, value: Any) -> bool:
     return value
 
 
+def number(field: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _wrong(field, "a number", value)
+    return float(value)
+
+
 def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], int]:
     """An integer of the range, written as a number or (for clients without 64-bit numbers) as a string."""
 

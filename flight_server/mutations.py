@@ -1,10 +1,11 @@
 """What changes datasets: puts, and actions that make or drop one. Free of Flight types."""
 
+import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,8 +16,20 @@ from flight_server.names import DatasetReference, shown
 from flight_server.write_command import WriteCommand
 from lance_core.errors import (
     CommitConflictError,
+    CommitUnknownError,
     DatasetExistsError,
     DatasetNotFoundError,
+    LanceError,
+)
+from lance_core.mutations.add_columns import add_columns
+from lance_core.mutations.change import COUNTS
+from lance_core.mutations.merge_insert import merge_insert
+from lance_core.mutations.merge_source import MergeSource
+from lance_core.mutations.new_columns import StreamColumns
+from lance_core.mutations.staged_columns import (
+    StagedColumnsWriter,
+    commit_staged_columns,
+    discard_staged_columns,
 )
 from lance_core.storage import Storage
 from lance_core.table.committed import find_committed
@@ -40,6 +53,8 @@ class Written:
     """Of the new data files."""
     fragments: int
     """New ones."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that a merge inserted, updated and deleted."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,16 @@ class Target:
     """The latest version of the branch; None when there is no dataset yet."""
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A dataset that is changed."""
+
+    root: Storage
+    """Of the main branch."""
+    snapshot: Snapshot
+    """The latest version of the branch."""
+
+
 class Batches(Protocol):
     """Where rows come from. The iteration ends only when all have come, and raises when they will not."""
 
@@ -61,6 +86,13 @@ class Batches(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def batches(self) -> Iterator[pa.RecordBatch]: ...
+
+
+class Abortable(Protocol):
+    """Something that writes files."""
+
+    def abort(self) -> None:
+        """Remove them."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +112,7 @@ class Mutations:
         self._catalog = catalog
         self._writing: Counter[str] = Counter()
         """How many puts are under way, by the path of the dataset."""
-        self._unfinished: set[DatasetWriter] = set()
+        self._unfinished: set[Abortable] = set()
         """Those of puts that have not come to their commit."""
         self._is_closed = False
         self._lock = threading.Lock()
@@ -95,7 +127,7 @@ class Mutations:
             DatasetExistsError: a dataset of this name is there and was to be created.
             LanceError: what is uploaded or asked for cannot be written; nothing was.
         """
-        with self.target(command.dataset, creates=command.mode != "append") as target:
+        with self.target(command.dataset, creates=command.creates) as target:
             storage, base = target.storage, target.snapshot
             earlier = earlier_result(storage, command.transaction_id)
             if earlier is not None:
@@ -104,13 +136,48 @@ class Mutations:
                 return earlier
             if base is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
-            mode: Mode = "create" if base is None else command.mode
+            if base is not None and command.merge is not None:
+                with MergeSource(upload.batches(), upload.schema) as source:
+                    made, _ = merge_insert(base, source, command.merge, transaction_id=command.transaction_id)
+                return written_by(storage, made.manifest)
+            if base is not None and command.mode == "add_columns":
+                return written_by(storage, self._add_columns(base, command, upload).manifest)
+            mode = row_mode(command, base)
             with DatasetWriter(storage, upload.schema, mode, write_options(command), base=base) as writer:
                 with self.abandonable(writer):
                     for batch in upload.batches():
                         writer.write(batch)
                 snapshot = writer.commit()
             return written_by(storage, snapshot.manifest)
+
+    def _add_columns(self, base: Snapshot, command: WriteCommand, upload: Batches) -> Snapshot:
+        """One row for each row of the dataset, or for each place of one fragment."""
+        if command.fragment_id is None:
+            source = StreamColumns(upload.schema, upload.batches())
+            return add_columns(base, source, transaction_id=command.transaction_id)
+        writer = StagedColumnsWriter(base, command.fragment_id, upload.schema)
+        try:
+            with self.abandonable(writer):
+                for batch in upload.batches():
+                    writer.write(batch)
+            staged = writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+        try:
+            return commit_staged_columns(base, [staged], transaction_id=command.transaction_id)
+        except CommitUnknownError:
+            raise
+        except LanceError:
+            discard_staged_columns(base.storage, [staged])
+            raise
+
+    @contextmanager
+    def opened(self, reference: DatasetReference) -> Iterator[Opened]:
+        """A dataset to change, see `target`."""
+        with self.target(reference) as target:
+            assert target.snapshot is not None
+            yield Opened(target.root, target.snapshot)
 
     def close(self) -> None:
         """Give up the puts that wait for their clients, as the last thing before the process ends.
@@ -125,7 +192,7 @@ class Mutations:
                 self._catalog.remove_unfinished(path)
 
     @contextmanager
-    def abandonable(self, writer: DatasetWriter) -> Iterator[None]:
+    def abandonable(self, writer: Abortable) -> Iterator[None]:
         """A time in which `close` may abort the writer; raises DrainingError at the end of it if it did."""
         with self._lock:
             self._unfinished.add(writer)
@@ -185,6 +252,13 @@ class Mutations:
                     self._catalog.remove_unfinished(path)
 
 
+def row_mode(command: WriteCommand, base: Snapshot | None) -> Mode:
+    """How a `DatasetWriter` writes the rows of a command."""
+    if base is None:
+        return "create"
+    return "append" if command.mode == "append" else "overwrite"
+
+
 def write_options(command: WriteCommand) -> DatasetWriteOptions:
     given = {
         "max_rows": command.max_rows_per_file,
@@ -210,10 +284,12 @@ def written_by(storage: Storage, manifest: Manifest) -> Written:
     """What the transaction of a version added; errors are those of `read_transaction`."""
     transaction = read_transaction(storage, manifest)
     operation = transaction.WhichOneof("operation")
-    fragments = getattr(transaction, operation).fragments if operation in ("append", "overwrite") else []
+    name = {"append": "fragments", "overwrite": "fragments", "update": "new_fragments"}.get(str(operation))
+    fragments = getattr(getattr(transaction, operation), name) if name else []
     return Written(
         version=manifest.version,
         rows=sum(fragment.physical_rows for fragment in fragments),
         bytes=sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
         fragments=len(fragments),
+        counts=json.loads(transaction.transaction_properties.get(COUNTS, "{}")),
     )

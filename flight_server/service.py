@@ -138,6 +138,10 @@ class Service:
         self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
         self._started = time.monotonic()
 
+    def open(self, reference: DatasetReference) -> Snapshot:
+        """The version that a reference names; errors are those of `Catalog.open`."""
+        return self._catalog.open(reference)
+
     def list_datasets(self, pattern: str) -> Iterator[DatasetSummary]:
         """The datasets whose names match the glob `pattern` (empty: all), each from its manifest alone."""
         names = (name for name in self._catalog.names() if not pattern or fnmatchcase(name, pattern))

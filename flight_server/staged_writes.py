@@ -2,12 +2,24 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Protocol
+
+import pyarrow as pa
 
 from flight_server.catalog import Catalog
-from flight_server.mutations import Batches, Mutations, Target, earlier_result, write_options
+from flight_server.mutations import (
+    Batches,
+    Mutations,
+    Opened,
+    Target,
+    earlier_result,
+    row_mode,
+    write_options,
+)
 from flight_server.names import DatasetReference
+from flight_server.staged_commits import commit_writes
 from flight_server.staging import Claim, StagedWrite, Staging
 from flight_server.write_command import CommitCommand, WriteCommand
 from lance_core.errors import (
@@ -19,13 +31,15 @@ from lance_core.errors import (
     LanceError,
     StorageError,
 )
+from lance_core.mutations.compaction import CompactionTask, RewriteResult, discard, execute
+from lance_core.mutations.staged_columns import StagedColumnsWriter
 from lance_core.pool import map_ahead
-from lance_core.proto import transaction_pb2
+from lance_core.proto import table_pb2
 from lance_core.storage import Storage
-from lance_core.table.commit import commit
+from lance_core.table.next_manifest import TableSettings
 from lance_core.table.refs import branch_storage
-from lance_core.table.transaction import new_transaction
-from lance_core.write.dataset import DatasetWriter, Mode
+from lance_core.table.transaction import new_transaction, rewrite
+from lance_core.write.dataset import DatasetWriter
 from lance_core.write.fragments import DIRECTORY as DATA
 
 # A claim of a commit that its server did not live to end is given up after this time. Its data files are
@@ -48,37 +62,44 @@ class StagedWrites:
         """Write what is uploaded, for a commit to come; returns the receipt.
 
         Raises:
-            DatasetNotFoundError: an append to a dataset or branch that is not there.
+            DatasetNotFoundError: there is no such dataset or branch, and the command does not create one.
             DatasetExistsError: a dataset of this name is there and was to be created.
             LanceError: what is uploaded or asked for cannot be written; nothing was.
         """
-        with self._mutations.target(command.dataset, creates=command.mode != "append") as target:
+        with self._mutations.target(command.dataset, creates=command.creates) as target:
             if target.snapshot is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
-            mode: Mode = "create" if target.snapshot is None else command.mode
-            options = write_options(command)
-            writer = DatasetWriter(target.storage, upload.schema, mode, options, base=target.snapshot)
+            writer = _writer(target, command, upload.schema)
             try:
                 with self._mutations.abandonable(writer):
                     for batch in upload.batches():
                         writer.write(batch)
-                transaction = writer.transaction()
-                operation = str(transaction.WhichOneof("operation"))
-                write = StagedWrite(
-                    operation=operation,
-                    branch=command.dataset.branch,
-                    transaction=transaction,
-                    settings=writer.settings,
-                    files=tuple(
-                        (f"{DATA}/{file.path}", file.file_size_bytes)
-                        for fragment in getattr(transaction, operation).fragments
-                        for file in fragment.files
-                    ),
-                    staged_at=time.time(),
-                )
-                return Staging(target.root).keep(write)
+                return Staging(target.root).keep(writer.staged())
             except BaseException:
                 writer.abort()
+                raise
+
+    def execute(self, reference: DatasetReference, task: CompactionTask) -> tuple[str, RewriteResult]:
+        """Run one task of a compaction; the receipt, and what it did.
+
+        Raises:
+            LanceError: as `lance_core.mutations.compaction.execute` does.
+        """
+        with self._mutations.opened(reference) as opened:
+            result = execute(opened.snapshot, task)
+            try:
+                transaction = rewrite(new_transaction(task.read_version), [(result.original, result.new)])
+                write = StagedWrite(
+                    operation="rewrite",
+                    branch=reference.branch,
+                    transaction=transaction,
+                    settings=TableSettings(),
+                    files=_files(result.new),
+                    staged_at=time.time(),
+                )
+                return Staging(opened.root).keep(write), result
+            except BaseException:
+                discard(opened.snapshot.storage, [result])
                 raise
 
     def commit(self, command: CommitCommand) -> int:
@@ -100,27 +121,24 @@ class StagedWrites:
             staging = Staging(target.root)
             writes = staging.read(command.staged)
             self._check(command, writes)
-            transaction = _combined(command, writes)
+            transaction = new_transaction(
+                _read_version(command, writes), uuid=command.transaction_id, properties=command.properties
+            )
             claimed = staging.claim(command.staged, Claim(transaction.uuid, transaction.read_version))
             try:
                 _check_files(target.storage, writes)
-                manifest = commit(target.storage, transaction, writes[0].settings)
+                manifest = commit_writes(command.operation, target, transaction, writes)
             except CommitUnknownError:
                 raise
             except LanceError:
-                return self._result_after(target, command, staging, claimed)
+                # The same commit may have landed through another server meanwhile.
+                earlier = earlier_result(target.storage, command.transaction_id)
+                if earlier is None:
+                    staging.release(claimed)
+                    raise
+                return earlier.version
             staging.forget(command.staged)
             return manifest.version
-
-    def _result_after(
-        self, target: Target, command: CommitCommand, staging: Staging, claimed: Sequence[str]
-    ) -> int:
-        """To be called while a refusal is handled: the same commit may have landed through another server."""
-        earlier = earlier_result(target.storage, command.transaction_id)
-        if earlier is None:
-            staging.release(claimed)
-            raise
-        return earlier.version
 
     def abort(self, dataset: DatasetReference, receipts: Sequence[str]) -> int:
         """Remove staged writes; how many there were. Those that there are not are as good as removed.
@@ -168,25 +186,87 @@ class StagedWrites:
                 raise InvalidInputError("the staged writes are of different file versions")
 
 
-def _combined(command: CommitCommand, writes: Sequence[StagedWrite]) -> transaction_pb2.Transaction:
-    """One transaction of all; it is made on the oldest version of theirs, so that no conflict is missed."""
-    read_version = min(write.transaction.read_version for write in writes)
-    if command.read_version is not None:
-        # What an overwrite replaces is for the caller to say. What is appended belongs to a schema.
-        is_free = command.operation == "overwrite"
-        read_version = command.read_version if is_free else min(read_version, command.read_version)
-    transaction = new_transaction(read_version, uuid=command.transaction_id, properties=command.properties)
-    first, *others = (getattr(write.transaction, command.operation) for write in writes)
-    operation = getattr(transaction, command.operation)
-    operation.CopyFrom(first)
-    for other in others:
-        if command.operation == "overwrite" and (
-            list(other.schema) != list(first.schema)
-            or dict(other.schema_metadata) != dict(first.schema_metadata)
-        ):
-            raise InvalidInputError("the staged writes have different schemas")
-        operation.fragments.extend(other.fragments)
-    return transaction
+class _Writer(Protocol):
+    """Writes what is staged."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def staged(self) -> StagedWrite:
+        """Complete the files."""
+
+    def abort(self) -> None: ...
+
+
+def _writer(target: Target, command: WriteCommand, schema: pa.Schema) -> _Writer:
+    if target.snapshot is None or command.fragment_id is None:
+        return _RowWriter(target, command, schema)
+    return _ColumnWriter(Opened(target.root, target.snapshot), command.fragment_id, command, schema)
+
+
+class _RowWriter:
+    """Rows that are added, or that are merged when they are committed."""
+
+    def __init__(self, target: Target, command: WriteCommand, schema: pa.Schema) -> None:
+        mode = row_mode(command, target.snapshot)
+        options = write_options(command)
+        self._command = command
+        self._writer = DatasetWriter(target.storage, schema, mode, options, base=target.snapshot)
+        self.write = self._writer.write
+        self.abort = self._writer.abort
+
+    def staged(self) -> StagedWrite:
+        transaction = self._writer.transaction()
+        operation = str(transaction.WhichOneof("operation"))
+        return StagedWrite(
+            operation=operation if self._command.merge is None else "merge_insert",
+            branch=self._command.dataset.branch,
+            transaction=transaction,
+            settings=self._writer.settings,
+            files=_files(getattr(transaction, operation).fragments),
+            staged_at=time.time(),
+            merge=self._command.merge,
+        )
+
+
+class _ColumnWriter:
+    """New columns of all rows of one fragment, deleted ones included."""
+
+    def __init__(self, opened: Opened, fragment_id: int, command: WriteCommand, schema: pa.Schema) -> None:
+        self._command = command
+        self._read_version = opened.snapshot.manifest.version
+        self._writer = StagedColumnsWriter(opened.snapshot, fragment_id, schema)
+        self.write = self._writer.write
+        self.abort = self._writer.abort
+
+    def staged(self) -> StagedWrite:
+        columns = self._writer.finish()
+        transaction = new_transaction(self._read_version)
+        transaction.merge.fragments.append(columns.fragment)
+        transaction.merge.schema.extend(columns.fields.fields)
+        new_file = columns.fragment.files[-1]
+        return StagedWrite(
+            operation="add_columns",
+            branch=self._command.dataset.branch,
+            transaction=transaction,
+            settings=TableSettings(),
+            files=((f"{DATA}/{new_file.path}", new_file.file_size_bytes),),
+            staged_at=time.time(),
+        )
+
+
+def _files(fragments: Iterable[table_pb2.DataFragment]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (f"{DATA}/{file.path}", file.file_size_bytes) for fragment in fragments for file in fragment.files
+    )
+
+
+def _read_version(command: CommitCommand, writes: Sequence[StagedWrite]) -> int:
+    """What the commit is made on: the oldest version of theirs, so that no conflict is missed."""
+    oldest = min(write.transaction.read_version for write in writes)
+    if command.read_version is None:
+        return oldest
+    # What an overwrite replaces is for the caller to say. What is appended belongs to a schema.
+    return command.read_version if command.operation == "overwrite" else min(oldest, command.read_version)
 
 
 def _check_files(storage: Storage, writes: Sequence[StagedWrite]) -> None:

@@ -18,7 +18,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -33,6 +33,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.file.footer import FileVersion
+from lance_core.mutations.merge_insert import MergePlan
 from lance_core.pool import map_ahead
 from lance_core.proto import transaction_pb2
 from lance_core.storage import Storage
@@ -53,12 +54,13 @@ class StagedWrite:
     """The operation of the commit that takes it."""
     branch: str | None
     transaction: transaction_pb2.Transaction
-    """What it adds, and the version that it was made on."""
+    """What it adds, and the version that it was made on. The rows of a merge are those of an overwrite."""
     settings: TableSettings
     files: tuple[tuple[str, int], ...]
     """Paths in the branch, with their sizes in bytes."""
     staged_at: float
     """Seconds since the epoch."""
+    merge: MergePlan | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Staging:
             "stable_row_ids": write.settings.stable_row_ids,
             "files": write.files,
             "staged_at": write.staged_at,
+            "merge": None if write.merge is None else asdict(write.merge),
         }
         self._storage.put_if_absent(_path(receipt, _RECORD), json.dumps(data).encode())
         return receipt
@@ -154,6 +157,10 @@ class Staging:
                 self._storage.delete_file(_path(receipt, _RECORD))
                 self._storage.delete_file(_path(receipt, _CLAIM))
 
+    def has_any(self) -> bool:
+        """Whether something is staged."""
+        return any(file.path.endswith(_RECORD) for file in self._storage.list_files(DIRECTORY))
+
     def older_than(self, seconds: float) -> Iterator[tuple[str, float, bool]]:
         """Receipts of this age, with their age, or that of the claim where there is one, and whether."""
         now = time.time()
@@ -207,4 +214,7 @@ def _parsed(values: dict[str, Any]) -> StagedWrite:
         ),
         files=tuple((path, size) for path, size in values["files"]),
         staged_at=values["staged_at"],
+        merge=MergePlan(**{**values["merge"], "on": tuple(values["merge"]["on"])})
+        if values["merge"]
+        else None,
     )

@@ -1,8 +1,9 @@
 """The write command: how the batches of a DoPut become a new version; `Write` in command.proto."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from flight_server.json_fields import (
@@ -17,11 +18,13 @@ from flight_server.json_fields import (
 )
 from flight_server.names import DatasetReference, parse_name, shown
 from flight_server.staging import check_receipt
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
+from lance_core.mutations.merge_insert import MergePlan
 from lance_core.write.dataset import Mode
 
-MODES = ("create", "append", "overwrite")
-_LATER_MODES = ("merge_insert", "add_columns")
+MODES = ("create", "append", "overwrite", "merge_insert", "add_columns")
+OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "rewrite")
+"""What the action `commit` makes of staged writes."""
 MAXIMUM_PROPERTIES = 256
 
 
@@ -31,7 +34,11 @@ class WriteCommand:
 
     dataset: DatasetReference
     """With a branch, never with a version."""
-    mode: Mode = "append"
+    mode: Mode | Literal["merge_insert", "add_columns"] = "append"
+    merge: MergePlan | None = None
+    """What a merge makes of which rows."""
+    fragment_id: int | None = None
+    """Whose rows get columns; None: all of the dataset, in its order."""
     data_storage_version: str | None = None
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
@@ -47,6 +54,11 @@ class WriteCommand:
     def needs_finish(self) -> bool:
         """Whether half of the batches would do harm even where unfinished appends are allowed."""
         return self.mode != "append" or self.stage
+
+    @property
+    def creates(self) -> bool:
+        """Whether there may be no dataset yet."""
+        return self.mode in ("create", "overwrite")
 
 
 @dataclass(frozen=True)
@@ -69,12 +81,16 @@ def write_command(fields: Any) -> WriteCommand:
 
     Raises:
         InvalidInputError: a field that is unknown, of the wrong type or not for this mode; names it.
-        UnsupportedFeatureError: a mode or field that is not served yet; names it.
     """
     values = check_fields("write", fields, _FIELDS, required=("dataset",))
     mode = values.get("mode", "append")
-    for name in _LATER_FIELDS.keys() & values.keys():
+    for name in sorted(values.keys() - _FIELDS_OF[mode]):
         raise InvalidInputError(f"write: the field {name} does not go with mode {mode}")
+    if mode == "merge_insert":
+        values["merge"] = MergePlan(**{name: values.pop(name) for name in _MERGE_FIELDS if name in values})
+        values["merge"].check()
+    if mode == "add_columns" and values.get("stage") and "fragment_id" not in values:
+        raise InvalidInputError("write: staged columns need a fragment_id")
     if values.get("stage"):
         for name in ("transaction_id", "properties"):
             if name in values:
@@ -89,8 +105,8 @@ def parse_commit(data: bytes) -> CommitCommand:
     """The body of the action `commit`; errors as for `write_command`."""
     required = ("dataset", "operation", "staged")
     values = check_fields("commit", parse_object(data), _COMMIT_FIELDS, required)
-    if not values["staged"]:
-        raise InvalidInputError("commit.staged: expected one receipt or more")
+    if "properties" in values and values["operation"] not in ("append", "overwrite"):
+        raise InvalidInputError(f"commit: the field properties does not go with {values['operation']}")
     reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
     return CommitCommand(dataset=reference, **values)
 
@@ -134,33 +150,15 @@ def properties(field: str, value: Any) -> dict[str, str]:
     return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}
 
 
-def _receipts(field: str, value: Any) -> tuple[str, ...]:
-    receipts = list_of(check_receipt)(field, value)
-    if len(set(receipts)) < len(receipts):
+def receipts(field: str, value: Any) -> tuple[str, ...]:
+    """Receipts of staged writes, one or more, each once."""
+    given = list_of(check_receipt)(field, value)
+    if not given:
+        raise InvalidInputError(f"{field}: expected one receipt or more")
+    if len(set(given)) < len(given):
         raise InvalidInputError(f"{field}: a receipt appears twice")
-    return receipts
+    return given
 
-
-def _mode(field: str, value: Any) -> str:
-    if value in _LATER_MODES:
-        raise UnsupportedFeatureError(f"{field} {value} is not supported yet")
-    if value not in MODES:
-        raise InvalidInputError(
-            f"{field}: expected one of {', '.join((*MODES, *_LATER_MODES))}, found {shown(str(value))}"
-        )
-    return str(value)
-
-
-# Of modes that are not served yet.
-_LATER_FIELDS: Mapping[str, Checker] = {
-    "on": list_of(string),
-    "when_matched": string,
-    "when_matched_condition": string,
-    "when_not_matched": string,
-    "when_not_matched_by_source": string,
-    "when_not_matched_by_source_condition": string,
-    "fragment_id": integer(),
-}
 
 # How a table is made and its files are cut; the action create_dataset takes some of them, too.
 TABLE_FIELDS: Mapping[str, Checker] = {
@@ -170,32 +168,40 @@ TABLE_FIELDS: Mapping[str, Checker] = {
     "properties": properties,
 }
 
-_FIELDS: Mapping[str, Checker] = {
+_MERGE_FIELDS: Mapping[str, Checker] = {
+    "on": list_of(string),
+    "when_matched": one_of(("update_all", "do_nothing", "fail", "delete")),
+    "when_matched_condition": string,
+    "when_not_matched": one_of(("insert_all", "do_nothing")),
+    "when_not_matched_by_source": one_of(("keep", "delete")),
+    "when_not_matched_by_source_condition": string,
+}
+_ANY_MODE: Mapping[str, Checker] = {
     "dataset": string,
     "branch": string,
-    "mode": _mode,
+    "mode": one_of(MODES),
     "stage": boolean,
+    "transaction_id": transaction_id,
+}
+_ROW_FIELDS: Mapping[str, Checker] = {
     "max_rows_per_file": integer(1),
     "max_bytes_per_file": integer(1),
     **TABLE_FIELDS,
-    **_LATER_FIELDS,
+}
+_COLUMN_FIELDS: Mapping[str, Checker] = {"fragment_id": integer()}
+
+_FIELDS: Mapping[str, Checker] = {**_ANY_MODE, **_ROW_FIELDS, **_MERGE_FIELDS, **_COLUMN_FIELDS}
+_FIELDS_OF: Mapping[str, AbstractSet[str]] = {
+    **dict.fromkeys(("create", "append", "overwrite"), _ANY_MODE.keys() | _ROW_FIELDS.keys()),
+    "merge_insert": _ANY_MODE.keys() | _MERGE_FIELDS.keys(),
+    "add_columns": _ANY_MODE.keys() | _COLUMN_FIELDS.keys(),
 }
 
-OPERATIONS = ("append", "overwrite")
-_LATER_OPERATIONS = ("merge_insert", "add_columns", "rewrite")
-
-
-def _operation(field: str, value: Any) -> str:
-    if value in _LATER_OPERATIONS:
-        raise UnsupportedFeatureError(f"{field} {value} is not supported yet")
-    return one_of(OPERATIONS)(field, value)
-
-
-_ABORT_FIELDS: Mapping[str, Checker] = {"dataset": string, "branch": string, "staged": _receipts}
+_ABORT_FIELDS: Mapping[str, Checker] = {"dataset": string, "branch": string, "staged": receipts}
 
 _COMMIT_FIELDS: Mapping[str, Checker] = {
     **_ABORT_FIELDS,
-    "operation": _operation,
+    "operation": one_of(OPERATIONS),
     "read_version": integer(),
     "transaction_id": transaction_id,
     "properties": properties,

@@ -344,11 +344,12 @@ def _local(time: datetime) -> datetime:
 
 def _describe(manifest: Manifest) -> Version:
     return Version(
-        version=manifest.version, timestamp=_local(manifest.timestamp), metadata=_summary(manifest)
+        version=manifest.version, timestamp=_local(manifest.timestamp), metadata=summarize_version(manifest)
     )
 
 
-def _summary(manifest: Manifest) -> dict[str, str]:
+def summarize_version(manifest: Manifest) -> dict[str, str]:
+    """The `metadata` of a version in `LanceDataset.versions`: what its fragments and files sum up to."""
     fragments = manifest.fragments
     files = [file for fragment in fragments for file in fragment.files]
     deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]

@@ -30,4 +30,6 @@ def do_put(
         if command.stage:
             upload.tell({"staged": [service.staged.stage(command, upload)]})
         else:
-            upload.tell({"result": asdict(service.mutations.put(command, upload))})
+            written = asdict(service.mutations.put(command, upload))
+            counts = written.pop("counts")
+            upload.tell({"result": written | counts})

@@ -18,6 +18,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.expressions.limits import MAX_TEXT, check_limits, check_size
 from lance_core.expressions.names import resolve_column
 from lance_core.expressions.sql_reader import Reader
+from lance_core.expressions.sql_types import sql_type
 from lance_core.expressions.tree import Expression
 
 
@@ -47,6 +48,20 @@ class _Lance(Dialect):
 
 
 _DIALECT = _Lance()
+_LONGEST_TYPE = 64
+
+
+def parse_type(text: str) -> pa.DataType:
+    """The Arrow type that a text means in a CAST.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    try:
+        given = exp.DataType.build(text[:_LONGEST_TYPE], dialect=_DIALECT)
+    except (ParseError, TokenError, ValueError):
+        raise InvalidInputError("not a type", found=text) from None
+    return sql_type(given)
 
 
 def parse_filter(text: str, schema: pa.Schema) -> Expression:

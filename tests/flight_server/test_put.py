@@ -176,7 +176,7 @@ def test_an_empty_upload(client: flight.FlightClient, root: Path, name: str) -> 
     ("command", "error", "message"),
     [
         ({"mode": "append"}, KeyError, "no dataset is named"),
-        ({"mode": "merge_insert", "on": ["id"]}, NotImplementedError, "mode merge_insert"),
+        ({"mode": "merge_insert", "on": ["id"]}, pa.ArrowInvalid, "not configured to change"),
         ({"mode": "create", "data_storage_version": "2.3"}, NotImplementedError, "2.3"),
         ({"mode": "create", "data_storage_version": "9"}, pa.ArrowInvalid, "data_storage_version"),
         ({"mode": "create", "branch": "dev"}, KeyError, "no dataset is named"),

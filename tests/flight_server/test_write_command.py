@@ -12,7 +12,8 @@ from flight_server.commands import COMMAND_TYPE_URL, parse_command, parse_write
 from flight_server.names import DatasetReference
 from flight_server.proto.command_pb2 import Command, Strings, Write
 from flight_server.write_command import WriteCommand
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
+from lance_core.mutations.merge_insert import MergePlan
 
 UUID = "3f0e9a52-6d40-4d7f-8f0e-0d8a3b1f1c11"
 
@@ -67,16 +68,23 @@ def test_a_branch_in_the_name(name: str) -> None:
     assert parse_write(write(dataset=name)).dataset == DatasetReference("trips", branch="dev")
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"mode": "merge_insert", "on": ["id"]}, "mode merge_insert"),
-        ({"mode": "add_columns"}, "mode add_columns"),
-    ],
-)
-def test_what_is_not_served_yet_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=f"write.{named} is not supported yet"):
-        parse_write(write(**fields))
+def test_the_fields_of_a_merge() -> None:
+    plan = {
+        "on": ["id"],
+        "when_matched": "update_all",
+        "when_matched_condition": "source.n > target.n",
+        "when_not_matched": "insert_all",
+        "when_not_matched_by_source": "delete",
+        "when_not_matched_by_source_condition": "n > 1",
+    }
+    expected = WriteCommand(
+        DatasetReference("trips"), mode="merge_insert", merge=MergePlan(**{**plan, "on": ("id",)})
+    )
+    assert parse_write(write(mode="merge_insert", **plan)) == expected
+    packed_plan = {**plan, "on": Strings(values=["id"])}
+    assert parse_write(packed(Write(dataset="trips", mode="merge_insert", **packed_plan))) == expected
+    assert expected.needs_finish
+    assert not expected.creates
 
 
 @pytest.mark.parametrize(
@@ -94,6 +102,11 @@ def test_what_is_not_served_yet_is_refused_by_name(fields: dict[str, Any], named
         ({"dataset": "trips@dev", "branch": "dev"}, "both give a branch"),
         ({"branch": "../dev"}, "not the name of a branch"),
         ({"on": ["id"]}, "field on does not go with mode append"),
+        ({"mode": "merge_insert", "on": ["id"]}, "not configured to change"),
+        ({"mode": "merge_insert", "when_matched": "replace"}, "write.when_matched: expected one of"),
+        ({"mode": "merge_insert", "max_rows_per_file": 9}, "max_rows_per_file does not go with mode merge"),
+        ({"mode": "add_columns", "stage": True}, "staged columns need a fragment_id"),
+        ({"mode": "add_columns", "fragment_id": -1}, "write.fragment_id"),
         ({"mode": "overwrite", "fragment_id": 0}, "field fragment_id does not go with mode overwrite"),
         ({"max_rows_per_file": 0}, "write.max_rows_per_file: expected 1 to"),
         ({"max_bytes_per_file": -1}, "write.max_bytes_per_file"),
@@ -116,5 +129,3 @@ def test_writes_and_reads_are_not_mistaken_for_each_other() -> None:
         parse_command(write())
     with pytest.raises(InvalidInputError, match="DoPut takes a write command, not scan"):
         parse_write(b'{"scan": {"dataset": "trips"}}')
-    with pytest.raises(UnsupportedFeatureError, match="merge_insert"):
-        parse_write(packed(Write(dataset="trips", mode="merge_insert", on=Strings(values=["id"]))))

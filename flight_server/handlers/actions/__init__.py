@@ -4,7 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.handlers.actions import datasets, server, staging, table
+from flight_server.handlers.actions import (
+    columns,
+    compaction,
+    config,
+    datasets,
+    refs,
+    rows,
+    server,
+    staging,
+    table,
+    versions,
+)
 from flight_server.service import Service
 
 
@@ -47,14 +58,117 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset} -> {dataset}: remove a dataset with all its versions, tags and branches",
         datasets.drop_dataset,
     ),
+    "delete": Action(
+        "{dataset, branch, predicate, transaction_id} -> {version, rows}: delete the rows for which "
+        "SQL is true",
+        rows.delete,
+    ),
+    "update": Action(
+        "{dataset, branch, updates: {column: sql}, where, transaction_id} -> {version, rows}: give columns "
+        "new values in the rows for which `where` is true, in all without it",
+        rows.update,
+    ),
     "commit": Action(
-        "{dataset, branch, operation: append | overwrite, staged: [receipt], read_version, transaction_id, "
-        "properties} -> {version}: make one version of what was staged with DoPut, all of it or none",
+        "{dataset, branch, operation: append | overwrite | merge_insert | add_columns | rewrite, "
+        "staged: [receipt], read_version, transaction_id, properties} -> {version}: make one version of what "
+        "was staged, all of it or none",
         staging.commit,
     ),
     "abort": Action(
         "{dataset, branch, staged: [receipt]} -> {removed}: remove what was staged; receipts that are not "
         "there are no error",
         staging.abort,
+    ),
+    "add_columns": Action(
+        "{dataset, branch, columns: {name: sql} | schema, transaction_id} -> {version}: add columns computed "
+        "from others, or columns of nulls; schema is a base64 IPC message",
+        columns.add_columns,
+    ),
+    "drop_columns": Action(
+        "{dataset, branch, columns: [path], transaction_id} -> {version}: remove columns",
+        columns.drop_columns,
+    ),
+    "alter_columns": Action(
+        "{dataset, branch, columns: [{path, name, nullable, data_type}], transaction_id} -> {version}: "
+        "change names, types (as in a CAST) and nullability",
+        columns.alter_columns,
+    ),
+    "compact": Action(
+        "{dataset, branch, options, transaction_id} -> {version, fragments_removed, fragments_added, "
+        "files_removed, files_added}: join small fragments and leave out deleted rows",
+        compaction.compact,
+    ),
+    "compact_plan": Action(
+        "{dataset, branch, options} -> {read_version, tasks: [task]}: what a compaction would do, in tasks "
+        "that any server can execute",
+        compaction.compact_plan,
+    ),
+    "compact_execute": Action(
+        "{dataset, branch, task} -> {receipt, fragments_removed, fragments_added, files_removed, "
+        "files_added}: write what a task makes; nobody sees it before the commit",
+        compaction.compact_execute,
+    ),
+    "compact_commit": Action(
+        "{dataset, branch, receipts: [receipt], transaction_id} -> {version}: make one version of "
+        "executed tasks",
+        compaction.compact_commit,
+    ),
+    "cleanup": Action(
+        "{dataset, branch, older_than_seconds, retain_versions, versions, delete_unverified, "
+        "error_if_tagged_old_versions, dry_run} -> {bytes_removed, old_versions, data_files_removed, ...}: "
+        "remove old versions, without limits those older than two weeks, and files that no version needs",
+        versions.cleanup,
+    ),
+    "list_versions": Action(
+        "{dataset, branch, limit} -> {versions: [{version, timestamp, metadata}]}: oldest first; with a "
+        "limit only the newest",
+        versions.list_versions,
+    ),
+    "restore": Action(
+        "{dataset, branch, version, transaction_id} -> {version}: make an older version the latest one again",
+        versions.restore,
+    ),
+    "changes": Action(
+        "{dataset, branch, from_version, to_version} -> {from_version, to_version, inserted, updated, "
+        "deleted}: lists of {ticket, expires, rows}; tickets are base64 and go to DoGet",
+        versions.changes,
+    ),
+    "list_tags": Action(
+        "{dataset} -> {tags: {name: {branch, version, ...}}}",
+        refs.list_tags,
+    ),
+    "create_tag": Action(
+        "{dataset, tag, version, branch} -> {version}: name a version, the latest if none is given",
+        refs.create_tag,
+    ),
+    "update_tag": Action(
+        "{dataset, tag, version, branch} -> {version}: let a tag name another version",
+        refs.update_tag,
+    ),
+    "delete_tag": Action(
+        "{dataset, tag} -> {version}: remove a tag; the version that it named stays",
+        refs.delete_tag,
+    ),
+    "list_branches": Action(
+        "{dataset} -> {branches: {name: {parent_branch, parent_version, ...}}}",
+        refs.list_branches,
+    ),
+    "create_branch": Action(
+        "{dataset, branch, version | tag} -> {version}: begin a branch with a version; the name of the "
+        "dataset may end in another branch and version to begin with",
+        refs.create_branch,
+    ),
+    "delete_branch": Action(
+        "{dataset, branch} -> {version}: remove a branch with all its versions",
+        refs.delete_branch,
+    ),
+    "get_config": Action(
+        "{dataset, version | tag | asof, branch} -> {version, config, table_metadata, schema_metadata}",
+        config.get_config,
+    ),
+    "update_config": Action(
+        "{dataset, branch, config, table_metadata, schema_metadata, field_metadata, replace, transaction_id} "
+        "-> {version}: texts by name, null removes one; replace drops names that are not given",
+        config.update_config,
     ),
 }

@@ -14,7 +14,7 @@ from lance_core.errors import InvalidInputError
 
 
 def create_dataset(service: Service, body: bytes) -> dict[str, Any]:
-    fields = {"dataset": string, "schema": _schema, **TABLE_FIELDS}
+    fields = {"dataset": string, "schema": schema_field, **TABLE_FIELDS}
     values = check_fields("create_dataset", parse_object(body), fields, ("dataset", "schema"))
     target = write_target(parse_name(values.pop("dataset")))
     schema = values.pop("schema")
@@ -32,7 +32,7 @@ def drop_dataset(service: Service, body: bytes) -> dict[str, Any]:
     return {"dataset": target.name}
 
 
-def _schema(field: str, value: Any) -> pa.Schema:
+def schema_field(field: str, value: Any) -> pa.Schema:
     """An IPC message in base64."""
     data = base64_bytes(field, value)
     try:

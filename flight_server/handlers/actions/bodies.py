@@ -1,0 +1,59 @@
+"""What the bodies of actions have in common."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flight_server.json_fields import Checker, check_fields, parse_object, string
+from flight_server.names import DatasetReference, is_segment, parse_name, shown
+from flight_server.write_command import transaction_id, write_target
+from lance_core.errors import InvalidInputError
+
+
+def parse_change(
+    action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
+) -> tuple[DatasetReference, dict[str, Any]]:
+    """The dataset and branch that an action changes, and its other fields.
+
+    `fields` come beside `dataset`, `branch` and `transaction_id`; InvalidInputError names what is wrong.
+    """
+    table = {"dataset": string, "branch": string, "transaction_id": transaction_id, **fields}
+    values = check_fields(action, parse_object(body), table, ("dataset", *required))
+    return write_target(parse_name(values.pop("dataset")), values.pop("branch", None)), values
+
+
+def parse_refs(
+    action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
+) -> tuple[DatasetReference, dict[str, Any]]:
+    """The dataset whose tags or branches an action is about, perhaps with a version, and its other fields."""
+    values = check_fields(action, parse_object(body), {"dataset": string, **fields}, ("dataset", *required))
+    return parse_name(values.pop("dataset")), values
+
+
+def ref_name(field: str, value: Any) -> str:
+    """The name of a tag (threat T9)."""
+    if not is_segment(string(field, value)):
+        raise InvalidInputError(f"{field}: not a name of a tag", found=shown(value))
+    return str(value)
+
+
+def branch_name(field: str, value: Any) -> str:
+    """The name of a branch (threat T9)."""
+    if not all(map(is_segment, string(field, value).split("/"))):
+        raise InvalidInputError(f"{field}: not a name of a branch", found=shown(value))
+    return str(value)
+
+
+def texts(field: str, value: Any) -> dict[str, str | None]:
+    """Texts by name; null removes one."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{field}: expected an object of strings and nulls")
+    return {
+        key: None if entry is None else string(f"{field}.{shown(key)}", entry) for key, entry in value.items()
+    }
+
+
+def expressions(field: str, value: Any) -> dict[str, str]:
+    """SQL by the name of a column."""
+    if not isinstance(value, dict) or not value:
+        raise InvalidInputError(f"{field}: expected an object of SQL expressions by name")
+    return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}

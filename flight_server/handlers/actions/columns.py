@@ -1,0 +1,63 @@
+"""Actions that change columns."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from flight_server.handlers.actions.bodies import expressions, parse_change
+from flight_server.handlers.actions.datasets import schema_field
+from flight_server.json_fields import Checker, boolean, check_fields, list_of, string
+from flight_server.service import Service
+from lance_core.errors import InvalidInputError
+from lance_core.expressions.sql import parse_type
+from lance_core.mutations.add_columns import add_columns as add_with_values
+from lance_core.mutations.add_columns import add_null_columns
+from lance_core.mutations.alter_columns import Alteration
+from lance_core.mutations.alter_columns import alter_columns as alter
+from lance_core.mutations.drop_columns import drop_columns as drop
+from lance_core.mutations.new_columns import Expressions
+
+
+def add_columns(service: Service, body: bytes) -> dict[str, Any]:
+    fields = {"columns": expressions, "schema": schema_field}
+    reference, values = parse_change("add_columns", body, fields)
+    transaction_id = values.pop("transaction_id", None)
+    if len(values) != 1:
+        raise InvalidInputError("add_columns: expected columns, or the schema of columns of nulls")
+    with service.mutations.opened(reference) as opened:
+        if "schema" in values:
+            made = add_null_columns(opened.snapshot, values["schema"], transaction_id=transaction_id)
+        else:
+            source = Expressions(values["columns"])
+            made = add_with_values(opened.snapshot, source, transaction_id=transaction_id)
+    return {"version": made.manifest.version}
+
+
+def drop_columns(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_change("drop_columns", body, {"columns": list_of(string)}, ("columns",))
+    with service.mutations.opened(reference) as opened:
+        made = drop(opened.snapshot, **values)
+    return {"version": made.manifest.version}
+
+
+def alter_columns(service: Service, body: bytes) -> dict[str, Any]:
+    fields = {"columns": list_of(_alteration)}
+    reference, values = parse_change("alter_columns", body, fields, ("columns",))
+    with service.mutations.opened(reference) as opened:
+        made = alter(opened.snapshot, values["columns"], transaction_id=values.get("transaction_id"))
+    return {"version": made.manifest.version}
+
+
+def _alteration(field: str, value: Any) -> Alteration:
+    fields: dict[str, Checker] = {
+        "path": string,
+        "name": string,
+        "nullable": boolean,
+        "data_type": _data_type,
+    }
+    return Alteration.parse(check_fields(field, value, fields, ("path",)))
+
+
+def _data_type(field: str, value: Any) -> pa.DataType:
+    """A type as SQL writes it in a CAST."""
+    return parse_type(string(field, value))

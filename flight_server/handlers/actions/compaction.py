@@ -1,0 +1,79 @@
+"""Actions that compact: all at once, or in steps that a cluster can share."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from flight_server.handlers.actions.bodies import parse_change
+from flight_server.json_fields import Checker, boolean, check_fields, integer, list_of, number, string
+from flight_server.service import Service
+from flight_server.write_command import CommitCommand, receipts
+from lance_core.errors import InvalidInputError
+from lance_core.mutations import compaction
+from lance_core.mutations.compaction import CompactionOptions, CompactionTask
+
+_MAXIMUM_THREADS = 64
+
+
+def compact(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_change("compact", body, {"options": _options})
+    with service.mutations.opened(reference) as opened:
+        options = CompactionOptions.parse(values.get("options", {}), opened.snapshot.manifest.config)
+        made, metrics = compaction.compact(
+            opened.snapshot, options, transaction_id=values.get("transaction_id")
+        )
+    return {"version": made.manifest.version, **asdict(metrics)}
+
+
+def compact_plan(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = _step("compact_plan", body, {"options": _options})
+    snapshot = service.open(reference)
+    options = CompactionOptions.parse(values.get("options", {}), snapshot.manifest.config)
+    plan = compaction.plan(snapshot, options)
+    return {"read_version": plan.read_version, "tasks": [task.json() for task in plan.tasks]}
+
+
+def compact_execute(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = _step("compact_execute", body, {"task": string}, ("task",))
+    receipt, result = service.staged.execute(reference, CompactionTask.from_json(values["task"]))
+    return {"receipt": receipt, **asdict(result.metrics)}
+
+
+def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_change("compact_commit", body, {"receipts": receipts}, ("receipts",))
+    command = CommitCommand(
+        reference, "rewrite", values["receipts"], transaction_id=values.get("transaction_id")
+    )
+    return {"version": service.staged.commit(command)}
+
+
+def _step(
+    action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
+) -> tuple[Any, dict[str, Any]]:
+    """The body of a step that commits nothing."""
+    reference, values = parse_change(action, body, fields, required)
+    if "transaction_id" in values:
+        raise InvalidInputError(f"{action}: makes no transaction, and has no transaction_id")
+    return reference, values
+
+
+_OPTIONS: Mapping[str, Checker] = {
+    "target_rows_per_fragment": integer(0),
+    "max_rows_per_group": integer(1),
+    "max_bytes_per_file": integer(1),
+    "materialize_deletions": boolean,
+    "materialize_deletions_threshold": number,
+    "defer_index_remap": boolean,
+    "num_threads": integer(0, _MAXIMUM_THREADS),
+    "batch_size": integer(1),
+    "compaction_mode": string,
+    "max_source_fragments": integer(1),
+    "max_source_rows": integer(1),
+    "max_source_bytes": integer(1),
+    "excluded_fragment_ids": list_of(integer()),
+    "data_storage_version": string,
+}
+
+
+def _options(field: str, value: Any) -> dict[str, Any]:
+    return check_fields(field, value, _OPTIONS, required=())

@@ -1,0 +1,125 @@
+"""What commits make of staged writes: one function per operation, each for one version of many writes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from flight_server.mutations import Target
+from flight_server.staging import StagedWrite
+from lance_core.errors import InvalidInputError, StorageError
+from lance_core.mutations import compaction
+from lance_core.mutations.compaction import RewriteResult
+from lance_core.mutations.merge_insert import merge_insert
+from lance_core.mutations.merge_source import MergeSource
+from lance_core.mutations.staged_columns import StagedColumns, commit_staged_columns
+from lance_core.proto import table_pb2, transaction_pb2
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.scanner import LanceScanner
+from lance_core.table.commit import commit
+from lance_core.table.manifest import Manifest, parse_manifest, serialize_manifest
+from lance_core.table.next_manifest import next_manifest
+from lance_core.table.snapshot import Snapshot
+
+Transaction = transaction_pb2.Transaction
+Committer = Callable[[Target, Transaction, Sequence[StagedWrite]], Manifest]
+"""Is given a transaction without an operation, whose id and read version the commit is to have."""
+
+
+def commit_writes(
+    operation: str, target: Target, transaction: Transaction, writes: Sequence[StagedWrite]
+) -> Manifest:
+    """Make the version.
+
+    Raises:
+        InvalidInputError: writes that do not go together, or not with the dataset.
+        CommitConflictError: another version makes this one impossible.
+        CommitUnknownError: nobody can say whether the version was made.
+        LanceError: others mean that nothing was committed.
+    """
+    return _COMMITTERS[operation](target, transaction, writes)
+
+
+def _append(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    transaction.append.SetInParent()
+    for write in writes:
+        transaction.append.fragments.extend(write.transaction.append.fragments)
+    return commit(target.storage, transaction)
+
+
+def _overwrite(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    transaction.overwrite.CopyFrom(_joined(writes).overwrite)
+    return commit(target.storage, transaction, writes[0].settings)
+
+
+def _merge_insert(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    """The staged rows are read once more; their files are no part of the version."""
+    snapshot, plan = _opened(target), writes[0].merge
+    if plan is None or any(write.merge != plan for write in writes):
+        raise InvalidInputError("the staged writes are of different merges")
+    with MergeSource(_staged_rows(snapshot, writes)) as source:
+        made, _ = merge_insert(snapshot, source, plan, transaction_id=transaction.uuid)
+    for path, _ in (file for write in writes for file in write.files):
+        with suppress(StorageError):
+            target.storage.delete_file(path)
+    return made.manifest
+
+
+def _add_columns(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    staged = [
+        StagedColumns(
+            write.transaction.merge.fragments[0], table_pb2.Manifest(fields=write.transaction.merge.schema)
+        )
+        for write in writes
+    ]
+    return commit_staged_columns(_opened(target), staged, transaction_id=transaction.uuid).manifest
+
+
+def _rewrite(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    results = [
+        RewriteResult(write.transaction.read_version, tuple(group.old_fragments), tuple(group.new_fragments))
+        for write in writes
+        for group in write.transaction.rewrite.groups
+    ]
+    return compaction.commit(_opened(target), results, transaction_id=transaction.uuid).manifest
+
+
+_COMMITTERS: Mapping[str, Committer] = {
+    "append": _append,
+    "overwrite": _overwrite,
+    "merge_insert": _merge_insert,
+    "add_columns": _add_columns,
+    "rewrite": _rewrite,
+}
+
+
+def _opened(target: Target) -> Snapshot:
+    assert target.snapshot is not None  # only an overwrite creates datasets
+    return target.snapshot
+
+
+def _joined(writes: Sequence[StagedWrite]) -> Transaction:
+    """All rows of overwrites as those of one."""
+    first, *others = (write.transaction for write in writes)
+    joined = Transaction()
+    joined.CopyFrom(first)
+    for other in (write.overwrite for write in others):
+        if (list(other.schema), dict(other.schema_metadata)) != (
+            list(first.overwrite.schema),
+            dict(first.overwrite.schema_metadata),
+        ):
+            raise InvalidInputError("the staged writes have different schemas")
+        joined.overwrite.fragments.extend(other.fragments)
+    return joined
+
+
+def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> LanceScanner:
+    """The rows of staged files, read as a table of their own."""
+    joined = _joined(writes)
+    message, _ = next_manifest(None, joined, writes[0].settings, read_version=_no_version)
+    data = serialize_manifest(message, joined.SerializeToString(), None)
+    rows = Snapshot(snapshot.storage, parse_manifest(data, "staged rows"), snapshot.open_base)
+    return LanceScanner(rows, ScanOptions())
+
+
+def _no_version(version: int) -> NoReturn:
+    raise InvalidInputError("staged rows have no versions", found=version)
