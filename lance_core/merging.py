@@ -12,7 +12,8 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.fragment_metadata import FragmentMetadata
 from lance_core.mutations.change import make_change
-from lance_core.mutations.merge_insert import MergePlan, merge_insert, write_merge
+from lance_core.mutations.merge_insert import merge_insert, write_merge
+from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.mutations.update import require_own_file_version

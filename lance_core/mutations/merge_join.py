@@ -42,6 +42,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def part(self, start: int, end: int) -> Matches:
+        """The pairs `[start, end)`."""
+        return Matches(self.rows[start:end], self.addresses[start:end])
+
     def filter(self, mask: np.ndarray) -> Matches:
         """Some of the pairs."""
         return Matches(self.rows[mask], self.addresses[mask])

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.expressions.tree import Column, Expression
+from lance_core.expressions.tree import Expression
 from lance_core.mutations.change import Change, commit_change
 from lance_core.mutations.new_rows import NewRows
-from lance_core.mutations.removal import ChosenRows, addresses_of, remove_rows
+from lance_core.mutations.removal import ChosenRows, remove_rows
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
+from lance_core.mutations.stored_rows import stored_columns, stored_rows
 from lance_core.scan.bind import bind_filter
 from lance_core.scan.options import ScanOptions
-from lance_core.scan.projection import ROW_ID, expression_schema
-from lance_core.scan.scanner import LanceScanner
+from lance_core.scan.projection import expression_schema
 from lance_core.schema import Field, Schema
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
+from lance_core.write.conform import convert
 from lance_core.write.options import file_version
 
 
@@ -62,17 +62,16 @@ def update(
         options = ScanOptions(
             computed=_columns(schema, updates),
             filter=bind_filter(schema, where),
-            with_row_id=True,
-            with_row_address=True,
-            blob_handling="all_binary",
         )
-        table = schema.to_arrow()
         chosen = ChosenRows()
-        rows = NewRows(current, table, change, sync=sync)
-        for batch in LanceScanner(current, options).to_batches():
-            values = pa.RecordBatch.from_arrays(batch.columns[: len(table)], schema=table)
-            rows.move(values, batch.column(ROW_ID).to_numpy())
-            chosen.add(addresses_of(batch))
+        rows = NewRows(current, schema, change, sync=sync)
+        for values, row_ids, addresses in stored_rows(current, options):
+            columns = [
+                convert(column, field) if field.name in updates else column
+                for column, field in zip(values, schema.fields, strict=True)
+            ]
+            rows.move(columns, row_ids)
+            chosen.add(addresses)
         new = rows.finish()
         removal = remove_rows(current, chosen.by_fragment(), change, sync=sync)
         modified = [node.id for field in schema.fields if field.name in updates for node in field.walk()]
@@ -116,14 +115,11 @@ def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Exp
     for name in updates:
         if name not in names:
             raise InvalidInputError("no such column", column=name, expected=f"one of {', '.join(names)}")
-    return tuple(
-        (field.name, _value(schema, field, updates[field.name]) if field.name in updates else _old(field))
-        for field in schema.fields
-    )
-
-
-def _old(field: Field) -> Expression:
-    return Column((field.name,), field.to_arrow().type)
+    kept = dict(stored_columns(schema.fields))
+    for field in schema.fields:
+        if field.name in updates:
+            kept[field.name] = _value(schema, field, updates[field.name])
+    return tuple(kept.items())
 
 
 def _value(schema: Schema, field: Field, text: str) -> Expression:
@@ -134,8 +130,8 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
     if not isinstance(text, str):
         raise TypeError(f"updates must map names to SQL text, they hold {field.name!r}: {text!r}")
-    if any(node.is_blob or node.is_blob_v2 for node in field.walk()):
-        raise UnsupportedFeatureError("updating a blob column", column=field.name)
+    if any(node.is_blob or node.is_blob_v2 or node.is_json for node in field.walk()):
+        raise UnsupportedFeatureError("updating a column of blobs or JSON", column=field.name)
     try:
         value = parse_expression(text, expression_schema(schema), checked=True)
         value = cast(value, field.to_arrow().type)

@@ -32,6 +32,8 @@ class ScanOptions:
             them. There is no other binary column that has descriptions, so the first two are the same.
         verify_checksums: Hold the pages of the columns that are read against their checksums, in files that
             have some, before the first of their rows is returned.
+        stored: Give computed columns that are bare columns in the form that data files hold, to be written
+            again: see `lance_core.scan.stored`.
         batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
 
     Raises:
@@ -50,6 +52,7 @@ class ScanOptions:
     batch_bytes: int = DEFAULT_BATCH_BYTES
     blob_handling: str = "blobs_descriptions"
     verify_checksums: bool = False
+    stored: bool = False
 
     def __post_init__(self) -> None:
         for name, value, least in (

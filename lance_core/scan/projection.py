@@ -98,7 +98,7 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     columns: list[DataColumn | RowColumn | ComputedColumn]
     if options.computed is not None:
         _refuse_duplicates([name for name, _ in options.computed])
-        columns = [_computed(schema, name, value, values) for name, value in options.computed]
+        columns = [_computed(schema, name, value, values, options.stored) for name, value in options.computed]
     elif options.columns is None:
         columns = [_data_column(field.name, field, (), values) for field in schema.fields]
     else:
@@ -166,13 +166,22 @@ def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], sche
     return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
 
 
+def stored_column(field: Field) -> DataColumn:
+    """A top-level column in the form that data files hold, but with the values of blobs."""
+    described, binary = describe_blobs(field), binary_blobs(field)
+    output = pa.field(field.name, binary.arrow_type, field.nullable)
+    return DataColumn(output, described, (), described if described != field else None)
+
+
 def _computed(
-    schema: Schema, name: str, value: Expression, blob_values: bool
+    schema: Schema, name: str, value: Expression, blob_values: bool, stored: bool
 ) -> DataColumn | RowColumn | ComputedColumn:
     """A column that a caller computes; one that is only renamed is read as it is."""
     if isinstance(value, Column):
         for field in schema.fields:
             if field.name == value.path[0]:
+                if stored and value.path == (name,):
+                    return stored_column(field)
                 return _data_column(name, field, value.path[1:], blob_values)
         if value.path == (name,):
             return _row_column(name)

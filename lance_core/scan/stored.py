@@ -14,9 +14,9 @@ from lance_core.scan.execute import scan_projection
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan, ScanPlan
-from lance_core.scan.projection import DataColumn, Projection
+from lance_core.scan.projection import Projection, stored_column
 from lance_core.schema import Field
-from lance_core.schema.blobs import binary_blobs, describe_blobs
+from lance_core.schema.blobs import binary_blobs
 from lance_core.table.snapshot import Snapshot
 
 
@@ -45,24 +45,18 @@ def scan_stored(
     Raises:
         LanceError: something cannot be read.
     """
-    columns = tuple(map(_column, fields))
+    columns = tuple(map(stored_column, fields))
     schema = pa.schema([column.output for column in columns])
     rows = dict(zip(snapshot.manifest.fragment_ids, snapshot.manifest.fragment_rows, strict=True))
     tasks = [FragmentScan(number, 0, rows[number]) for number in fragment_ids if rows[number]]
     plan = ScanPlan(ScanOptions(batch_rows=batch_rows), schema, (), 0).with_tasks(tasks)
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in fields])
     for batch in scan_projection(snapshot, plan, Projection(columns, schema), budget, files):
-        arrays = [_with_places(array, field) for array, field in zip(batch.columns, fields, strict=True)]
+        arrays = [with_places(array, field) for array, field in zip(batch.columns, fields, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=stored)
 
 
-def _column(field: Field) -> DataColumn:
-    described, binary = describe_blobs(field), binary_blobs(field)
-    output = pa.field(field.name, binary.arrow_type, field.nullable)
-    return DataColumn(output, described, (), described if described != field else None)
-
-
-def _with_places(array: pa.Array, field: Field) -> pa.Array:
+def with_places(array: pa.Array, field: Field) -> pa.Array:
     """The array with blobs of the second form, here or in structs below, as structs of bytes and a place."""
     if field.is_blob_v2:
         children = [
@@ -73,6 +67,6 @@ def _with_places(array: pa.Array, field: Field) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=mask)
     if binary_blobs(field) == field:
         return array
-    children = [_with_places(array.field(i), child) for i, child in enumerate(field.children)]
+    children = [with_places(array.field(i), child) for i, child in enumerate(field.children)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=mask)

@@ -7,26 +7,23 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.compute as pc
 
-from lance_core.errors import CommitConflictError, UnsupportedFeatureError
+from lance_core.errors import CommitConflictError
 from lance_core.file.footer import FileVersion
 from lance_core.file.written import WriteOptions
 from lance_core.mutations.column_file import delete_files
 from lance_core.mutations.compaction.options import CompactionOptions
 from lance_core.mutations.compaction.plan import check_indices
 from lance_core.mutations.compaction.tasks import CompactionTask, RewriteResult
-from lance_core.mutations.schema_change import path_of
+from lance_core.mutations.stored_rows import refuse_external_blobs
 from lance_core.proto import table_pb2
+from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
 from lance_core.storage import Storage
 from lance_core.table.row_sequences import encode_row_ids, encode_versions
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.write.fragments import FileLimits, FragmentWriter
-
-_EXTERNAL = 3
-"""Kind of a blob that is outside the dataset."""
 
 
 def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> RewriteResult:
@@ -50,7 +47,8 @@ def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> R
     known = {message.id: message for message in manifest.message.fragments}
     if any(known.get(message.id) != message for message in task.messages):
         raise CommitConflictError("the task was planned on another table", retryable=False)
-    _refuse_external_blobs(snapshot, ids)
+    names = [field.name for field in manifest.schema.fields]
+    refuse_external_blobs(snapshot, ScanOptions(fragments=tuple(ids)), names)
     writers: list[FragmentWriter] = []
     try:
         fragments = _write(snapshot, task, ids, writers, sync)
@@ -114,21 +112,3 @@ def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: Iterable[table_p
         fragment.inline_created_at_versions = encode_versions(created[part])
         fragment.inline_last_updated_at_versions = encode_versions(updated[part])
         start = part.stop
-
-
-def _refuse_external_blobs(snapshot: Snapshot, ids: list[int]) -> None:
-    """Blobs outside the dataset would be copied into it.
-
-    Raises:
-        UnsupportedFeatureError: there is one.
-    """
-    schema = snapshot.manifest.schema
-    for field in schema.field_by_id.values():
-        if not field.is_blob_v2:
-            continue
-        path = path_of(schema, field)
-        options = scan_options(schema, [path], fragments=tuple(ids))
-        for batch in LanceScanner(snapshot, options).to_batches():
-            kinds = batch.column(0).field("kind")
-            if pc.any(pc.equal(kinds, _EXTERNAL)).as_py():
-                raise UnsupportedFeatureError("compaction of blobs outside the dataset", column=path)

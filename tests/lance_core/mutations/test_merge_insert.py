@@ -15,7 +15,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
-from support.changes import Twins
+from support.row_twins import Twins
 
 TABLE = pa.table(
     {

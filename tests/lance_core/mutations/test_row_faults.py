@@ -13,7 +13,8 @@ import pytest
 import lance_core
 from lance_core.errors import CommitUnknownError, PutUnknownError, StorageError
 from lance_core.mutations.delete import delete
-from lance_core.mutations.merge_insert import MergePlan, merge_insert
+from lance_core.mutations.merge_insert import merge_insert
+from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource
 from lance_core.mutations.update import update
 from lance_core.storage.base import Bytes

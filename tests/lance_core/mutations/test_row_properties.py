@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from support.changes import Twins
+from support.row_twins import Twins
 
 SCHEMA = pa.schema(
     [

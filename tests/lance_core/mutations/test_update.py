@@ -13,7 +13,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.table.transaction import read_transaction
-from support.changes import Twins
+from support.row_twins import Twins
 
 TABLE = pa.table(
     {
@@ -178,6 +178,63 @@ def test_blobs_are_copied(version: str, tmp_path: Path) -> None:
         assert found == [values[number % 10 if number > 9 else number] for number in order]
     with pytest.raises(UnsupportedFeatureError, match="blob"):
         dataset.update({"blob": "null"})
+
+
+def test_blobs_of_the_second_form_are_copied(tmp_path: Path) -> None:
+    values = [b"in", None, b"", b"x" * 100_000, b"y" * 5_000_000]
+    table = pa.table({"id": range(5), "blob": lance.blob_array(values)})
+    path = str(tmp_path / "d")
+    lance.write_dataset(table, path, data_storage_version="2.2")
+    dataset = lance_core.dataset(path)
+    assert dataset.update({"id": "id + 10"}, "id <> 2") == {"num_rows_updated": 4}
+    source = pa.table({"id": [13, 7], "blob": lance.blob_array([b"new", b"more"])})
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute(source)["num_inserted_rows"] == 1
+    ids = pa.table({"id": [14]})
+    assert dataset.merge_insert("id").when_matched_update_all().execute(ids)["num_updated_rows"] == 1
+    dataset.validate()
+    expected = {2: b"", 10: b"in", 11: None, 13: b"new", 7: b"more", 14: values[4]}
+    order = dataset.to_table(columns=["id"])["id"].to_pylist()
+    assert sorted(order) == sorted(expected)
+    for opened in (dataset, lance.dataset(path)):
+        found = opened.to_table(columns=["blob"], blob_handling="all_binary")["blob"].to_pylist()
+        assert found == [expected[number] for number in order]
+
+
+def test_blobs_outside_the_dataset_are_not_copied_into_it(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"far")
+    blobs = lance.blob_array([b"in", lance.Blob.from_uri(outside.as_uri())])
+    path = tmp_path / "d"
+    lance.write_dataset(
+        pa.table({"id": [1, 2], "blob": blobs}), str(path), allow_external_blob_outside_bases=True
+    )
+    before = files(path)
+    dataset = lance_core.dataset(path)
+    with pytest.raises(UnsupportedFeatureError, match="outside the dataset"):
+        dataset.update({"id": "id + 10"})
+    with pytest.raises(UnsupportedFeatureError, match="outside the dataset"):
+        dataset.merge_insert("id").when_matched_update_all().execute(pa.table({"id": [2]}))
+    assert files(path) == before
+    assert dataset.update({"id": "id + 10"}, "id = 1") == {"num_rows_updated": 1}
+    assert dataset.delete("id = 2") == {"num_deleted_rows": 1}
+
+
+def test_json_columns_are_copied_as_they_are(tmp_path: Path) -> None:
+    values = ['{"a": [1, 2.5, null]}', None, '"text"', "[]"]
+    table = pa.table({"id": range(4), "doc": pa.array(values, pa.json_())})
+    path = str(tmp_path / "d")
+    lance.write_dataset(table, path)
+    dataset = lance_core.dataset(path)
+    shown = dict(enumerate(dataset.to_table()["doc"].to_pylist()))
+    dataset.update({"id": "id + 10"}, "id <> 1")
+    merged = dataset.merge_insert("id").when_matched_update_all().execute(pa.table({"id": [12]}))
+    assert merged["num_updated_rows"] == 1
+    for opened in (dataset, lance.dataset(path)):
+        rows = opened.to_table().to_pylist()
+        assert {row["id"] % 10: row["doc"] for row in rows} == shown
+    with pytest.raises(UnsupportedFeatureError, match="JSON"):
+        dataset.update({"doc": "null"})
 
 
 def test_indices_of_the_reference_stay_right(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Rows of a table in the form that data files hold, to be written again in other places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.expressions.tree import Column
+from lance_core.mutations.removal import Addresses, addresses_of
+from lance_core.mutations.schema_change import path_of
+from lance_core.scan.options import Computed, ScanOptions
+from lance_core.scan.projection import ROW_ID
+from lance_core.scan.scanner import LanceScanner
+from lance_core.scan.stored import with_places
+from lance_core.schema import Field, split_path
+from lance_core.table.row_ids import RowIds
+from lance_core.table.snapshot import Snapshot
+
+_EXTERNAL = 3
+"""Kind of a blob that is outside the dataset."""
+
+
+def stored_columns(fields: Iterable[Field]) -> Computed:
+    """Columns that are read as they are, for `stored_rows`."""
+    return tuple((field.name, Column((field.name,), field.to_arrow().type)) for field in fields)
+
+
+def stored_rows(
+    snapshot: Snapshot, options: ScanOptions
+) -> Iterator[tuple[list[pa.Array], RowIds, Addresses]]:
+    """Columns, row ids and row addresses of rows, a batch at a time.
+
+    Args:
+        snapshot: the version that is read.
+        options: what is read; `computed` says which columns. Those that are read as they are come in the form
+            of files, values that are computed in their own.
+
+    Raises:
+        UnsupportedFeatureError: there is a blob outside the dataset.
+        LanceError: something cannot be read, or has no value.
+    """
+    options = replace(options, stored=True, with_row_id=True, with_row_address=True)
+    fields = {field.name: field for field in snapshot.manifest.schema.fields}
+    kept = [
+        value.path == (name,) if isinstance(value, Column) else False
+        for name, value in options.computed or ()
+    ]
+    names = [name for name, _ in options.computed or ()]
+    refuse_external_blobs(snapshot, options, [name for name, keep in zip(names, kept, strict=True) if keep])
+    for batch in LanceScanner(snapshot, options).to_batches():
+        columns = [
+            with_places(column, fields[name]) if keep else column
+            for column, name, keep in zip(batch.columns, names, kept, strict=False)
+        ]
+        yield columns, batch.column(ROW_ID).to_numpy(), addresses_of(batch)
+
+
+def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Iterable[str]) -> None:
+    """Refuse to copy blobs that are outside the dataset into it.
+
+    Args:
+        snapshot: the version that is read.
+        options: which rows are read.
+        names: the columns.
+
+    Raises:
+        UnsupportedFeatureError: there is one.
+    """
+    schema = snapshot.manifest.schema
+    chosen = set(names)
+    for field in schema.field_by_id.values():
+        if not field.is_blob_v2:
+            continue
+        path = path_of(schema, field)
+        if split_path(path)[0] not in chosen:
+            continue
+        described = ScanOptions(columns=(path,), filter=options.filter, fragments=options.fragments)
+        for batch in LanceScanner(snapshot, described).to_batches():
+            kinds = batch.column(0).field("kind")
+            if pc.any(pc.equal(kinds, _EXTERNAL)).as_py():
+                raise UnsupportedFeatureError("copying blobs outside the dataset", column=path)
