@@ -134,7 +134,7 @@ class CarriedIndices:
     def retain(self, field_ids: Set[int], fragment_ids: Iterable[int]) -> None:
         """Drop indices on fields that are gone, and segments that cover nothing, as the reference does.
 
-        Of an index without any coverage the oldest segment stays, unless it is one on vectors.
+        Of an index without any coverage the oldest segment stays.
         """
         if not self.segments:
             return
@@ -195,7 +195,5 @@ def _useful(segments: Iterable[table_pb2.IndexMetadata], existing: pyroaring.Bit
         members = list(group)
         covering = {member.uuid.uuid for member in members if coverage(member) & existing}
         oldest = min(members, key=lambda member: member.dataset_version)
-        if not covering and not oldest.index_details.type_url.endswith("VectorIndexDetails"):
-            covering = {oldest.uuid.uuid}
-        useful |= covering
+        useful |= covering or {oldest.uuid.uuid}
     return useful

@@ -103,7 +103,7 @@ CHANGES: dict[str, Change] = {
     "cast": _cast,
     "compact": _compact,
     "settings": lambda dataset: update_settings(dataset.snapshot, config={"key": "value"}, transaction_id=ID),
-    "restore": lambda dataset: restore_version(dataset.snapshot, transaction_id=ID),
+    "restore": lambda dataset: restore_version(dataset.checkout_version(1).snapshot, transaction_id=ID),
 }
 
 

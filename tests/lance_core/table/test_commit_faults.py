@@ -20,6 +20,8 @@ from support.faults import FaultStorage, fails, loses_answer, loses_request
 TESTS = Path(__file__).parents[2]
 QUICK = ["delete", "merge_insert", "add_columns"]
 """The others are like one of these, and run with the long tests."""
+BY_HAND = ["by hand", "update columns"]
+"""Whoever wrote the files that were to be committed still has them."""
 KINDS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in CHANGES]
 
 
@@ -44,10 +46,7 @@ class Expected:
         self.config = after.config()
 
     def change(self, storage: FaultStorage) -> None:
-        dataset = open_on(storage)
-        if self.kind == "restore" and dataset.version == 2:
-            dataset = dataset.checkout_version(1)
-        CHANGES[self.kind](dataset)
+        CHANGES[self.kind](open_on(storage))
 
     def copy(self, target: Path) -> Path:
         shutil.copytree(self.path, target, copy_function=os.link)
@@ -101,7 +100,7 @@ def test_killed_at_every_call(kind: str, when: str, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     count = int(run.stdout)
-    assert count > 2
+    assert count >= 2
 
     states = []
     for number in range(count):
@@ -130,13 +129,14 @@ def test_failing_at_every_call(kind: str, tmp_path: Path) -> None:
             error = caught
         if error is not None:
             assert "injected" in str(error)
-            assert sorted(path.rglob("*.*")) == files, storage.calls[number]
+            if kind not in BY_HAND:
+                assert sorted(path.rglob("*.*")) == files, storage.calls[number]
         assert expected.check(path) is (error is None), storage.calls
         expected.check_repeated(path)
         if len(storage.calls) <= number:
             break
         number += 1
-    assert number > 2
+    assert number >= 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

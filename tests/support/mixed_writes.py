@@ -1,0 +1,103 @@
+"""Run as a program: one writer of many, which appends, deletes, updates and compacts.
+
+    python -m support.mixed_writes LIBRARY PATH NUMBER SEED STEPS
+
+Each writer has ids of its own, from NUMBER * 1000000 on, so that what its steps do is known; row 0 is one
+that all count up. Begins when a line arrives on stdin. Prints one JSON object per step: what it did, the
+version it made, or the error.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA = pa.schema([("id", pa.int64()), ("value", pa.int64())])
+OWN = 1_000_000
+SHARED = 0
+
+State = dict[int, int]
+"""Value by id, of the rows of one writer."""
+
+
+def _append(chance: random.Random, state: State, first: int) -> dict[str, Any]:
+    return {"append": [first + offset for offset in range(chance.randrange(1, 5))]}
+
+
+def _some(chance: random.Random, state: State) -> list[int]:
+    ids = sorted(state)
+    return chance.sample(ids, min(len(ids), chance.randrange(1, 4)))
+
+
+def plan(chance: random.Random, state: State, first: int) -> dict[str, Any]:
+    """The next step of a writer whose rows are `state`, and whose next id is `first`."""
+    kind = chance.choices(["append", "delete", "update", "count", "compact"], [40, 20, 25, 8, 7])[0]
+    if kind == "append" or (not state and kind in ("delete", "update")):
+        return _append(chance, state, first)
+    if kind in ("delete", "update"):
+        return {kind: _some(chance, state)}
+    return {kind: None}
+
+
+def apply(step: dict[str, Any], state: State) -> State:
+    """What becomes of the rows of the writer."""
+    after = dict(state)
+    for number in step.get("append", []):
+        after[number] = 0
+    for number in step.get("delete", []):
+        del after[number]
+    for number in step.get("update", []):
+        after[number] += 1
+    return after
+
+
+def _make(library: Any, path: str, step: dict[str, Any]) -> int:
+    """Make the step; returns the version."""
+    if "append" in step:
+        rows = pa.table({"id": step["append"], "value": [0] * len(step["append"])}, schema=SCHEMA)
+        return int(library.write_dataset(rows, path, mode="append").version)
+    dataset = library.dataset(path)
+    if "compact" in step:
+        dataset.optimize.compact_files(target_rows_per_fragment=500, num_threads=1)
+    elif "count" in step:
+        dataset.update({"value": "value + 1"}, f"id = {SHARED}")
+    else:
+        ids = ", ".join(map(str, step.get("delete") or step["update"]))
+        if "delete" in step:
+            dataset.delete(f"id IN ({ids})")
+        else:
+            dataset.update({"value": "value + 1"}, f"id IN ({ids})")
+    return int(dataset.version)
+
+
+def main(name: str, path: str, number: int, seed: int, steps: int) -> None:
+    """Make steps as fast as possible."""
+    library: Any
+    if name == "ours":
+        import lance_core as library
+    else:
+        import lance as library
+    chance = random.Random(seed * 1000 + number)
+    state: State = {}
+    first = number * OWN
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(steps):
+        step = plan(chance, state, first)
+        first += len(step.get("append", []))
+        try:
+            version = _make(library, path, step)
+        except (OSError, RuntimeError) as error:
+            line = {**step, "error": f"{type(error).__name__}: {error}"[:300]}
+        else:
+            line = {**step, "version": version}
+            state = apply(step, state)
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
