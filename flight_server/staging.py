@@ -33,7 +33,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.file.footer import FileVersion
-from lance_core.mutations.merge_insert import MergePlan
+from lance_core.mutations.merge_plan import MergePlan
 from lance_core.pool import map_ahead
 from lance_core.proto import transaction_pb2
 from lance_core.storage import Storage

@@ -19,7 +19,7 @@ from flight_server.json_fields import (
 from flight_server.names import DatasetReference, parse_name, shown
 from flight_server.staging import check_receipt
 from lance_core.errors import InvalidInputError
-from lance_core.mutations.merge_insert import MergePlan
+from lance_core.mutations.merge_plan import MergePlan
 from lance_core.write.dataset import Mode
 
 MODES = ("create", "append", "overwrite", "merge_insert", "add_columns")

@@ -13,7 +13,7 @@ from flight_server.names import DatasetReference
 from flight_server.proto.command_pb2 import Command, Strings, Write
 from flight_server.write_command import WriteCommand
 from lance_core.errors import InvalidInputError
-from lance_core.mutations.merge_insert import MergePlan
+from lance_core.mutations.merge_plan import MergePlan
 
 UUID = "3f0e9a52-6d40-4d7f-8f0e-0d8a3b1f1c11"
 
