@@ -56,6 +56,10 @@ class FileWriter:
         waiting: int = sum(batch.nbytes for batch in self._waiting)
         return self._file.position + waiting
 
+    def reaches(self, num_bytes: int) -> bool:
+        """See `lance_core.file.writer`."""
+        return self.num_bytes >= num_bytes
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; see `lance_core.file.writer`."""
         if self.num_rows + batch.num_rows >= _MAX_ROWS:

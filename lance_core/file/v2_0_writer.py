@@ -45,6 +45,10 @@ class FileWriter:
         """About how large the file is so far."""
         return self._container.position + sum(column.num_bytes for column in self._columns)
 
+    def reaches(self, num_bytes: int) -> bool:
+        """See `lance_core.file.writer`."""
+        return self.num_bytes >= num_bytes
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; see `lance_core.file.writer`."""
         if [(field.name, field.type) for field in batch.schema] != [

@@ -36,6 +36,12 @@ _MAX_JOINED_BYTES = 1 << 30
 """Rows that are larger together do not go into one page: 32-bit offsets address less than twice as much."""
 _LEVEL_BYTES = 4
 """A repetition and a definition level."""
+_MOST_GROWTH = 4
+"""Symbol codes take twice the bytes of the text at most, and chunks are padded."""
+_MOST_ENTRY_BYTES = 64
+"""Levels, a length and a place in an index."""
+_MOST_PAGE_BYTES = 1 << 16
+"""Symbol tables, headers and padding."""
 
 
 class FileWriter:
@@ -66,13 +72,25 @@ class FileWriter:
             ]
             self._columns += leaves
             self._tops.append((top, leaves))
-        self._encoding: deque[tuple[_Column, Future[list[_Page]]]] = deque()
+        self._encoding: deque[_Pending] = deque()
         self.num_rows = 0
 
     @property
     def num_bytes(self) -> int:
         """About how large the file is so far."""
-        return self._container.position + sum(column.num_bytes for column in self._columns)
+        return self._container.position + self._waiting_bytes
+
+    def reaches(self, num_bytes: int) -> bool:
+        """See `lance_core.file.writer`. Waits for the pages that are being encoded where they decide."""
+        most = sum(page.most_bytes for page in self._encoding)
+        if self.num_bytes + most < num_bytes:
+            return False
+        self._write_encoded(0)
+        return self.num_bytes >= num_bytes
+
+    @property
+    def _waiting_bytes(self) -> int:
+        return sum([column.num_bytes for column in self._columns])
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; see `lance_core.file.writer`."""
@@ -156,11 +174,14 @@ class FileWriter:
             (rows,) = waiting
             if column.leaf.field.is_blob_v2:
                 rows = plain_rows(rows, column.leaf)
+            self._write_encoded(
+                0
+            )  # where blobs are in the file does not depend on how fast pages are encoded
             places, crc = self._write_blobs(rows)
             future = worker_pool().submit(_describe_blobs, rows, column.leaf, places, crc)
         else:
             future = worker_pool().submit(_encode, waiting, column.leaf, self._recorder)
-        self._encoding.append((column, future))
+        self._encoding.append(_Pending(column, future, _most_encoded(waiting)))
 
     def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:
         """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
@@ -175,10 +196,10 @@ class FileWriter:
 
     def _write_encoded(self, most_pending: int) -> None:
         """Write encoded pages, oldest first, until at most so many are left."""
-        while len(self._encoding) > most_pending or (self._encoding and self._encoding[0][1].done()):
-            column, future = self._encoding.popleft()
-            for page in future.result():
-                column.add_page(page.encoded, self._write_page(column, page))
+        while len(self._encoding) > most_pending or (self._encoding and self._encoding[0].pages.done()):
+            pending = self._encoding.popleft()
+            for page in pending.pages.result():
+                pending.column.add_page(page.encoded, self._write_page(pending.column, page))
 
     def _write_page(self, column: "_Column", page: "_Page") -> list[tuple[int, int]]:
         """Write the buffers of a page; returns where they are."""
@@ -230,6 +251,16 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
+class _Pending:
+    """Pages that are being encoded."""
+
+    column: _Column
+    pages: "Future[list[_Page]]"
+    most_bytes: int
+    """They take no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Page:
     """An encoded page and what the file says about it."""
 
@@ -261,6 +292,14 @@ def _describe_blobs(
     """The same for blobs at `places`, whose bytes have the checksum `crc`."""
     describe = blob_v2_page if column.field.is_blob_v2 else blob_page
     return [_Page(describe(rows, column, places), None, crc)]
+
+
+def _most_encoded(waiting: Sequence[LeafRows]) -> int:
+    """More bytes than the pages of these rows can have, whatever their encoding."""
+    return sum(
+        _MOST_GROWTH * _num_bytes(rows) + _MOST_ENTRY_BYTES * rows.num_entries + _MOST_PAGE_BYTES
+        for rows in waiting
+    )
 
 
 def _num_bytes(rows: LeafRows) -> int:

@@ -22,6 +22,12 @@ class DataFileWriter(Protocol):
     def num_bytes(self) -> int:
         """About how large the file is so far: what is on disk, and what is still to be encoded."""
 
+    def reaches(self, num_bytes: int) -> bool:
+        """Whether the file has so many bytes, rows that wait counted as they came.
+
+        The same rows get the same answer, however fast pages are encoded.
+        """
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows. Columns are those of the schema, in its order, with its types.
 

@@ -100,7 +100,7 @@ class FragmentWriter:
                 file.write(part)
                 start += part.num_rows
                 self.num_rows += part.num_rows
-                if file.num_rows >= self._limits.max_rows or file.num_bytes >= self._limits.max_bytes:
+                if file.num_rows >= self._limits.max_rows or file.reaches(self._limits.max_bytes):
                     self._end(file)
 
     def finish(self) -> Sequence[table_pb2.DataFragment]:
