@@ -195,7 +195,8 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> PrunedPl
     options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     projection = project_filtered(snapshot.manifest.schema, options, condition)
     opener = FragmentOpener(snapshot, projection, files)
-    found = [(task, pruner.keep(opener.fragment(task))) for task in plan.tasks]
+    fragments = [opener.fragment(task) for task in plan.tasks]
+    found = list(zip(plan.tasks, pruner.keep_all(fragments, opener.is_remote), strict=True))
     sources = {kept.source for _, kept in found}
     left = plan.with_tasks(task for task, kept in found if kept.segments)
     if not sources - {"none"}:

@@ -41,6 +41,9 @@ _ROW_BYTES = 9.0
 # From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
 # its values are learnt of, and the next filter gains.
 _LEARNING_SHARE = 1 / 32
+# So many fragments are asked about at once.
+_MOST_FRAGMENTS = 256
+_FIRST_FRAGMENTS_FAR = 16
 # A segment costs about as much as decoding this: rows that would save less are not left out.
 _GAP_BYTES = 512 << 10
 
@@ -204,18 +207,30 @@ class FilterWindows:
 
     def _open_fragments(self) -> Iterator[_Segments]:
         done = 0
-        opened = map_ahead(self._open, self._plan.tasks, self._opener.is_remote)
-        for task, (kept, fragment) in zip(self._plan.tasks, opened, strict=True):
-            if fragment is not None:
-                segments = kept.between(fragment.start, fragment.end)
-                gatherer = self._pruner.gatherer(self._opener.fragment(task))
-                yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
-            done += task.end - task.start
+        for tasks in self._batches():
+            fragments = [self._opener.fragment(task) for task in tasks]
+            is_remote = self._opener.is_remote
+            kept = self._pruner.keep_all(fragments, is_remote)
+            opened = map_ahead(self._open, zip(tasks, kept, strict=True), is_remote)
+            for task, left, fragment in zip(tasks, kept, opened, strict=True):
+                if fragment is not None:
+                    segments = left.between(fragment.start, fragment.end)
+                    gatherer = self._pruner.gatherer(self._opener.fragment(task))
+                    yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
+                done += task.end - task.start
 
-    def _open(self, task: FragmentScan) -> tuple[Kept, FragmentReader | None]:
-        """What statistics leave of a fragment, and the fragment when they leave something."""
-        kept = self._pruner.keep(self._opener.fragment(task))
-        return kept, self._opener.open(task) if kept.segments else None
+    def _batches(self) -> Iterator[Sequence[FragmentScan]]:
+        """The tasks whose fragments are decided about at once: few first, since somebody may wait."""
+        start, count = 0, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1
+        while start < len(self._plan.tasks):
+            yield self._plan.tasks[start : start + count]
+            start += count
+            count = min(2 * count, _MOST_FRAGMENTS)
+
+    def _open(self, kept: tuple[FragmentScan, Kept]) -> FragmentReader | None:
+        """A fragment of which statistics leave something."""
+        task, left = kept
+        return self._opener.open(task) if left.segments else None
 
 
 class _Segments:

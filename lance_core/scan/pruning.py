@@ -3,16 +3,20 @@ filter has still to be asked of them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.expressions.tree import Expression, Path, columns, conjuncts
+from lance_core.pool import map_ahead
 from lance_core.scan.deletions import Offsets
 from lance_core.scan.files import FileCache
-from lance_core.scan.statistics import Gatherer, statistics_of
+from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -70,34 +74,73 @@ class Pruner:
         Raises:
             LanceError: a file cannot be opened, or its statistics contradict the format.
         """
-        num_rows = fragment.physical_rows
-        known = statistics_of(self._snapshot, fragment, self._paths, self._files)
-        if not known.tables:
-            return Kept((Segment(0, num_rows, tuple(range(len(self._conjuncts)))),))
-        decided = []
-        for conjunct in self._conjuncts:
-            decided.append(decide_rows(conjunct, known.tables, num_rows))
-            if not decided[-1][0]:
-                return Kept((), known.source)
-        return Kept(tuple(_segments(decided, num_rows)), known.source)
+        return self.keep_all([fragment])[0]
+
+    def keep_all(self, fragments: Sequence[Fragment], is_remote: bool = False) -> list[Kept]:
+        """The same for several fragments, which are decided about in one go, as if they were one.
+
+        Errors are those of `keep`.
+        """
+        known = list(map_ahead(self._statistics, fragments, is_remote))
+        starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
+        tables = {path: _joined(path, known, starts) for path in self._paths}
+        tables = {path: table for path, table in tables.items() if table is not None}
+        decided = [decide_rows(conjunct, tables, starts[-1]) for conjunct in self._conjuncts]
+        segments: list[list[Segment]] = [[] for _ in fragments]
+        for segment in _segments(decided, starts):
+            number = bisect_right(starts, segment.start) - 1
+            first = starts[number]
+            segments[number].append(Segment(segment.start - first, segment.end - first, segment.conjuncts))
+        return [Kept(tuple(mine), found.source) for mine, found in zip(segments, known, strict=True)]
+
+    def _statistics(self, fragment: Fragment) -> FragmentStatistics:
+        return statistics_of(self._snapshot, fragment, self._paths, self._files)
 
     def gatherer(self, fragment: Fragment) -> Gatherer:
         """What is to be told of the rows of a fragment that are decoded for the filter."""
         return Gatherer(self._snapshot, fragment, self._paths, self._files)
 
 
-def _segments(decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], num_rows: int) -> list[Segment]:
-    """The rows in which every conjunct may be true, cut where others of them are in doubt."""
+def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:
+    """The statistics of a column of several fragments, whose rows are counted through; None without any."""
+    found = [
+        (statistics.tables[path], start, end)
+        for statistics, (start, end) in zip(known, pairwise(starts), strict=True)
+        if path in statistics.tables
+    ]
+    if not found:
+        return None
+    if len(known) == 1:
+        return found[0][0]
+    table = pa.concat_tables([part for part, _, _ in found])
+    sizes = [len(part) for part, _, _ in found]
+    begins, ends = (np.repeat([rows[side] for _, *rows in found], sizes) for side in (0, 1))
+    # A fragment knows nothing of the rows of the next one, whatever its statistics claim.
+    first = np.minimum(np.asarray(table["first_row"]) + begins, ends)
+    rows = np.minimum(np.asarray(table["rows"]), ends - first)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    columns |= {"first_row": pa.array(first), "rows": pa.array(rows)}
+    return pa.table(columns, schema=table.schema)
+
+
+def _segments(
+    decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], starts: Sequence[int]
+) -> list[Segment]:
+    """The rows in which every conjunct may be true, cut where others of them are in doubt.
+
+    `starts` are the rows at which fragments begin, and where the last one ends; no segment crosses one.
+    """
     ranges = [pair for kept, sure in decided for pair in (*kept, *sure)]
-    edges = np.unique([0, num_rows, *(edge for pair in ranges for edge in pair)])
-    starts = edges[:-1]
-    is_kept = np.logical_and.reduce([_covers(kept, starts) for kept, _ in decided])
-    in_doubt = np.array([~_covers(sure, starts) for _, sure in decided])
+    edges = np.unique([*starts, *(edge for pair in ranges for edge in pair)])
+    begins = edges[:-1]
+    is_kept = np.logical_and.reduce([_covers(kept, begins) for kept, _ in decided])
+    in_doubt = np.array([~_covers(sure, begins) for _, sure in decided])
+    is_first = np.isin(begins, starts)
     segments: list[Segment] = []
     for place in np.flatnonzero(is_kept).tolist():
         asked = tuple(np.flatnonzero(in_doubt[:, place]).tolist())
         start, end = int(edges[place]), int(edges[place + 1])
-        if segments and segments[-1].end == start and segments[-1].conjuncts == asked:
+        if segments and not is_first[place] and segments[-1].end == start and segments[-1].conjuncts == asked:
             start = segments.pop().start
         segments.append(Segment(start, end, asked))
     return segments
