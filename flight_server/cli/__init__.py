@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 import lance_core
+from flight_server.cli.compact import compact
+from flight_server.cli.delete import delete
 from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
 from flight_server.cli.inspect import inspect
@@ -42,5 +44,5 @@ def main(
     """Lance datasets over Arrow Flight."""
 
 
-for verb in (serve, ls, show, head, scan, put, inspect):
+for verb in (serve, ls, show, head, scan, put, delete, compact, inspect):
     app.command()(verb)

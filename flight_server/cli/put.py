@@ -113,7 +113,9 @@ def _write(rows: _Rows, path: str, mode: Mode, options: dict[str, Any]) -> dict[
     if mode == "append":
         dataset(path)  # as on a server, there has to be one
     written = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **options).snapshot
-    return asdict(written_by(written.storage, written.manifest))
+    result = asdict(written_by(written.storage, written.manifest))
+    del result["counts"]  # of merges
+    return result
 
 
 def _send(rows: _Rows, target: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ import typer
 from pyarrow import flight
 
 from lance_core.dataset import dataset
+from lance_core.optimize import Compaction
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,14 @@ class Target(ABC):
     @abstractmethod
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         """What reading takes, as `lance_core.scan.explain.Explanation.as_data` says it."""
+
+    @abstractmethod
+    def delete(self, predicate: str) -> dict[str, Any]:
+        """Delete rows; the answer of the action `delete`."""
+
+    @abstractmethod
+    def compact(self, options: dict[str, int]) -> dict[str, Any]:
+        """Compact; the answer of the action `compact`."""
 
 
 def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
@@ -124,6 +133,14 @@ class LocalTarget(Target):
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         return self._dataset.scanner(**selection.as_fields()).explain(analyze=analyze).as_data()
 
+    def delete(self, predicate: str) -> dict[str, Any]:
+        rows = self._dataset.delete(predicate)["num_deleted_rows"]
+        return {"version": self._dataset.version, "rows": rows}
+
+    def compact(self, options: dict[str, int]) -> dict[str, Any]:
+        metrics = Compaction.execute(self._dataset, options)
+        return {"version": self._dataset.version, **asdict(metrics)}
+
 
 class RemoteTarget(Target):
     def __init__(self, client: flight.FlightClient, name: str, version: int | None) -> None:
@@ -131,9 +148,7 @@ class RemoteTarget(Target):
         self._dataset = {"dataset": name} if version is None else {"dataset": name, "version": version}
 
     def facts(self) -> Facts:
-        action = flight.Action("describe", json.dumps(self._dataset).encode())
-        (result,) = self._client.do_action(action)
-        described: dict[str, Any] = json.loads(result.body.to_pybytes())
+        described = self._act("describe", self._dataset)
         return Facts(
             version=described["version"],
             schema=pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"]))),
@@ -151,9 +166,18 @@ class RemoteTarget(Target):
 
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         asked = {"scan": self._dataset | selection.as_fields(), "analyze": analyze}
-        (result,) = self._client.do_action(flight.Action("explain_scan", json.dumps(asked).encode()))
-        explained: dict[str, Any] = json.loads(result.body.to_pybytes())
-        return explained
+        return self._act("explain_scan", asked)
+
+    def delete(self, predicate: str) -> dict[str, Any]:
+        return self._act("delete", self._dataset | {"predicate": predicate})
+
+    def compact(self, options: dict[str, int]) -> dict[str, Any]:
+        return self._act("compact", self._dataset | {"options": options})
+
+    def _act(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        (result,) = self._client.do_action(flight.Action(name, json.dumps(body).encode()))
+        answer: dict[str, Any] = json.loads(result.body.to_pybytes())
+        return answer
 
     def _batches(self, endpoints: list[flight.FlightEndpoint]) -> Iterator[pa.RecordBatch]:
         for endpoint in endpoints:

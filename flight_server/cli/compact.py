@@ -1,0 +1,31 @@
+"""`lance-flight compact`: small fragments into larger ones, here or on a server."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from flight_server.cli.errors import stderr
+from flight_server.cli.targets import open_target
+
+
+def compact(
+    target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
+    target_rows: Annotated[
+        int | None, typer.Option(min=1, help="Fragments with fewer rows are joined with their neighbours.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Fragments to write at the same time.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Join small fragments and leave out deleted rows, as one new version if anything is to be gained."""
+    options = {"target_rows_per_fragment": target_rows, "num_threads": threads}
+    given = {name: value for name, value in options.items() if value is not None}
+    with stderr.status("compacting"):
+        done = open_target(target).compact(given)
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(
+            f"version {done['version']}: {done['fragments_removed']} fragments became "
+            f"{done['fragments_added']}, {done['files_removed']} files became {done['files_added']}"
+        )

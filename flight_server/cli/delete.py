@@ -1,0 +1,20 @@
+"""`lance-flight delete`: rows out of a dataset, here or on a server."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from flight_server.cli.errors import stderr
+from flight_server.cli.targets import open_target
+
+
+def delete(
+    target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
+    predicate: Annotated[str, typer.Argument(help="SQL; rows for which it is true are deleted.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Delete rows, as one new version."""
+    with stderr.status("deleting"):
+        done = open_target(target).delete(predicate)
+    print(json.dumps(done) if as_json else f"version {done['version']}: {done['rows']:,} rows deleted")
