@@ -16,7 +16,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.casts import can_cast, cast_field
 from lance_core.mutations.merge_columns import ColumnChange, merge_columns
-from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import (
     TOP,
     check_names,
@@ -99,7 +99,7 @@ def alter_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return made_before(snapshot, transaction_id) or with_retries(snapshot, attempt)
+    return with_retries(snapshot, attempt, transaction_id=transaction_id)
 
 
 def _altered(schema: Schema, alterations: Sequence[Alteration]) -> Schema:

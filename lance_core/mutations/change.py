@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lance_core.errors import CommitUnknownError, StorageError
-from lance_core.mutations.retry import opened, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.proto import transaction_pb2
 from lance_core.storage import Storage
 from lance_core.table.commit import commit
-from lance_core.table.committed import find_committed
 from lance_core.table.deletions import Offsets
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
@@ -92,10 +91,6 @@ def commit_change(
         CommitUnknownError: nobody can say whether the version was made; files are kept.
         LanceError: as `make` does. Nothing was committed, and what was written is removed.
     """
-    if transaction_id is not None:
-        manifest = find_committed(snapshot.storage, transaction_id)
-        if manifest is not None:
-            return opened(snapshot, manifest), _counts(snapshot.storage, manifest)
 
     def attempt(current: Snapshot) -> Manifest:
         change = make_change(current, make, transaction_id)
@@ -107,7 +102,13 @@ def commit_change(
             change.discard(current.storage)
             raise
 
-    made = with_retries(snapshot, attempt, conflict_retries=conflict_retries, retry_timeout=retry_timeout)
+    made = with_retries(
+        snapshot,
+        attempt,
+        transaction_id=transaction_id,
+        conflict_retries=conflict_retries,
+        retry_timeout=retry_timeout,
+    )
     # Not those of the last attempt: a repetition that ran beside it may have been faster.
     return made, _counts(made.storage, made.manifest)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import preserves_nullability, without_fields
 from lance_core.table.commit import commit
 from lance_core.table.manifest import Manifest
@@ -33,4 +33,4 @@ def drop_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return made_before(snapshot, transaction_id) or with_retries(snapshot, attempt)
+    return with_retries(snapshot, attempt, transaction_id=transaction_id)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.mutations.column_file import ColumnFileWriter, delete_files
-from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import preserves_nullability, used_files
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
@@ -76,11 +76,8 @@ def merge_columns(
         files.keep(manifest.message.fragments)
         return manifest
 
-    before = made_before(snapshot, transaction_id)
-    if before is not None:
-        return before
     try:
-        return with_retries(snapshot, attempt)
+        made = with_retries(snapshot, attempt, transaction_id=transaction_id)
     except CommitUnknownError:
         raise
     except BaseException as error:
@@ -88,6 +85,8 @@ def merge_columns(
         if isinstance(error, LanceError) or not files.is_committing:
             files.keep([])
         raise
+    files.keep(made.manifest.message.fragments)  # another commit of the same id may have been faster
+    return made
 
 
 def write_columns(

@@ -22,15 +22,21 @@ def with_retries(
     snapshot: Snapshot,
     attempt: Callable[[Snapshot], Manifest],
     *,
+    transaction_id: str | None = None,
     conflict_retries: int = CONFLICT_RETRIES,
     retry_timeout: timedelta = RETRY_TIMEOUT,
 ) -> Snapshot:
     """Let `attempt` change `snapshot` and commit; after a retryable conflict, the newest version instead.
 
+    Before each attempt it is looked up whether a transaction of this id was committed, up to the version that
+    the attempt is made on; the commit finds those after it. So who repeats a change gets its first result,
+    even when both run at the same time.
+
     Args:
         snapshot: the version that the caller has open.
         attempt: makes the change and returns the manifest of the version it made. It leaves nothing behind
             when it fails.
+        transaction_id: the id of its transaction, if it was chosen by the caller.
         conflict_retries: attempts after the first.
         retry_timeout: no attempt begins later than this after the first.
 
@@ -46,6 +52,9 @@ def with_retries(
     deadline = time.monotonic() + retry_timeout.total_seconds()
     current = snapshot
     for number in range(conflict_retries + 1):
+        before = made_before(current, transaction_id)
+        if before is not None:
+            return before
         try:
             manifest = attempt(current)
         except CommitConflictError as error:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lance_core.errors import InvalidInputError
-from lance_core.mutations.retry import opened, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
 from lance_core.schema.paths import split_path
 from lance_core.table.commit import commit
-from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.transaction import new_transaction, restore, update_config, update_map
@@ -94,16 +93,11 @@ def _commit(
     transaction_id: str | None,
     sync: bool,
 ) -> Snapshot:
-    if transaction_id is not None:
-        committed = find_committed(snapshot.storage, transaction_id)
-        if committed is not None:
-            return opened(snapshot, committed)
-
     def attempt(current: Snapshot) -> Manifest:
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         return commit(current.storage, complete(transaction), sync=sync)
 
-    return with_retries(snapshot, attempt)
+    return with_retries(snapshot, attempt, transaction_id=transaction_id)
 
 
 def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | None:

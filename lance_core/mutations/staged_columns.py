@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.mutations.column_file import ColumnFileWriter, delete_files
-from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import next_field_id, preserves_nullability, used_files, with_fields
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
@@ -168,7 +168,7 @@ def commit_staged_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return made_before(snapshot, transaction_id) or with_retries(snapshot, attempt)
+    return with_retries(snapshot, attempt, transaction_id=transaction_id)
 
 
 def discard_staged_columns(storage: Storage, staged: Sequence[StagedColumns]) -> None:

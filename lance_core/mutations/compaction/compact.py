@@ -11,7 +11,7 @@ from lance_core.mutations.compaction.execute import discard, execute
 from lance_core.mutations.compaction.options import CompactionOptions
 from lance_core.mutations.compaction.plan import plan
 from lance_core.mutations.compaction.tasks import CompactionMetrics, CompactionTask, RewriteResult
-from lance_core.mutations.retry import made_before, with_retries
+from lance_core.mutations.retry import with_retries
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 
@@ -54,11 +54,8 @@ def compact(
                 del done[key]
         return manifest
 
-    before = made_before(snapshot, transaction_id)
-    if before is not None:
-        return before, metrics
     try:
-        made = with_retries(snapshot, attempt)
+        made = with_retries(snapshot, attempt, transaction_id=transaction_id)
     except CommitUnknownError:
         raise
     except BaseException as error:

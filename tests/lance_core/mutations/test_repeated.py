@@ -1,0 +1,70 @@
+"""The same change twice at the same time, under one transaction id: it happens once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core import LanceDataset
+from lance_core.errors import CommitConflictError
+from lance_core.mutations import alter_columns, change, drop_columns, merge_columns, settings
+
+CHANGES: dict[str, tuple[Any, Callable[[LanceDataset, str], object]]] = {
+    "update": (change, lambda dataset, uuid: dataset.update({"x": "x + 1"}, transaction_id=uuid)),
+    "delete": (change, lambda dataset, uuid: dataset.delete("id < 3", transaction_id=uuid)),
+    "add columns": (
+        merge_columns,
+        lambda dataset, uuid: dataset.add_columns({"y": "x"}, transaction_id=uuid),
+    ),
+    "drop columns": (
+        drop_columns,
+        lambda dataset, uuid: dataset.drop_columns(["x"], transaction_id=uuid),
+    ),
+    "rename": (
+        alter_columns,
+        lambda dataset, uuid: dataset.alter_columns({"path": "x", "name": "z"}, transaction_id=uuid),
+    ),
+    "settings": (
+        settings,
+        lambda dataset, uuid: settings.update_settings(
+            dataset.snapshot, config={"a": "b"}, transaction_id=uuid
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_repetition_lands_between_two_attempts(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both lose to a third writer and begin anew; the one that is slower begins on what the other made."""
+    module, run = CHANGES[name]
+    path = str(tmp_path / "t")
+    slow = lance_core.write_dataset(pa.table({"id": range(10), "x": [0] * 10}), path)
+    fast, uuid = lance_core.dataset(path), str(uuid4())
+    commit = module.commit
+
+    def losing(*arguments: Any, **named: Any) -> None:
+        monkeypatch.setattr(module, "commit", commit)
+        run(fast, uuid)
+        raise CommitConflictError("another writer was faster", retryable=True)
+
+    monkeypatch.setattr(module, "commit", losing)
+    run(slow, uuid)
+
+    newest = lance_core.dataset(path)
+    assert newest.version == 2
+    newest.validate()
+    assert set(newest.to_table().to_pydict().get("x", [0])) <= {0, 1}
+    used = {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}
+    assert {f"data/{file.name}" for file in (tmp_path / "t" / "data").iterdir()} - used <= {
+        file.path
+        for fragment in lance_core.dataset(path, 1).get_fragments()
+        for file in fragment.data_files()
+    }
