@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lance_core.opened import OpenedDataset, Reference, branch_uri
 from lance_core.storage import storage_for
-from lance_core.table.snapshot import Snapshot
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.versions import list_versions
 
 if TYPE_CHECKING:
     from lance_core.mutations.settings import Entries
+    from lance_core.operations import Transaction
     from lance_core.table.cleanup import CleanupExplanation, CleanupStats
 
 _DEFAULT_AGE = timedelta(days=14)
@@ -80,6 +82,26 @@ class History(OpenedDataset):
         options = self._storage_options if storage_options is None else storage_options
         snapshot = clone_table(self._source(reference), storage_for(target, options))
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What made a version of the opened branch; None where it left no transaction, as old libraries did.
+
+        Raises:
+            DatasetNotFoundError: there is no such version.
+        """
+        from lance_core.transaction_reading import transaction_of
+
+        return transaction_of(open_snapshot(self._storage, version, self.snapshot.open_base))
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What made the opened version and those before it, newest first.
+
+        Args:
+            recent_transactions: Most versions to look at; there is at least one.
+        """
+        versions = [number for number in list_versions(self._storage) if number <= self.version]
+        recent = versions[-max(recent_transactions, 1) :]
+        return [self.read_transaction(number) for number in reversed(recent)]
 
     def restore(self) -> None:
         """Make the opened version the latest one again, as a new version, and move to it.

@@ -26,7 +26,7 @@ from lance_core.table import cleanup
 from lance_core.table.cleanup import CleanupPolicy, clean_up
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.tag_changes import create_tag
-from support.faults import FaultStorage, fails
+from support.faults import Fault, FaultStorage, fails
 
 NOW = timedelta(0)
 STATS = [
@@ -345,17 +345,31 @@ def test_files_that_a_new_version_takes_up_stay(tmp_path: Path) -> None:
     assert readable(path)[9] == [*range(10, 100), 200]
 
 
-def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path) -> None:
-    """T40, T41: and what is left goes with the next cleanup."""
+class Killed(BaseException):
+    """Ends everything, as when the process is gone."""
+
+
+def killed_before(name: str, call: Callable[[], None]) -> None:
+    raise Killed
+
+
+def killed_after(name: str, call: Callable[[], None]) -> None:
+    call()
+    raise Killed
+
+
+@pytest.mark.parametrize("fault", [fails, killed_before, killed_after])
+def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path, fault: Fault) -> None:
+    """T35, T40, T41: and what is left goes with the next cleanup."""
     template = history(tmp_path / "template")
     calls = 0
     for at in range(60):
         path = str(tmp_path / f"t{at}")
         shutil.copytree(template, path)
-        storage = FaultStorage(path, at, fails)
+        storage = FaultStorage(path, at, fault)
         try:
             stats = clean_up(open_snapshot(storage), storage, ALL)
-        except StorageError:
+        except (StorageError, Killed):
             pass
         else:
             if not stats.failed_deletes:
