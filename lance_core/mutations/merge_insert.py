@@ -6,6 +6,7 @@ inserted ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from lance_core.errors import InvalidInputError
@@ -13,11 +14,12 @@ from lance_core.mutations.change import Change, Counts, commit_change
 from lance_core.mutations.merge_join import find_matches
 from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource
-from lance_core.mutations.merged_rows import MergedRows
+from lance_core.mutations.merged_rows import MergedRows, primary_key
 from lance_core.mutations.new_rows import NewRows
 from lance_core.mutations.removal import ChosenRows, remove_rows
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
 
@@ -36,7 +38,8 @@ def merge_insert(
 
     Args:
         snapshot: the version that is merged into. Later changes of other rows stand beside this one; rows
-            that other writers insert meanwhile are not compared with those of the source.
+            that other writers insert meanwhile are compared with those of the source only where `on` is the
+            primary key of the table.
         source: rows with the keys and some or all other columns. Columns that it lacks keep their values
             in rows that are updated, and are null in those that are inserted.
         plan: what becomes of which rows.
@@ -100,6 +103,22 @@ def write_merge(
         new=new,
         fields_for_preserving_frag_bitmap=snapshot.manifest.schema.field_by_id,
     )
+    if inserted and set(merge.key_ids) == set(primary_key(snapshot)):
+        _claim_all_keys(change.transaction.update, merge.key_ids)
     change.counts.update(
         num_inserted_rows=inserted, num_updated_rows=updated, num_deleted_rows=removal.num_rows - updated
     )
+
+
+def _claim_all_keys(update: Transaction.Update, key_ids: Sequence[int]) -> None:
+    """Say that the update may have inserted any primary key, so that none is inserted twice.
+
+    A merge that inserts rows by primary key is in conflict with every other that may have inserted the same
+    key, and is done again. Which keys these are the reference says in a Bloom filter; this one has all bits
+    set, and a size that cannot be compared with others.
+    Source: Lance table format, "Conflict rules".
+    """
+    update.inserted_rows.field_ids.extend(key_ids)
+    bloom = update.inserted_rows.bloom
+    bloom.bitmap, bloom.num_bits = b"\xff" * 32, 256
+    bloom.number_of_items, bloom.probability = 1, 0.5

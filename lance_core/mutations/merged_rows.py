@@ -54,11 +54,18 @@ class MergedRows:
                 expected=f"some of [{', '.join(field.name for field in fields)}], each once",
                 found=f"[{', '.join(given)}]",
             )
-        self.keys = key_fields(snapshot, plan.on or _primary_key(snapshot), source)
+        names = {field.id: field.name for field in fields}
+        on = plan.on or [names[key] for key in primary_key(snapshot) if key in names]
+        self.keys = key_fields(snapshot, on, source)
         self._kept = [field for field in fields if field.name not in given]
         """Columns that the source lacks."""
         self.schema = self._compared()
         """Of complete rows: that of the table, without children of structs that the source lacks."""
+
+    @property
+    def key_ids(self) -> list[int]:
+        """The ids of the columns that rows are matched by."""
+        return [field.id for field in self.keys]
 
     def _compared(self) -> Schema:
         """The schema of the table, compared with that of the source.
@@ -240,9 +247,8 @@ def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
     return Matches(rows[order], addresses[order])
 
 
-def _primary_key(snapshot: Snapshot) -> tuple[str, ...]:
-    """The columns that the schema declares to be the primary key, in its order."""
-    messages = {message.id: message for message in snapshot.manifest.schema.messages}
-    keys = [field for field in snapshot.manifest.schema.fields if messages[field.id].unenforced_primary_key]
-    keys.sort(key=lambda field: (messages[field.id].unenforced_primary_key_position, field.id))
-    return tuple(field.name for field in keys)
+def primary_key(snapshot: Snapshot) -> list[int]:
+    """The ids of the columns that the schema declares to be the primary key, in its order."""
+    keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
+    keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
+    return [message.id for message in keys]

@@ -145,6 +145,29 @@ def test_the_primary_key_is_what_rows_match_by(tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path / "d")).to_table().to_pydict() == {"v": [1, 20], "k": [1, 2]}
 
 
+@pytest.mark.parametrize(("first", "second"), [(1, 0), (0, 1), (0, 0)])
+def test_a_primary_key_is_inserted_once(first: int, second: int, tmp_path: Path) -> None:
+    """T37: two merges that begin on one version, by us (0) and by the reference (1)."""
+    key = {"lance-schema:unenforced-primary-key": "true"}
+    schema = pa.schema([pa.field("k", pa.int64(), nullable=False, metadata=key), pa.field("v", pa.int64())])
+
+    def rows(keys: list[int], value: int) -> pa.Table:
+        return pa.table({"k": keys, "v": [value] * len(keys)}, schema=schema)
+
+    path = str(tmp_path / "d")
+    lance.write_dataset(rows([1, 2], 0), path)
+    libraries: list[Any] = [lance_core, lance]
+    early, late = libraries[first].dataset(path), libraries[second].dataset(path)
+    stubborn = libraries[second].dataset(path).merge_insert("k").conflict_retries(0)
+    assert upsert(early, rows([5], 1))["num_inserted_rows"] == 1
+    with pytest.raises(OSError, match="oo many concurrent writers"):
+        stubborn.when_matched_update_all().when_not_matched_insert_all().execute(rows([5, 6], 2))
+    counts = upsert(late, rows([5, 6], 2))
+    assert (counts["num_updated_rows"], counts["num_inserted_rows"]) == (1, 1)
+    found = lance.dataset(path).to_table().to_pylist()
+    assert [(row["k"], row["v"]) for row in found] == [(1, 0), (2, 0), (5, 2), (6, 2)]
+
+
 def test_structs_are_updated_whole_or_not_at_all(tmp_path: Path) -> None:
     dataset = lance_core.write_dataset(pa.table({"k": [1], "s": [{"x": 1, "y": 2}]}), tmp_path / "d")
     part = pa.table({"k": [1, 2], "s": [{"x": 5}, {"x": 6}]})

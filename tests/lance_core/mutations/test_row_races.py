@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import lance
 import pyarrow as pa
@@ -70,3 +72,25 @@ def test_changes_of_one_fragment_by_both_libraries(stable: bool, changes: int, t
     if stable:
         kept = [row for row in found.to_pylist() if row["id"] < 300]
         assert all(row["_rowid"] == row["id"] for row in kept)
+
+
+def test_one_transaction_asked_for_by_many_at_once(tmp_path: Path) -> None:
+    """T38: clients that ask again before the first answer is there change the rows once."""
+    rows = range(50)
+    lance.write_dataset(pa.table({"id": rows, "value": rows}), str(tmp_path), enable_stable_row_ids=True)
+    name = "5e7c9d10-2f4b-4a6e-8c11-0d9b7a3f6e21"
+    barrier = Barrier(6)
+
+    def ask(_: int) -> dict[str, int]:
+        dataset = lance_core.dataset(tmp_path)
+        barrier.wait()
+        return dict(dataset.update({"value": "value + 100"}, "id < 7", transaction_id=name))
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(ask, range(6)))
+    assert answers == [{"num_rows_updated": 7}] * 6
+    for opened in (lance_core.dataset(tmp_path), lance.dataset(str(tmp_path))):
+        assert opened.version == 2
+        found = {row["id"]: row["value"] for row in opened.to_table().to_pylist()}
+        assert found == {row: row + 100 * (row < 7) for row in rows}
+        opened.validate()
