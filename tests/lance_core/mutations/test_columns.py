@@ -286,7 +286,7 @@ def test_a_function_gets_the_columns_and_rows_that_it_asks_for(tmp_path: Path) -
 
 @pytest.mark.parametrize("version", MODERN)
 def test_indices_stay_right(version: str, tmp_path: Path) -> None:
-    """T28: queries of the reference through its indices, after our change of the columns beside and below."""
+    """Queries of the reference through its indices, after our change of the columns beside and below."""
     path = tmp_path / "d"
     dataset = lance.write_dataset(table(), str(path), max_rows_per_file=10, data_storage_version=version)
     dataset.create_scalar_index("a", "BTREE")

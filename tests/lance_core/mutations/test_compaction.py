@@ -206,7 +206,7 @@ def test_a_task_of_another_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
 def test_queries_through_indices_stay_right(stable_row_ids: bool, tmp_path: Path) -> None:
-    """T28: indices cover what they know, and no group mixes fragments that they know and others."""
+    """Indices cover what they know, and no group mixes fragments that they know and others."""
     path = tmp_path / "d"
     dataset = write(path, [5] * 4, enable_stable_row_ids=stable_row_ids)
     dataset.create_scalar_index("a", "BTREE")
@@ -291,7 +291,7 @@ def test_options_of_files(tmp_path: Path) -> None:
 
 
 def test_a_delete_between_plan_and_commit_is_not_lost(tmp_path: Path) -> None:
-    """T14: the compaction is refused, or done again; the row stays deleted."""
+    """T37: the compaction is refused, or done again; the row stays deleted."""
     write(tmp_path / "d", [5] * 4)
     dataset = lance_core.dataset(tmp_path / "d")
     results = [task.execute(dataset) for task in Compaction.plan(dataset, {}).tasks]

@@ -122,7 +122,7 @@ def compare(both: TwoCopies, *, with_versions: bool) -> None:
 
 
 def test_updated_columns_are_forgotten_by_their_indices(tmp_path: Path) -> None:
-    """T28: the reference finds new values, and no old ones, through its index."""
+    """The reference finds new values, and no old ones, through its index."""
     both = copies(tmp_path)
     lance.dataset(str(both.ours)).create_scalar_index("a", "BTREE")
     lance.dataset(str(both.ours)).create_scalar_index("t", "BTREE")
@@ -207,7 +207,7 @@ def replacement(library: Any, uri: str, fragment_id: int) -> Any:
 
 
 def test_replaced_data(tmp_path: Path) -> None:
-    """T28: a file in the place of another one, and no stale hits through the index on its column."""
+    """A file in the place of another one, and no stale hits through the index on its column."""
     lance.write_dataset(pa.table({"a": range(12)}), str(tmp_path / "ours"), max_rows_per_file=4)
     lance.dataset(str(tmp_path / "ours")).create_scalar_index("a", "BTREE")
     shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
