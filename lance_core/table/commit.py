@@ -31,7 +31,7 @@ from lance_core.storage import Storage
 from lance_core.table.conflict_rules import touched_fragments
 from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.deletions import Offsets
-from lance_core.table.manifest import Manifest, parse_manifest, serialize_manifest
+from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
 from lance_core.table.next_manifest import TableSettings, next_manifest
 from lance_core.table.rebase import drop_whole_fragments, rebase
 from lance_core.table.snapshot import read_manifest
@@ -158,7 +158,7 @@ class _Attempt:
             raise CommitUnknownError(f"nobody can say whether version {message.version} was made") from error
         if listing and listing.has_hint:
             self._forget_hint()
-        return parse_manifest(data, path)
+        return written_manifest(message, serialized, index_section, path, len(data))
 
     def discard(self) -> None:
         """Remove what was written here, which nothing refers to; it is harmless where that fails."""

@@ -299,6 +299,20 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     return manifest
 
 
+def written_manifest(
+    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, size: int
+) -> Manifest:
+    """The manifest that was just written to the file `name`, without reading it: see `serialize_manifest`."""
+    return Manifest(
+        name=name,
+        size=size,
+        message=message,
+        _transaction=transaction,
+        _index_section=index_section,
+        _content=b"",
+    )
+
+
 def serialize_manifest(
     message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None = None
 ) -> bytes:

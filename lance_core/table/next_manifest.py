@@ -33,6 +33,7 @@ from lance_core.table.operations import (
     update_config,
 )
 from lance_core.table.operations.context import Context, TableSettings
+from lance_core.table.operations.fragments import reserve_until, sort_fragments
 from lance_core.table.signature import sign
 from lance_core.table.transaction import file_name
 
@@ -93,7 +94,9 @@ def next_manifest(
         is_new=current is None,
         read_version=read_version,
     )
-    _sort(message)
+    sort_fragments(message)
+    if message.fragments:  # old libraries did not note the highest id
+        reserve_until(message, message.fragments[-1].id)
     _APPLY[operation](message, getattr(transaction, operation), context)
     _finish(message, transaction, context)
     return message, context.indices.section
@@ -121,8 +124,7 @@ def _finish(message: table_pb2.Manifest, transaction: Transaction, context: Cont
         version = context.settings.file_version or _version_of_files(message)
         message.data_format.file_format, message.data_format.version = "lance", version.name
     drop_dictionaries(message)
-    _drop_what_is_empty(message)
-    _sort(message)
+    _drop_what_is_empty(message, context)
     _set_flags(message, context)
     _check_changed(message, context)
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
@@ -153,20 +155,24 @@ def drop_dictionaries(message: table_pb2.Manifest) -> None:
             field.dictionary.SetInParent()
 
 
-def _drop_what_is_empty(message: table_pb2.Manifest) -> None:
-    """Drop data files without a column that counts, and fragments without a row that does."""
-    gone = []
-    for position, fragment in enumerate(message.fragments):
-        if fragment.HasField("deletion_file"):
-            deleted = fragment.deletion_file.num_deleted_rows
-            if deleted and deleted == fragment.physical_rows:
-                gone.append(position)
+def _drop_what_is_empty(message: table_pb2.Manifest, context: Context) -> None:
+    """Drop data files without a column that counts, and fragments without a row that does.
+
+    Only of fragments that changed: a table has many, and the others were looked at when they did.
+    """
+    gone = set()
+    for fragment in context.changed:
+        deleted = fragment.deletion_file.num_deleted_rows
+        if fragment.HasField("deletion_file") and 0 < deleted == fragment.physical_rows:
+            gone.add(fragment.id)
         if any(_is_obsolete(file) for file in fragment.files):
             kept = [file for file in fragment.files if not _is_obsolete(file)]
             del fragment.files[:]
             fragment.files.extend(kept)
-    for position in reversed(gone):
-        del message.fragments[position]
+    if gone:
+        places = [place for place, fragment in enumerate(message.fragments) if fragment.id in gone]
+        for place in reversed(places):
+            del message.fragments[place]
 
 
 _OBSOLETE_FIELD = -2
@@ -177,29 +183,35 @@ def _is_obsolete(file: table_pb2.DataFile) -> bool:
     return bool(fields) and fields[0] == _OBSOLETE_FIELD and set(fields) == {_OBSOLETE_FIELD}
 
 
-def _sort(message: table_pb2.Manifest) -> None:
-    """Rows are in the order of the fragments, and readers expect that to be the order of their ids."""
-    ids = [fragment.id for fragment in message.fragments]
-    if any(ids[place] >= ids[place + 1] for place in range(len(ids) - 1)):
-        message.fragments.sort(key=lambda fragment: fragment.id)
-
-
 def _set_flags(message: table_pb2.Manifest, context: Context) -> None:
     reader = message.reader_feature_flags & feature_flags.STICKY
     writer = message.writer_feature_flags & feature_flags.STICKY
     both = 0
     if context.indices.has_covering_columns:
         both |= feature_flags.COVERING_INDEX_COLUMNS
-    if any(fragment.HasField("deletion_file") for fragment in message.fragments):
+    if _any(message, context, feature_flags.DELETION_FILES, _has_deletions):
         both |= feature_flags.DELETION_FILES
     if context.stable_row_ids:
         both |= feature_flags.STABLE_ROW_IDS
     if message.base_paths:
         both |= feature_flags.BASE_PATHS
-    if any(_has_spilled_lineage(fragment) for fragment in message.fragments):
+    if _any(message, context, feature_flags.SPILLED_LINEAGE, _has_spilled_lineage):
         both |= feature_flags.SPILLED_LINEAGE
     message.reader_feature_flags = reader | both
     message.writer_feature_flags = writer | both | (feature_flags.TABLE_CONFIG if message.config else 0)
+
+
+def _any(
+    message: table_pb2.Manifest, context: Context, flag: int, has: Callable[[table_pb2.DataFragment], bool]
+) -> bool:
+    """Whether any fragment has what a flag stands for; without it those that did not change have not."""
+    return any(map(has, context.changed)) or bool(
+        message.reader_feature_flags & flag and any(map(has, message.fragments))
+    )
+
+
+def _has_deletions(fragment: table_pb2.DataFragment) -> bool:
+    return fragment.HasField("deletion_file")
 
 
 def _has_spilled_lineage(fragment: table_pb2.DataFragment) -> bool:

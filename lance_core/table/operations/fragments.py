@@ -26,10 +26,8 @@ def add_fragments(
     Raises:
         InvalidInputError: no ids are left, or a fragment has a deletion file, which has another name.
     """
-    known = [fragment.id for fragment in message.fragments]
-    if message.HasField("max_fragment_id"):
-        known.append(message.max_fragment_id)
-    next_id = max(known, default=-1) + 1
+    last = message.fragments[-1].id if message.fragments else -1
+    next_id = max(last, message.max_fragment_id if message.HasField("max_fragment_id") else -1) + 1
     added = []
     for fragment in fragments:
         reserve_until(message, next_id)
@@ -84,6 +82,13 @@ def replace_fragments(
     for position in sorted({positions[fragment_id] for fragment_id in removed_ids}, reverse=True):
         del message.fragments[position]
     return replaced
+
+
+def sort_fragments(message: table_pb2.Manifest) -> None:
+    """Rows are in the order of the fragments, and readers expect that to be the order of their ids."""
+    ids = [fragment.id for fragment in message.fragments]
+    if ids != sorted(ids):
+        message.fragments.sort(key=lambda fragment: fragment.id)
 
 
 def reserve_until(message: table_pb2.Manifest, last: int) -> None:

@@ -33,7 +33,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Merge, context: Co
                 fragment.inline_last_updated_at_versions = one_version(context.version, rows)
         merged.append(fragment)
     del message.fragments[:]
-    message.fragments.extend(merged)
+    message.fragments.extend(sorted(merged, key=lambda fragment: fragment.id))
     context.changed.extend(message.fragments)
     set_schema(message, operation.schema)
     message.schema_metadata.clear()

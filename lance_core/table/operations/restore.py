@@ -5,6 +5,7 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import feature_flags
 from lance_core.table.operations.context import Context
+from lance_core.table.operations.fragments import sort_fragments
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Restore, context: Context) -> None:
@@ -31,4 +32,5 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Restore, context: 
     for name in ("max_fragment_id", "max_allocated_field_id"):
         if counters.HasField(name):
             setattr(message, name, max(getattr(message, name), getattr(counters, name)))
+    sort_fragments(message)
     context.indices.replace(old.index_section)

@@ -1,12 +1,17 @@
 """Rewrite: fragments in the place of others with the same rows, as compaction makes them."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping
 
 from lance_core.errors import InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.operations.context import Context
-from lance_core.table.operations.fragments import add_fragments, replace_fragments, reserve_until
+from lance_core.table.operations.fragments import (
+    add_fragments,
+    replace_fragments,
+    reserve_until,
+    sort_fragments,
+)
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: Context) -> None:
@@ -18,13 +23,16 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: 
         UnsupportedFeatureError: indices name fragments that became others before.
     """
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
+    before = {fragment.id: _num_rows(fragment) for fragment in message.fragments}
+    groups = _groups(operation)
+    for group in groups:
+        _require_same_rows(before, group)
+    replace_fragments(message, (), {each.id for group in groups for each in group.old_fragments}, context)
     moves = []
-    for group in _groups(operation):
-        old = {fragment.id for fragment in group.old_fragments}
-        _require_same_rows(message, old, group.new_fragments)
-        replace_fragments(message, (), old, context)
+    for group in groups:
         new = _add(message, group.new_fragments, context)
-        moves.append((old, {fragment.id for fragment in new}))
+        moves.append(({each.id for each in group.old_fragments}, {each.id for each in new}))
+    sort_fragments(message)
     context.indices.move(moves, rewritten=rewritten.keys(), stable_row_ids=context.stable_row_ids)
     for segment in context.indices.editable():
         if segment.uuid.uuid in rewritten:
@@ -42,16 +50,14 @@ def _groups(operation: Transaction.Rewrite) -> list[Transaction.Rewrite.RewriteG
     return groups
 
 
-def _require_same_rows(
-    message: table_pb2.Manifest, old: Set[int], new: Iterable[table_pb2.DataFragment]
-) -> None:
+def _require_same_rows(num_rows: Mapping[int, int | None], group: Transaction.Rewrite.RewriteGroup) -> None:
     """Compare the rows that are not deleted, where the manifest tells how many these are."""
-    before = [_num_rows(fragment) for fragment in message.fragments if fragment.id in old]
-    after = [_num_rows(fragment) for fragment in new]
-    if None not in before and len(before) == len(old):
-        rows = [sum(number for number in numbers if number is not None) for numbers in (before, after)]
-        if rows[0] != rows[1]:
-            raise InvalidInputError("rows of rewritten fragments", expected=rows[0], found=rows[1])
+    before = [num_rows.get(fragment.id) for fragment in group.old_fragments]
+    after = [_num_rows(fragment) for fragment in group.new_fragments]
+    if None not in before:
+        old, new = (sum(rows for rows in each if rows is not None) for each in (before, after))
+        if old != new:
+            raise InvalidInputError("rows of rewritten fragments", expected=old, found=new)
 
 
 def _num_rows(fragment: table_pb2.DataFragment) -> int | None:
