@@ -31,7 +31,7 @@ from flight_client.errors import (
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
 from flight_client.scanner import RemoteScanner
-from flight_client.staged import WriteResult
+from flight_client.staged import MergeResult, WriteResult
 
 __all__ = [
     "Client",
@@ -46,6 +46,7 @@ __all__ = [
     "LanceError",
     "Listing",
     "Lookup",
+    "MergeResult",
     "NotAllowedError",
     "NotAuthenticatedError",
     "RefNotFoundError",

@@ -11,11 +11,12 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_client.actions import Actions
 from flight_client.connection import Access, Server, Servers
 from flight_client.dataset import RemoteDataset
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.scanner import ReadOptions, Target
-from flight_client.staged import WriteResult, abort, commit, stage, write_in_parallel
+from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
 from flight_client.upload import Mode, rows_of, upload
 
 
@@ -63,7 +64,7 @@ def connect(
     return Client(Servers(uris, access), ReadOptions(parallel, max_read_bytes))
 
 
-class Client:
+class Client(Actions):
     """Datasets of one server, or of several servers of the same folder. For many threads; can be pickled."""
 
     def __init__(self, servers: Servers, options: ReadOptions) -> None:
@@ -158,6 +159,33 @@ class Client:
         answer = upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
         return WriteResult(**answer["result"])
 
+    def merge_insert(
+        self,
+        name: str,
+        data: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        progress: bool | None = None,
+        **fields: Any,
+    ) -> MergeResult:
+        """Update or delete the rows that rows of `data` match, insert those that are new, as one version.
+
+        Args:
+            name, data, progress: see `write`.
+            on: columns whose values make rows match; the primary key of the table if not given.
+            **fields: `when_matched` ("update_all", "do_nothing", "fail", "delete"), `when_matched_condition`,
+                `when_not_matched` ("insert_all", "do_nothing"), `when_not_matched_by_source` ("keep",
+                "delete"), `when_not_matched_by_source_condition`, `transaction_id`, `properties`.
+
+        Raises:
+            LanceError: what the server reported; nothing was changed.
+        """
+        fields["on"] = [on] if isinstance(on, str) else on if on is None else list(on)
+        answer = upload(
+            self._servers, name, data, "merge_insert", schema=None, progress=progress, fields=fields
+        )
+        return MergeResult(**answer["result"])
+
     def write_parallel(
         self, name: str, data: Any, mode: Mode = "append", *, parallel: int = 4, **fields: Any
     ) -> int:
@@ -203,38 +231,6 @@ class Client:
     def abort(self, name: str, receipts: Sequence[str], *, branch: str | None = None) -> int:
         """Remove staged rows that are not to be committed; how many receipts there were."""
         return abort(self._servers, name, receipts, branch)
-
-    def describe(self, name: str, **fields: Any) -> dict[str, Any]:
-        """What the manifest says: version, schema, rows, bytes, fragments, indices, settings."""
-        return self.action("describe", {"dataset": name, **fields}, repeat=True)
-
-    def create_dataset(self, name: str, schema: pa.Schema, **fields: Any) -> dict[str, Any]:
-        """Create a dataset without rows."""
-        encoded = base64.b64encode(schema.serialize()).decode()
-        return self.action("create_dataset", {"dataset": name, "schema": encoded, **fields})
-
-    def drop_dataset(self, name: str) -> dict[str, Any]:
-        """Remove a dataset with all its versions."""
-        return self.action("drop_dataset", {"dataset": name})
-
-    def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
-        """How many rows there are, of those for which a condition in SQL holds."""
-        answer = self.action("count_rows", {"dataset": name, "filter": filter, **fields}, repeat=True)
-        return int(answer["count"])
-
-    def health(self) -> dict[str, Any]:
-        """How the server is."""
-        return self.action("health", {}, repeat=True)
-
-    def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
-        """Run any action of the server: one JSON object in, one out; fields that are None are left out.
-
-        Args:
-            name, body: see the protocol.
-            repeat: make the call again after an error that time may heal; only for actions that change
-                nothing, or carry a `transaction_id`.
-        """
-        return self._servers.action(name, body, repeat=repeat)
 
 
 def _pem(given: bytes | str | Path | None) -> bytes | None:

@@ -34,6 +34,15 @@ class WriteResult:
     """New ones."""
 
 
+@dataclass(frozen=True)
+class MergeResult(WriteResult):
+    """What a merge made."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
 def stage(
     servers: Servers, name: str, data: Any, mode: Mode, *, schema: pa.Schema | None, fields: Mapping[str, Any]
 ) -> list[str]:

@@ -21,6 +21,7 @@ from flight_client.errors import InternalError, InvalidInputError, LanceError, U
 from flight_client.progress import Progress
 
 Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns"]
+"""Of uploads; those of `Client.merge_insert` are merges."""
 
 _BATCH_BYTES = 2 << 20
 """What is sent at once, about."""

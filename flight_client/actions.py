@@ -1,0 +1,235 @@
+"""Everything a server can do to its datasets, one method per action."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import flight
+
+from flight_client.connection import Servers
+from flight_client.endpoints import EndpointReader
+
+
+class Actions:
+    """Changes of datasets, their versions, tags, branches and settings.
+
+    A `name` may end in a branch: `trips@dev`. What changes a dataset answers with the new version; it
+    carries a transaction id (one of its own unless `transaction_id` is given), so that it happens once even
+    where it is sent again after the connection broke. All methods raise `LanceError`s: what the server
+    reported.
+    """
+
+    _servers: Servers
+
+    def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
+        """Run any action of the server: one JSON object in, one out; fields that are None are left out.
+
+        Args:
+            name, body: see the protocol.
+            repeat: make the call again after an error that time may heal; for actions that change
+                nothing, or carry a `transaction_id`.
+        """
+        return self._servers.action(name, body, repeat=repeat)
+
+    def health(self) -> dict[str, Any]:
+        """How the server is: `status`, `version`, `uptime` and the use of its caches."""
+        return self.action("health", {}, repeat=True)
+
+    def describe(self, name: str, **fields: Any) -> dict[str, Any]:
+        """What a manifest says: version, schema, rows, bytes, fragments, indices, settings.
+
+        Args:
+            name: of the dataset.
+            **fields: `version`, `tag` or `asof`, and `branch`.
+        """
+        return self.action("describe", {"dataset": name, **fields}, repeat=True)
+
+    def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
+        """How many rows there are, of those for which a condition in SQL holds; **fields as in `describe`."""
+        answer = self.action("count_rows", {"dataset": name, "filter": filter, **fields}, repeat=True)
+        return int(answer["count"])
+
+    def create_dataset(self, name: str, schema: pa.Schema, **fields: Any) -> int:
+        """Create a dataset without rows.
+
+        Args:
+            name: of the dataset.
+            schema: its columns.
+            **fields: `data_storage_version`, `enable_stable_row_ids`, `transaction_id`, `properties`.
+        """
+        return self._change("create_dataset", name, schema=_encoded(schema), **fields)
+
+    def drop_dataset(self, name: str) -> None:
+        """Remove a dataset with all its versions, tags and branches."""
+        self.action("drop_dataset", {"dataset": name})
+
+    def delete(self, name: str, predicate: str, **fields: Any) -> dict[str, Any]:
+        """Delete the rows for which SQL is true; `version` and `rows`."""
+        return self._changed("delete", name, predicate=predicate, **fields)
+
+    def update(
+        self, name: str, updates: Mapping[str, str], where: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Give columns new values, SQL by column, where `where` is true; `version` and `rows`."""
+        return self._changed("update", name, updates=dict(updates), where=where, **fields)
+
+    def add_columns(self, name: str, columns: Mapping[str, str] | pa.Schema, **fields: Any) -> int:
+        """Add columns computed from others, SQL by name; or columns of nulls, by a schema."""
+        if isinstance(columns, pa.Schema):
+            return self._change("add_columns", name, schema=_encoded(columns), **fields)
+        return self._change("add_columns", name, columns=dict(columns), **fields)
+
+    def drop_columns(self, name: str, columns: Sequence[str], **fields: Any) -> int:
+        """Remove columns, nested ones by dotted paths."""
+        return self._change("drop_columns", name, columns=list(columns), **fields)
+
+    def alter_columns(self, name: str, *alterations: Mapping[str, Any], **fields: Any) -> int:
+        """Change columns: each has a `path`, and a new `name`, `nullable` or `data_type` (as in a CAST)."""
+        return self._change("alter_columns", name, columns=[dict(each) for each in alterations], **fields)
+
+    def compact(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+        """Join small fragments and leave out deleted rows; `version` and how many fragments went and came.
+
+        Args:
+            name: of the dataset.
+            options: `target_rows_per_fragment`, `materialize_deletions`, ..., see the operations page.
+            **fields: `branch`, `transaction_id`.
+        """
+        return self._changed("compact", name, options=dict(options or {}), **fields)
+
+    def compact_plan(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> list[Any]:
+        """The tasks of a compaction, for `compact_execute` at any server."""
+        body = {"dataset": name, "options": dict(options or {}), **fields}
+        return list(self.action("compact_plan", body, repeat=True)["tasks"])
+
+    def compact_execute(self, name: str, task: Any, **fields: Any) -> str:
+        """Run one task; its receipt. Nobody sees what it makes before the commit."""
+        return str(self.action("compact_execute", {"dataset": name, "task": task, **fields})["receipt"])
+
+    def compact_commit(self, name: str, receipts: Sequence[str], **fields: Any) -> int:
+        """Make one version of executed tasks."""
+        return self._change("compact_commit", name, receipts=list(receipts), **fields)
+
+    def cleanup(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Remove old versions, and files that no version needs; what was removed, or would be.
+
+        Args:
+            name: of the dataset.
+            **fields: `older_than_seconds` (two weeks without any limit), `retain_versions`, `versions`,
+                `delete_unverified`, `error_if_tagged_old_versions`, `dry_run`, `branch`.
+        """
+        return self.action("cleanup", {"dataset": name, **fields})
+
+    def versions(self, name: str, *, limit: int | None = None, **fields: Any) -> list[dict[str, Any]]:
+        """All versions, oldest first, with `version`, `timestamp` and `metadata`; or the newest `limit`."""
+        body = {"dataset": name, "limit": limit, **fields}
+        return list(self.action("list_versions", body, repeat=True)["versions"])
+
+    def restore(self, name: str, version: int, **fields: Any) -> int:
+        """Make an older version the latest one again."""
+        return self._change("restore", name, version=version, **fields)
+
+    def changes(self, name: str, from_version: int, to_version: int, **fields: Any) -> Changes:
+        """The rows that were inserted, updated and deleted between two versions."""
+        body = {"dataset": name, "from_version": from_version, "to_version": to_version, **fields}
+        return Changes(self._servers, self.action("changes", body, repeat=True))
+
+    def tags(self, name: str) -> dict[str, dict[str, Any]]:
+        """All tags, with the `version` and `branch` that they name."""
+        return dict(self.action("list_tags", {"dataset": name}, repeat=True)["tags"])
+
+    def create_tag(self, name: str, tag: str, version: int | None = None, **fields: Any) -> int:
+        """Name a version, the latest if none is given."""
+        return self._refer("create_tag", name, tag=tag, version=version, **fields)
+
+    def update_tag(self, name: str, tag: str, version: int | None = None, **fields: Any) -> int:
+        """Let a tag name another version."""
+        return self._refer("update_tag", name, tag=tag, version=version, **fields)
+
+    def delete_tag(self, name: str, tag: str) -> None:
+        """Remove a tag; the version that it named stays."""
+        self._refer("delete_tag", name, tag=tag)
+
+    def branches(self, name: str) -> dict[str, dict[str, Any]]:
+        """All branches, with `parent_branch`, `parent_version` and more."""
+        return dict(self.action("list_branches", {"dataset": name}, repeat=True)["branches"])
+
+    def create_branch(self, name: str, branch: str, version: int | str | None = None) -> int:
+        """Begin a branch with a version (a number or a tag), the latest if none is given."""
+        key = "tag" if isinstance(version, str) else "version"
+        return self._refer("create_branch", name, branch=branch, **{key: version})
+
+    def delete_branch(self, name: str, branch: str) -> None:
+        """Remove a branch with all its versions."""
+        self._refer("delete_branch", name, branch=branch)
+
+    def config(self, name: str, **fields: Any) -> dict[str, Any]:
+        """`config`, `table_metadata` and `schema_metadata` of a version."""
+        return self.action("get_config", {"dataset": name, **fields}, repeat=True)
+
+    def update_config(self, name: str, **fields: Any) -> int:
+        """Change settings and metadata: texts by name, None removes one.
+
+        Args:
+            name: of the dataset.
+            **fields: `config`, `table_metadata`, `schema_metadata`, `field_metadata`, `replace`, `branch`.
+        """
+        return self._change("update_config", name, **fields)
+
+    def _changed(self, action: str, name: str, **fields: Any) -> dict[str, Any]:
+        fields.setdefault("transaction_id", str(uuid4()))
+        return self.action(action, {"dataset": name, **fields}, repeat=True)
+
+    def _change(self, action: str, name: str, **fields: Any) -> int:
+        return int(self._changed(action, name, **fields)["version"])
+
+    def _refer(self, action: str, name: str, **fields: Any) -> int:
+        """Tags and branches have no transactions: a call whose answer was lost is not made again."""
+        return int(self.action(action, {"dataset": name, **fields})["version"])
+
+
+class Changes:
+    """The rows that differ between two versions, read when they are asked for."""
+
+    def __init__(self, servers: Servers, answer: Mapping[str, Any]) -> None:
+        self._servers = servers
+        self._parts = {kind: list(answer[kind]) for kind in ("inserted", "updated", "deleted")}
+        self.from_version = int(answer["from_version"])
+        self.to_version = int(answer["to_version"])
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{kind}={self._num_rows(kind)}" for kind in self._parts)
+        return f"Changes({self.from_version} to {self.to_version}: {counts})"
+
+    def inserted(self) -> Iterator[pa.RecordBatch]:
+        """Rows that the later version has, and the earlier one had not."""
+        return self._read("inserted")
+
+    def updated(self) -> Iterator[pa.RecordBatch]:
+        """Rows of both versions that were changed, as the later one has them."""
+        return self._read("updated")
+
+    def deleted(self) -> Iterator[pa.RecordBatch]:
+        """Rows that the later version no longer has, as the earlier one had them."""
+        return self._read("deleted")
+
+    def _num_rows(self, kind: str) -> int | None:
+        rows = [part["rows"] for part in self._parts[kind]]
+        return None if -1 in rows else sum(rows)
+
+    def _read(self, kind: str) -> Iterator[pa.RecordBatch]:
+        for part in self._parts[kind]:
+            endpoint = flight.FlightEndpoint(base64.b64decode(part["ticket"]), [])
+            reader = EndpointReader(self._servers, endpoint)
+            try:
+                yield from reader
+            finally:
+                reader.cancel()
+
+
+def _encoded(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize()).decode()

@@ -1,0 +1,113 @@
+"""Every action as a method, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import flight_client
+from flight_client import Client
+from support.served import StartServer
+
+ROWS = pa.table({"id": pa.array(range(10)), "name": [f"n{number}" for number in range(10)]})
+
+
+@pytest.fixture
+def client(tmp_path: Path, serve: StartServer) -> Iterator[Client]:
+    (tmp_path / "root").mkdir()
+    with flight_client.connect(serve(tmp_path / "root").uri) as client:
+        client.write("t", ROWS, "create", enable_stable_row_ids=True, max_rows_per_file=4)
+        yield client
+
+
+def ids(client: Client, name: str = "t") -> list[int]:
+    return sorted(client.dataset(name).to_table(["id"])["id"].to_pylist())
+
+
+def test_rows(client: Client) -> None:
+    transaction_id = str(uuid4())
+    deleted = client.delete("t", "id < 2", transaction_id=transaction_id)
+    assert deleted == {"version": 2, "rows": 2}
+    assert client.delete("t", "id < 2", transaction_id=transaction_id) == deleted
+    assert client.update("t", {"name": "upper(name)"}, "id = 5") == {"version": 3, "rows": 1}
+    assert client.dataset("t").to_table(filter="id = 5")["name"].to_pylist() == ["N5"]
+    source = {"id": [5, 77], "name": ["five", "new"]}
+    merged = client.merge_insert("t", source, "id", when_matched="update_all", when_not_matched="insert_all")
+    assert (merged.version, merged.num_updated_rows, merged.num_inserted_rows) == (4, 1, 1)
+    assert ids(client) == [*range(2, 10), 77]
+    changes = client.changes("t", 1, 4)
+    assert [row for batch in changes.inserted() for row in batch["id"].to_pylist()] == [77]
+    assert [row for batch in changes.updated() for row in batch["name"].to_pylist()] == ["five"]
+    assert [row for batch in changes.deleted() for row in batch["id"].to_pylist()] == [0, 1]
+    assert "inserted=" in repr(changes)
+    assert client.count_rows("t", "id > 70") == 1
+
+
+def test_columns(client: Client) -> None:
+    assert client.add_columns("t", {"twice": "id * 2"}) == 2
+    assert client.add_columns("t", pa.schema([("empty", pa.string())])) == 3
+    assert client.alter_columns("t", {"path": "twice", "name": "double"}) == 4
+    table = client.dataset("t").to_table()
+    assert table["double"].to_pylist() == [2 * number for number in range(10)]
+    assert table["empty"].null_count == 10
+    assert client.drop_columns("t", ["empty", "double"]) == 5
+    assert client.dataset("t").schema.names == ["id", "name"]
+    with pytest.raises(flight_client.InvalidInputError, match="nothing"):
+        client.drop_columns("t", ["nothing"])
+
+
+def test_versions_tags_and_branches(client: Client) -> None:
+    client.delete("t", "id < 5")
+    assert client.create_tag("t", "first", 1) == 1
+    assert client.tags("t")["first"]["version"] == 1
+    assert client.update_tag("t", "first", 2) == 2
+    assert client.dataset("t", "first").count_rows() == 5
+    client.delete_tag("t", "first")
+    assert client.tags("t") == {}
+    client.create_branch("t", "dev", 1)
+    assert list(client.branches("t")) == ["dev"]
+    client.delete("t@dev", "id > 0")
+    assert ids(client, "t@dev") == [0]
+    assert client.dataset("t", branch="dev").to_table() == client.dataset("t@dev").to_table()
+    assert client.dataset("t", branch="dev").take([0])["id"].to_pylist() == [0]
+    assert ids(client) == list(range(5, 10))
+    client.delete_branch("t", "dev")
+    assert client.restore("t", 1) == 3
+    assert ids(client) == list(range(10))
+    assert [each["version"] for each in client.versions("t")] == [1, 2, 3]
+    assert len(client.versions("t", limit=1)) == 1
+    assert client.cleanup("t", older_than_seconds=0, dry_run=True)["old_versions"] == 2
+    assert client.cleanup("t", older_than_seconds=0)["old_versions"] == 2
+    assert [each["version"] for each in client.versions("t")] == [3]
+
+
+def test_settings(client: Client) -> None:
+    client.update_config("t", config={"a": "b"}, table_metadata={"owner": "me"})
+    assert client.config("t")["config"]["a"] == "b"
+    client.update_config("t", config={"a": None})
+    assert "a" not in client.config("t")["config"]
+    assert client.describe("t")["metadata"] == {"owner": "me"}
+    assert client.health()["status"] == "ok"
+
+
+def test_compaction(client: Client) -> None:
+    assert client.describe("t")["fragments"] == 3
+    done = client.compact("t")
+    assert (done["fragments_removed"], done["fragments_added"]) == (3, 1)
+    client.write("t", ROWS, max_rows_per_file=3)
+    options = {"target_rows_per_fragment": 100}
+    receipts = [client.compact_execute("t", task) for task in client.compact_plan("t", options)]
+    assert client.compact_commit("t", receipts) == client.dataset("t").version
+    assert client.describe("t")["fragments"] == 1
+    assert ids(client) == sorted([*range(10), *range(10)])
+
+
+def test_datasets(client: Client) -> None:
+    assert client.create_dataset("ns/empty", ROWS.schema) == 1
+    assert client.datasets().names == ["ns/empty", "t"]
+    client.drop_dataset("ns/empty")
+    assert client.datasets().names == ["t"]
