@@ -8,6 +8,7 @@ import pyarrow as pa
 from lance_core.encodings.pieces import Picking
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file import v2_1
+from lance_core.file.direct import Piece
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.row_runs import Rows
@@ -36,6 +37,12 @@ class ColumnReader(Protocol):
         Raises:
             CorruptFileError: bytes that contradict the format.
             StorageError: the storage failed.
+        """
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """Rows `[start, end)` for whoever reads several columns at once, with `read_pieces`.
+
+        `None` where they can only be read on their own. Raises what `read` raises.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:

@@ -227,6 +227,9 @@ class ColumnReader:
         """The values at ascending rows; see `lance_core.file.columns`."""
         return read_rows(self, rows)
 
+    def pieces(self, start: int, end: int) -> None:
+        """There are none: columns are read one by one."""
+
     def pick(self, rows: Numbers) -> Picking[list[pa.Array]]:
         """The same; it reads by itself."""
         return self.take(rows)

@@ -77,6 +77,9 @@ class ColumnReader:
         except OffsetOverflow:
             return read_rows(self, rows)  # which cuts its arrays
 
+    def pieces(self, start: int, end: int) -> None:
+        """There are none: columns are read one by one."""
+
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
         """The values at ascending rows; see `lance_core.file.columns`."""
         if not len(rows):

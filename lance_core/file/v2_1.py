@@ -7,7 +7,7 @@ and lists are put together from the layers that decoding a leaf gives (docs/form
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -19,10 +19,11 @@ from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.direct import Piece
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import CorruptData, OffsetOverflow
+from lance_core.kernels import CorruptData, MiniBlocks, OffsetOverflow
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -92,6 +93,18 @@ class ColumnReader:
         for begin, stop in pairwise(rows):
             arrays += self._read_piece(begin, stop)
         return arrays
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """What a kernel needs for rows `[start, end)`; see `lance_core.file.columns`."""
+        reader = self._file.piece_reader()
+        if reader is None or len(self._leaves) != 1 or not 0 <= start < end <= self.num_rows:
+            return None
+        parts = self._leaves[0].direct(start, end)
+        if parts is None:
+            return None
+        list_type = None if self._is_leaf else self._field.arrow_type
+        leaf_type = self._leaves[0].arrow_type
+        return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
@@ -196,7 +209,7 @@ class _Leaf:
         self._column = column
         self._type = LeafType(field.arrow_type, nesting)
         self._pages: list[Page | None] = [None] * len(column.pages)
-        self._runs: tuple[list[int], list[Callable[[Rows], Picking[LeafSlice]]]] = ([], [])
+        self._runs: tuple[list[int], list[Page | JoinedPages]] | None = None
         self._lock = threading.Lock()
         slots = 1
         for node in nesting:
@@ -211,6 +224,31 @@ class _Leaf:
     @cached_property
     def decoded_bytes(self) -> int:
         return sum(self._page(i).decoded_bytes for i in range(len(self._pages)))
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of the values."""
+        return self._type.arrow_type
+
+    def direct(self, start: int, end: int) -> list[tuple[MiniBlocks, int, int]] | None:
+        """Pages that a kernel reads by itself, and their rows; `None` where some of them are not such."""
+        if self._runs is None and self.is_known:
+            self.join()
+        starts, runs = (self.starts, None) if self._runs is None else self._runs
+        number = bisect_right(starts, start) - 1
+        found = []
+        while start < end:
+            stop = end if number + 1 == len(starts) else min(starts[number + 1], end)
+            with self._located(self.page_number(start)):
+                page = self._page(number) if runs is None else runs[number]
+                pages = page.direct(self._file.read_ranges)
+            if pages is None:
+                return None
+            if start < stop:
+                found.append((pages, start - starts[number], stop - starts[number]))
+            start = stop
+            number += 1
+        return found
 
     def in_one_page(self, start: int, end: int) -> bool:
         """Whether one page holds rows `[start, end)`."""
@@ -252,22 +290,21 @@ class _Leaf:
         All pages have to be known. From then on there is `pick_joined`.
         """
         number, starts = 0, []
-        runs: list[Callable[[Rows], Picking[LeafSlice]]] = []
+        runs: list[Page | JoinedPages] = []
         for run in runs_alike([self._page(number) for number in range(len(self._pages))]):
             starts.append(self.starts[number])
             number += len(run)
-            runs.append(
-                JoinedPages(run).pick if len(run) > 1 else partial(run[0].pick, self._file.read_ranges)
-            )
+            runs.append(JoinedPages(run) if len(run) > 1 else run[0])
         self._runs = starts, runs
         return [*starts, self.num_rows]
 
     def pick_joined(self, rows: Rows) -> Picking[LeafSlice]:
         """Take rows of one run; what is wrong in a page is not said with its place."""
+        assert self._runs is not None
         starts, runs = self._runs
         number = bisect_right(starts, int(rows[0])) - 1
         first = starts[number]
-        return runs[number](rows - first if first else rows)
+        return runs[number].pick(self._file.read_ranges, rows - first if first else rows)
 
     def _page(self, number: int) -> Page:
         page = self._pages[number]

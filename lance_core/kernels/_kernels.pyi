@@ -17,7 +17,7 @@ class Block:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class PieceReader:
-    """Reads many short byte ranges of one local file; thread-safe."""
+    """Reads byte ranges of one local file; thread-safe."""
 
     def __init__(self, descriptor: int, file_bytes: int, max_gap: int, map_after: int) -> None:
         """Once `map_after` ranges were read, short ones are copied out of a map of the file.
@@ -427,3 +427,47 @@ def sample_distinct(
     most: int,
 ) -> tuple[int, int]:
     """Of every `step`-th value, `most` at the most: how many are not null, and how many of these differ."""
+
+class MiniBlocks:
+    """What is known of mini-block pages before their chunks are read."""
+
+    def __init__(
+        self,
+        num_rows: int,
+        positions: _Bytes,
+        lengths: _Bytes,
+        first_values: _Bytes,
+        large: bool,
+        coding: str,
+        bits: int,
+        def_: tuple[str, int] | None,
+        max_def: int,
+        has_nulls: bool,
+        symbols: SymbolTable | None,
+        items: tuple[_Bytes, _Bytes, int, int] | None,
+    ) -> None:
+        """`items`: offsets and bytes of what values are indices into, how many, and bits of an offset."""
+
+    def set_lists(
+        self,
+        first_rows: _Bytes,
+        ended_rows: _Bytes,
+        rep: tuple[str, int],
+        null: int,
+        empty: int,
+        upper: int,
+        shown: int,
+        max_visible: int,
+        depth_of: _Bytes,
+        offset_bits: int,
+    ) -> None:
+        """The values stand in lists."""
+
+def decode_rows(
+    pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]],
+) -> list[tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None] | None]:
+    """Read and decode rows: of each of the pages, in a file that stays open, from one row to another.
+
+    Gives the number of the first wanted value, how many are wanted, the validity of the values, the values or
+    their offsets, their bytes, and offsets and validity of the lists around them; None where that failed.
+    """

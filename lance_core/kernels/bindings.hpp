@@ -85,8 +85,10 @@ using OffsetsAndData = std::tuple<Block, Block>;
 
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
-// The kernels that write pages (encode_bindings.cpp), and those that pick single values (picks_bindings.cpp).
+// The kernels that write pages (encode_bindings.cpp), those that pick single values (picks_bindings.cpp), and the one
+// that reads and decodes the pages of many columns (miniblock_bindings.cpp).
 void bind_encoders(nb::module_& m);
 void bind_picks(nb::module_& m);
+void bind_miniblock(nb::module_& m);
 
 }  // namespace lance

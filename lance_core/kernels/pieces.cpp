@@ -1,9 +1,12 @@
 #include "pieces.hpp"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace lance {
@@ -12,6 +15,8 @@ namespace {
 constexpr size_t kMostGap = 4096;
 constexpr size_t kMostBytes = size_t{1} << 30;  // Linux moves at most about 2 GiB per call
 constexpr size_t kMostParts = 512;              // of one call; the system allows IOV_MAX, which is 1024
+constexpr size_t kFaultBytes = 64 << 10;        // of a map that are found when a page of it is touched first
+constexpr size_t kReadAhead = 256 << 10;        // the system reads no more ahead at once
 constexpr size_t kLongestCopy = 64 << 10;       // longer ranges cost a call less than what they bring
 
 // The ranges of one system call.
@@ -142,8 +147,7 @@ Pieces PieceReader::read(const std::vector<PieceRanges>& parts) {
 }
 
 bool PieceReader::copy(const std::vector<PieceRanges>& parts, Pieces& pieces) {
-  std::call_once(mapped_, [&] { map_.emplace(descriptor_, file_bytes_); });
-  if (!map_->is_open()) {
+  if (!map().is_open()) {
     return false;
   }
   std::vector<Copy> copies;
@@ -155,9 +159,52 @@ bool PieceReader::copy(const std::vector<PieceRanges>& parts, Pieces& pieces) {
   if (!all_short || !map_->copy(copies.data(), copies.size())) {
     return false;
   }
+  return is_whole();
+}
+
+const FileMap& PieceReader::map() {
+  std::call_once(mapped_, [&] { map_.emplace(descriptor_, file_bytes_); });
+  return *map_;
+}
+
+bool PieceReader::is_whole() const {
   // What lies in the last page behind the end of a file that was truncated reads as zeros.
   struct stat status;
   return fstat(descriptor_, &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
+}
+
+bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
+  if (length > file_bytes_ || offset > file_bytes_ - length) {
+    return false;
+  }
+  if (num_read_.fetch_add(1 + length / kFaultBytes) >= map_after_ && copy_run(offset, length, to)) {
+    return true;
+  }
+  for (size_t done = 0; done < length;) {
+    ssize_t count =
+        pread(descriptor_, to + done, std::min(length - done, kMostBytes), static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return false;
+    }
+    done += static_cast<size_t>(count);
+  }
+  return true;
+}
+
+bool PieceReader::copy_run(size_t offset, size_t length, uint8_t* to) {
+  if (!map().is_open()) {
+    return false;
+  }
+  for (size_t done = 0; done < length; done += kReadAhead) {
+    // What is not in memory comes from the disk in large reads, not page by page when it is touched.
+    posix_fadvise(descriptor_, static_cast<off_t>(offset + done),
+                  static_cast<off_t>(std::min(length - done, kReadAhead)), POSIX_FADV_WILLNEED);
+  }
+  Copy copy{offset, length, to};
+  return map_->copy(&copy, 1) && is_whole();
 }
 
 void PieceReader::call(const std::vector<PieceRanges>& parts, Pieces& pieces) const {

@@ -34,9 +34,16 @@ class PieceReader {
   // Every range must lie in the file. The descriptor stays open meanwhile.
   Pieces read(const std::vector<PieceRanges>& parts);
 
+  // One long range; false where not all of it could be read. Counts as one range for each block of 64 KiB.
+  bool read_run(size_t offset, size_t length, uint8_t* to);
+
  private:
   // Whether all was copied out of the map.
   bool copy(const std::vector<PieceRanges>& parts, Pieces& pieces);
+  bool copy_run(size_t offset, size_t length, uint8_t* to);
+  const FileMap& map();
+  // Whether the file is as long as it was.
+  bool is_whole() const;
   void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;
 
   int descriptor_;

@@ -23,21 +23,27 @@ class BatchCutter:
         self._even_bits = sum(width + 1 for width in bits if width is not None)
         self._uneven = [position for position, width in enumerate(bits) if width is None]
 
-    def num_bytes(self, columns: Sequence[list[pa.Array]]) -> int:
-        """Bytes of a window, given as the arrays of each column."""
-        num_rows = sum(map(len, columns[0]))
-        first, last = self._bits_before(columns, np.array([0, num_rows]))
-        return int(last - first) // 8
+    def fit(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> tuple[Counts, int]:
+        """Where to cut a window so that no batch is too large, and the bytes of the window.
 
-    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
-        """The batches of a window.
+        Rows differ in size, and sizes were guessed: batches are halved until each is small or one row.
 
         Args:
             columns: The arrays of each column, in order.
             cuts: The rows where batches should begin and end, first and last included. Where two are equal,
-                no batch is between them; what is too large is divided.
+                no batch is between them.
         """
-        cuts = self._halve_large(np.array(sorted(set(cuts.tolist()))), columns)
+        cuts = np.array(sorted(set(cuts.tolist())))
+        while True:
+            bits = self._bits_before(columns, cuts)
+            large = (np.diff(bits) > 8 * self._most_bytes) & (np.diff(cuts) > 1)
+            if not large.any():
+                return cuts, int(bits[-1] - bits[0]) // 8
+            middles = (cuts[:-1] + cuts[1:])[large] // 2
+            cuts = np.sort(np.concatenate((cuts, middles)))
+
+    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
+        """The batches of a window between `cuts` that `fit` gave."""
         if all(len(arrays) == 1 for arrays in columns):
             rows = pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
             yield from (rows.slice(start, end - start) for start, end in pairwise(cuts.tolist()))
@@ -49,16 +55,6 @@ class BatchCutter:
                 yield pa.RecordBatch.from_arrays(parts, schema=self._schema)
             else:
                 yield from self._where_dictionaries_change(parts)
-
-    def _halve_large(self, cuts: Counts, columns: Sequence[list[pa.Array]]) -> Counts:
-        """Rows differ in size, and sizes were guessed: halve batches until each is small or one row."""
-        while True:
-            sizes = np.diff(self._bits_before(columns, cuts))
-            large = (sizes > 8 * self._most_bytes) & (np.diff(cuts) > 1)
-            if not large.any():
-                return cuts
-            middles = (cuts[:-1] + cuts[1:])[large] // 2
-            cuts = np.sort(np.concatenate((cuts, middles)))
 
     def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
         total = rows * self._even_bits

@@ -20,6 +20,7 @@ from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
+from lance_core.file.direct import Piece
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import OffsetOverflow
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
@@ -91,7 +92,15 @@ class StoredColumn:
         return self._reader.bytes_per_row
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        return [_present(array, self._column) for array in self._reader.read(start, end)]
+        return self.present(self._reader.read(start, end))
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """The same for whoever reads several columns at once; see `ColumnReader.pieces`."""
+        return self._reader.pieces(start, end)
+
+    def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """Arrays as the reader gives them, as users see them."""
+        return [_present(array, self._column) for array in arrays]
 
     def take(self, rows: Rows) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.take(rows)]

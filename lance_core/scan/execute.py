@@ -71,8 +71,9 @@ def _cut_batches(
     cutter = BatchCutter(plan.schema, plan.options)
     for job in jobs:
         columns = _by_column(job, plan)
-        job.hold(cutter.num_bytes(columns))
-        yield from cutter.cut(columns, job.work.cuts)
+        cuts, num_bytes = cutter.fit(columns, job.work.cuts)
+        job.hold(num_bytes)
+        yield from cutter.cut(columns, cuts)
         # The memory must be free when the budget is, which is when the next job is asked for.
         del columns
 

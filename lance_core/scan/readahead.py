@@ -11,15 +11,17 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from lance_core.errors import LanceError
+from lance_core.file.direct import Piece, read_pieces
 from lance_core.pool import worker_pool
 from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.columns import StoredColumn
 from lance_core.scan.fragment import FragmentReader
 
 # Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
-_TASK_BYTES = 1 << 20
+_TASK_BYTES = 8 << 20
 # A stream begins with little, so that its first batch comes soon, and asks for four times as much each time.
 _FIRST_BYTES = 1 << 20
-_MOST_BYTES = 32 << 20
+_MOST_BYTES = 16 << 20
 # What a stream asks for, however little room the budget has.
 _LEAST_BYTES = 2 << 20
 
@@ -36,6 +38,17 @@ class Read:
 
     def run(self) -> list[pa.Array]:
         return self.fragment.read(self.column, self.start, self.end)
+
+    def pieces(self) -> list[Piece] | None:
+        """What can be read together with pieces of other columns; `None` where `run` has to do it."""
+        column = self.fragment.columns[self.column]
+        return column.pieces(self.start, self.end) if isinstance(column, StoredColumn) else None
+
+    def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        """What `run` gives, from the arrays of the pieces."""
+        column = self.fragment.columns[self.column]
+        assert isinstance(column, StoredColumn)
+        return self.fragment.live(column.present(arrays), self.start, self.end)
 
 
 class Task(Protocol):
@@ -170,7 +183,17 @@ def _estimate(work: Work) -> int:
 
 
 def _run(reads: Sequence[Task]) -> list[Any]:
-    return [read.run() for read in reads]
+    """What each of the reads gives; what can be is read and decoded together, without the interpreter."""
+    pieces = [read.pieces() if isinstance(read, Read) else None for read in reads]
+    arrays = iter(read_pieces([piece for some in pieces if some for piece in some]))
+    results = []
+    for read, some in zip(reads, pieces, strict=True):
+        found = [next(arrays) for _ in some or ()]
+        if isinstance(read, Read) and found and all(array is not None for array in found):
+            results.append(read.from_pieces(found))
+        else:
+            results.append(read.run())
+    return results
 
 
 def _grouped(reads: Sequence[Task]) -> list[list[Task]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.kernels import Block
+from lance_core.kernels import Block, PieceReader
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
@@ -51,6 +51,10 @@ class ReadableFile(ABC):
     """Ranges at most this many bytes apart are fetched by one read."""
     max_merged_read: int
     """Upper limit in bytes of a read that serves several ranges."""
+
+    def piece_reader(self) -> tuple[PieceReader, object] | None:
+        """What kernels read with by themselves, and what keeps it open; `None` where they cannot."""
+        return None
 
     @abstractmethod
     def read(self, offset: int, length: int) -> pa.Buffer:

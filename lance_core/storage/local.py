@@ -215,6 +215,10 @@ class LocalFile(ReadableFile):
         self._descriptor: Descriptor | None = descriptor
         self._pieces = PieceReader(descriptor.number, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES)
 
+    def piece_reader(self) -> tuple[PieceReader, object] | None:
+        descriptor = self._descriptor
+        return None if descriptor is None else (self._pieces, descriptor)
+
     def read(self, offset: int, length: int) -> pa.Buffer:
         self.check_range(offset, length)
         descriptor = self._descriptor

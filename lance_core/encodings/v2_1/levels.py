@@ -67,6 +67,20 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class ListLevels:
+    """What definition levels say of a list layer."""
+
+    null: int
+    """A null list; -1 where there are none."""
+    empty: int
+    """An empty list; -1 where there are none."""
+    upper: int
+    """Highest level of this layer and those inside."""
+    shown: int
+    """Highest level of a null struct that wraps the list directly; above it the list does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
 class LevelCoding:
     """How levels are stored: a coding that the kernels know, perhaps compressed."""
 
@@ -151,7 +165,8 @@ class Structure:
             ),
             default=0,
         )
-        self._depth_of = bytes(depth_of)
+        self.depth_of = bytes(depth_of)
+        """At which depth of lists each definition level lives."""
         self.num_slots_per_row = 1
         """Leaf slots of one row below fixed-size lists of structs."""
         for node in self.nesting:
@@ -163,6 +178,25 @@ class Structure:
     def has_lists(self) -> bool:
         """Whether entries and values can differ in number."""
         return self.max_rep > 0
+
+    @property
+    def is_flat_or_list(self) -> bool:
+        """Whether values stand in rows, or in lists in rows, and in nothing else."""
+        leaf, *around = self.nesting
+        return leaf == Node() and (not around or (len(around) == 1 and around[0].offset_bits > 0))
+
+    @property
+    def has_null_items(self) -> bool:
+        """Whether values of the leaf can be null."""
+        return self.layers[0] == proto.REPDEF_NULLABLE_ITEM
+
+    def list_levels(self, i: int) -> ListLevels:
+        """What definition levels say of the list layer `i`."""
+        kind, limit = self.layers[i], sum(_NUM_LEVELS[inner] for inner in self.layers[:i])
+        null = limit + 1 if kind in _CAN_BE_NULL else -1
+        limit += _NUM_LEVELS[kind]
+        empty = limit if _NUM_LEVELS[kind] and kind != proto.REPDEF_NULLABLE_LIST else -1
+        return ListLevels(null, empty, limit, limit + self._nullable_structs_above(i))
 
     def without_levels(self, num_values: int) -> list[Layer]:
         """The layers of entries that are all valid."""
@@ -204,17 +238,15 @@ class Structure:
         for i, (kind, node) in enumerate(zip(self.layers, self.nesting, strict=True)):
             if node.offset_bits:
                 assert rep is not None
-                null = limit + 1 if kind in _CAN_BE_NULL else -1
-                limit += _NUM_LEVELS[kind]
-                empty = limit if _NUM_LEVELS[kind] and kind != proto.REPDEF_NULLABLE_LIST else -1
-                shown = limit + self._nullable_structs_above(i)
+                levels = self.list_levels(i)
+                limit = levels.upper
                 offsets, bits, length, num_nulls, num_children, next_rep, next_def = kernels.list_layer(
                     rep,
                     def_,
-                    null,
-                    empty,
-                    limit,
-                    shown,
+                    levels.null,
+                    levels.empty,
+                    levels.upper,
+                    levels.shown,
                     max_rep=self.max_rep - depth,
                     offset_bits=node.offset_bits,
                     with_levels=i < self._outermost_with_levels,
@@ -232,7 +264,7 @@ class Structure:
                     def_ = pa.py_buffer(np.frombuffer(def_, "<u2")[:: node.dimension].copy())
             validity = None
             if kind == proto.REPDEF_NULLABLE_ITEM and def_ is not None:
-                bits, length, num_nulls = kernels.item_validity(def_, self._depth_of, depth, limit)
+                bits, length, num_nulls = kernels.item_validity(def_, self.depth_of, depth, limit)
                 if length != slots:
                     raise CorruptData(f"levels describe {length} values where there are {slots}")
                 validity = as_buffer(bits) if num_nulls else None

@@ -21,12 +21,13 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
+from lance_core.encodings.v2_1.direct import ChunkPlaces, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.encodings.v2_1.registry import parse_encoding
 from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
-from lance_core.kernels import CorruptData, Counts
+from lance_core.kernels import CorruptData, Counts, MiniBlocks
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _Int64s = npt.NDArray[np.int64]
@@ -86,6 +87,7 @@ class MiniBlockPage(Page):
         if len(self._buffers) < num_buffers:
             raise CorruptData(f"{len(self._buffers)} page buffers instead of {num_buffers}")
         self._index: _ChunkIndex | None = None
+        self._direct: tuple[MiniBlocks | None] | None = None  # once it was asked for
 
     @cached_property
     def decoded_bytes(self) -> int:
@@ -233,6 +235,30 @@ class MiniBlockPage(Page):
         array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
         return LeafSlice(array, layers[1:])
 
+    def direct(self, fetch: Fetch) -> MiniBlocks | None:
+        if self._direct is None:
+            index = self._chunk_index(fetch)
+            lengths = np.diff(index.position)
+            self._direct = (self._direct_of(index, self._buffers[1][0], lengths, self.num_rows),)
+        return self._direct[0]
+
+    def _direct_of(self, index: _ChunkIndex, base: int, lengths: _Int64s, num_rows: int) -> MiniBlocks | None:
+        """Chunks whose positions count from the place `base` in the file."""
+        return direct_pages(
+            num_rows,
+            ChunkPlaces(
+                index.position[:-1] + base, lengths, index.first_value, index.first_row, index.ended_rows
+            ),
+            self._structure,
+            self._rep,
+            self._def,
+            self._values,
+            index.dictionary,
+            self._num_dictionary_items,
+            self._leaf,
+            self._large,
+        )
+
     def is_like(self, other: Page) -> bool:
         """Whether two indexed pages say the same of their chunks."""
         if not isinstance(other, MiniBlockPage) or self._index is None or other._index is None:
@@ -335,14 +361,26 @@ class JoinedPages:
     def __init__(self, pages: Sequence[Page]) -> None:
         """The pages are those of a run of `runs_alike`."""
         parts = [page for page in pages if isinstance(page, MiniBlockPage)]
+        indices = [page._index for page in parts if page._index is not None]
         self._first = parts[0]
         self._index = _joined(
-            [(page._index, page._buffers[1][0]) for page in parts if page._index is not None]
+            [(index, page._buffers[1][0]) for index, page in zip(indices, parts, strict=True)]
         )
+        self._gaps = np.cumsum([len(index.position) for index in indices])[:-1] - 1
+        self._num_rows = sum(page.num_rows for page in parts)
+        self._direct: tuple[MiniBlocks | None] | None = None
 
-    def pick(self, rows: Int64s) -> Picking[LeafSlice]:
+    def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
         """The rows of strictly ascending numbers."""
         return self._first._pick(self._index, 0, rows)
+
+    def direct(self, fetch: Fetch) -> MiniBlocks | None:
+        """What a kernel needs to read and decode rows by itself; `None` where it cannot."""
+        if self._direct is None:
+            lengths = np.diff(self._index.position)
+            lengths[self._gaps] = 0
+            self._direct = (self._first._direct_of(self._index, 0, lengths, self._num_rows),)
+        return self._direct[0]
 
 
 def _joined(parts: Sequence[tuple[_ChunkIndex, int]]) -> _ChunkIndex:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Layer, Node
+from lance_core.kernels import MiniBlocks
 
 ByteRange = tuple[int, int]
 """Offset in the file and length, in bytes."""
@@ -84,6 +85,10 @@ class Page(ABC):
     @abstractmethod
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
         """The rows of strictly ascending numbers; `fetch` brings what finding them needs."""
+
+    def direct(self, fetch: Fetch) -> MiniBlocks | None:
+        """What a kernel needs to read and decode rows by itself; `None` where it cannot."""
+        return None
 
     @property
     @abstractmethod

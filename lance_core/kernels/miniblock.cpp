@@ -1,0 +1,177 @@
+#include "miniblock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "bitpacking.hpp"
+#include "flat.hpp"
+#include "gather.hpp"
+
+namespace lance {
+namespace {
+
+struct ChunkRange {
+  size_t first;
+  size_t last;
+};
+
+// The chunks that hold rows [start, end).
+ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
+  size_t n = page.position.size();
+  auto from = static_cast<int64_t>(start), to = static_cast<int64_t>(end);
+  ChunkRange range{};
+  if (page.lists) {
+    const std::vector<int64_t>& begun = page.lists->first_row;
+    const std::vector<int64_t>& ended = page.lists->ended_rows;
+    range.first = static_cast<size_t>(std::upper_bound(begun.begin() + 1, begun.end(), from) - begun.begin()) - 1;
+    range.last = static_cast<size_t>(std::upper_bound(ended.begin() + 1, ended.end(), to - 1) - ended.begin());
+  } else {
+    const std::vector<int64_t>& values = page.first_value;
+    range.first = static_cast<size_t>(std::upper_bound(values.begin(), values.end(), from) - values.begin()) - 1;
+    range.last = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), to) - values.begin());
+  }
+  if (start >= end || end > page.num_rows || range.first >= range.last || range.last > n) {
+    corrupt("rows [%zu, %zu) of a page of %zu", start, end, page.num_rows);
+  }
+  return range;
+}
+
+// The bytes of chunks, one after the other.
+struct Encoded {
+  Bytes data;
+  std::vector<int64_t> offsets;  // of each chunk, and where the last one ends
+  Counts counts;
+};
+
+Encoded read_chunks(const MiniBlocks& page, ChunkRange range, PieceReader& file, Block& scratch) {
+  Encoded encoded;
+  encoded.offsets.push_back(0);
+  std::vector<int64_t> counts;
+  for (size_t i = range.first; i < range.last; ++i) {
+    if (page.length[i] != 0) {
+      encoded.offsets.push_back(encoded.offsets.back() + page.length[i]);
+      counts.push_back(page.first_value[i + 1] - page.first_value[i]);
+    }
+  }
+  encoded.counts = Counts(std::move(counts));
+  auto total = static_cast<size_t>(encoded.offsets.back());
+  if (scratch.size() < total) {
+    scratch = Block(total);
+  }
+  uint8_t* to = scratch.data();
+  for (size_t i = range.first; i < range.last;) {
+    int64_t begin = page.position[i], end = begin;
+    for (; i < range.last && page.position[i] == end && page.length[i] != 0; ++i) {
+      end += page.length[i];
+    }
+    auto length = static_cast<size_t>(end - begin);
+    if (!file.read_run(static_cast<size_t>(begin), length, to)) {
+      corrupt("%zu bytes at %lld could not be read", length, static_cast<long long>(begin));
+    }
+    to += end - begin;
+    while (i < range.last && page.length[i] == 0) {
+      ++i;
+    }
+  }
+  encoded.data = {scratch.data(), total};
+  return encoded;
+}
+
+void decode_values(const MiniBlocks& page, const Stream& stream, const Counts& counts, DecodedRows& rows) {
+  auto variable = [&](VariableValues values) {
+    rows.values = std::move(values.offsets);
+    rows.data = std::move(values.data);
+  };
+  switch (page.coding) {
+    case ValueCoding::flat:
+      rows.values = page.bits == 1 ? join_bits(stream, counts) : join_fixed(stream, counts, page.bits / 8);
+      break;
+    case ValueCoding::bitpacked_inline:
+      rows.values = unpack_inline(stream, counts, page.bits);
+      break;
+    case ValueCoding::variable:
+      variable(join_variable(stream, counts, page.bits));
+      break;
+    case ValueCoding::fsst:
+      variable(expand_symbols(*page.symbols, stream, counts, page.bits));
+      break;
+  }
+  if (page.items) {
+    Block indices = std::move(rows.values);
+    const Items& items = *page.items;
+    variable(gather_variable({indices.data(), indices.size()}, static_cast<size_t>(counts.total), page.bits,
+                             items.offsets, items.data, items.count, items.offset_bits));
+  }
+}
+
+// The wanted values of a page of lists, and the lists; gives the levels of the values.
+void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& counts, ChunkRange range, size_t start,
+                  size_t end, DecodedRows& rows) {
+  const ListShape& lists = *page.lists;
+  Block rep_block = decode_levels(chunks.rep, chunks.num_levels, lists.rep);
+  Bytes rep{rep_block.data(), rep_block.size()}, def;
+  Block def_block(0);
+  if (page.shape.has_def) {
+    def_block = decode_levels(chunks.def, chunks.num_levels, page.def);
+    def = {def_block.data(), def_block.size()};
+  }
+  rows.num_values = static_cast<size_t>(counts.total);
+  if (start != 0 || end != page.num_rows) {
+    size_t skip = start - static_cast<size_t>(lists.first_row[range.first]);
+    RowRange found = find_rows(rep, def, 1, lists.max_visible, skip, end - start);
+    if (found.num_values != rows.num_values) {
+      corrupt("levels describe %zu values where there are %zu", found.num_values, rows.num_values);
+    }
+    size_t entries = found.entry_end - found.entry_begin;
+    rep = rep.slice(2 * found.entry_begin, 2 * entries);
+    if (page.shape.has_def) {
+      def = def.slice(2 * found.entry_begin, 2 * entries);
+    }
+    rows.first_value = found.value_begin;
+    rows.num_values = found.value_end - found.value_begin;
+  }
+  if (page.has_nulls && page.shape.has_def) {
+    Bitmap bitmap = item_validity(def, {lists.depth_of.data(), lists.depth_of.size()}, 0, 0);
+    if (bitmap.length != rows.num_values) {
+      corrupt("levels describe %zu values where there are %zu", bitmap.length, rows.num_values);
+    }
+    if (bitmap.num_nulls != 0) {
+      rows.validity = std::move(bitmap.bits);
+    }
+  }
+  ListLayer layer = list_layer(rep, def, lists.levels, lists.offset_bits, false);
+  if (layer.num_children != rows.num_values || layer.length != end - start) {
+    corrupt("levels describe %zu lists of %zu items instead of %zu of %zu", layer.length, layer.num_children,
+            end - start, rows.num_values);
+  }
+  rows.list_offsets = std::move(layer.offsets);
+  if (layer.num_nulls != 0) {
+    rows.list_validity = std::move(layer.validity);
+  }
+}
+
+}  // namespace
+
+DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Block& scratch) {
+  ChunkRange range = choose_chunks(page, start, end);
+  Encoded encoded = read_chunks(page, range, file, scratch);
+  const Counts& counts = encoded.counts;
+  Chunks chunks = parse_chunks(encoded.data, encoded.offsets, counts, page.shape);
+  DecodedRows rows;
+  if (page.lists) {
+    decode_lists(page, chunks, counts, range, start, end, rows);
+  } else {
+    rows.first_value = start - static_cast<size_t>(page.first_value[range.first]);
+    rows.num_values = end - start;
+    if (page.has_nulls && page.shape.has_def) {
+      Bitmap bitmap = decode_validity(chunks.def, counts, page.def, 0, page.max_def);
+      if (bitmap.num_nulls != 0) {
+        rows.validity = std::move(bitmap.bits);
+      }
+    }
+  }
+  decode_values(page, chunks.buffers[0], counts, rows);
+  return rows;
+}
+
+}  // namespace lance

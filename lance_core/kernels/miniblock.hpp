@@ -1,0 +1,67 @@
+// Rows of mini-block pages, read and decoded in one go: what Python otherwise asks of the kernels for the parts, one
+// after the other (docs/format.md, mini-block pages). Covers flat columns and lists of them in the encodings that fill
+// most pages; everything else goes the long way. Neighbouring pages that say the same of their chunks may be one.
+#pragma once
+
+#include <optional>
+
+#include "chunks.hpp"
+#include "fsst.hpp"
+#include "levels.hpp"
+#include "pieces.hpp"
+
+namespace lance {
+
+enum class ValueCoding { flat, bitpacked_inline, variable, fsst };
+
+// Items that values are indices into.
+struct Items {
+  Bytes offsets;
+  Bytes data;
+  size_t count;
+  unsigned offset_bits;
+};
+
+// What levels mean in a page of lists.
+struct ListShape {
+  std::vector<int64_t> first_row;   // number of the first row that begins in each chunk, and one more
+  std::vector<int64_t> ended_rows;  // rows whose last entry lies before each chunk, and before the end
+  LevelEncoding rep;
+  ListLevels levels;
+  uint16_t max_visible;
+  std::vector<uint8_t> depth_of;
+  unsigned offset_bits;
+};
+
+struct MiniBlocks {
+  size_t num_rows;
+  std::vector<int64_t> position;     // of each chunk in the file
+  std::vector<int64_t> length;       // of each chunk; 0 for what lies between two pages and is no chunk
+  std::vector<int64_t> first_value;  // of each chunk, and how many there are
+  ChunkShape shape;
+  LevelEncoding def;
+  uint16_t max_def;
+  bool has_nulls;  // among the values themselves
+  ValueCoding coding;
+  unsigned bits;  // of a fixed-width value (an index, where there are items), or of an offset
+  const SymbolTable* symbols = nullptr;
+  std::optional<Items> items;
+  std::optional<ListShape> lists;
+};
+
+// The values of some chunks, the wanted ones among them, and the lists around these.
+struct DecodedRows {
+  size_t first_value = 0;
+  size_t num_values = 0;
+  std::optional<Block> validity;  // of all values; none where all are valid
+  Block values;                   // fixed-width, or offsets
+  std::optional<Block> data;
+  std::optional<Block> list_offsets;  // of the wanted rows; they count from the first wanted value
+  std::optional<Block> list_validity;
+};
+
+// Rows [start, end) of pages of a file. `scratch` takes the encoded bytes and grows as needed.
+// Throws CorruptData also where the file cannot be read.
+DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Block& scratch);
+
+}  // namespace lance

@@ -1,0 +1,137 @@
+// Whole rows of mini-block pages, for Python.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+
+#include "bindings.hpp"
+#include "miniblock.hpp"
+
+namespace lance {
+namespace {
+
+// A page, and the objects whose memory it looks at.
+struct PyMiniBlocks {
+  MiniBlocks page;
+  std::vector<std::shared_ptr<Source>> sources;
+  nb::object symbols;
+};
+
+ValueCoding value_coding(const std::string& name) {
+  if (name == "flat") return ValueCoding::flat;
+  if (name == "inline_bitpacking") return ValueCoding::bitpacked_inline;
+  if (name == "variable") return ValueCoding::variable;
+  if (name == "fsst") return ValueCoding::fsst;
+  throw nb::value_error("unknown coding of values");
+}
+
+using Levels = std::tuple<std::string, unsigned>;
+using PyItems = std::tuple<nb::object, nb::object, size_t, unsigned>;
+
+void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::handle lengths, nb::handle first_values,
+               bool large, const std::string& coding, unsigned bits, const std::optional<Levels>& def, uint16_t max_def,
+               bool has_nulls, nb::object symbols, const std::optional<PyItems>& items) {
+  new (self) PyMiniBlocks{};
+  MiniBlocks& page = self->page;
+  page.num_rows = num_rows;
+  page.position = read_int64(positions);
+  page.length = read_int64(lengths);
+  page.first_value = read_int64(first_values);
+  if (page.position.empty() || page.length.size() != page.position.size() ||
+      page.first_value.size() != page.position.size() + 1) {
+    corrupt("%zu positions, %zu lengths and %zu counts of chunks", page.position.size(), page.length.size(),
+            page.first_value.size());
+  }
+  for (int64_t length : page.length) {
+    if (length < 0) {
+      corrupt("a chunk of %lld bytes", static_cast<long long>(length));
+    }
+  }
+  page.shape = {false, def.has_value(), large, 1};
+  if (def) {
+    page.def = level_encoding(std::get<0>(*def).c_str(), std::get<1>(*def));
+  }
+  page.max_def = max_def;
+  page.has_nulls = has_nulls;
+  page.coding = value_coding(coding);
+  page.bits = bits;
+  if (page.coding == ValueCoding::fsst) {
+    page.symbols = nb::cast<const SymbolTable*>(symbols);
+    self->symbols = std::move(symbols);
+  }
+  if (items) {
+    const auto& [offsets, data, count, offset_bits] = *items;
+    self->sources.push_back(std::make_shared<Source>(offsets));
+    self->sources.push_back(std::make_shared<Source>(data));
+    page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits};
+  }
+}
+
+void set_lists(PyMiniBlocks& self, nb::handle first_rows, nb::handle ended_rows, const Levels& rep, int null, int empty,
+               int upper, int shown, uint16_t max_visible, nb::handle depth_of, unsigned offset_bits) {
+  MiniBlocks& page = self.page;
+  ListShape lists;
+  lists.first_row = read_int64(first_rows);
+  lists.ended_rows = read_int64(ended_rows);
+  if (lists.first_row.size() != page.first_value.size() || lists.ended_rows.size() != page.first_value.size()) {
+    corrupt("%zu and %zu numbers of rows for %zu chunks", lists.first_row.size(), lists.ended_rows.size(),
+            page.position.size());
+  }
+  lists.rep = level_encoding(std::get<0>(rep).c_str(), std::get<1>(rep));
+  lists.levels = {null, empty, upper, shown, 1};
+  lists.max_visible = max_visible;
+  Source depths(depth_of);
+  lists.depth_of.assign(depths.bytes().data, depths.bytes().data + depths.bytes().size);
+  lists.offset_bits = offset_bits;
+  page.shape.has_rep = true;
+  page.lists = std::move(lists);
+}
+
+nb::object optional_block(std::optional<Block>& block) { return block ? nb::cast(std::move(*block)) : nb::none(); }
+
+nb::object as_object(std::optional<DecodedRows>& rows) {
+  if (!rows) {
+    return nb::none();
+  }
+  return nb::make_tuple(rows->first_value, rows->num_values, optional_block(rows->validity),
+                        nb::cast(std::move(rows->values)), optional_block(rows->data),
+                        optional_block(rows->list_offsets), optional_block(rows->list_validity));
+}
+
+}  // namespace
+
+void bind_miniblock(nb::module_& m) {
+  nb::class_<PyMiniBlocks>(m, "MiniBlocks")
+      .def("__init__", &make_page, nb::arg("num_rows"), nb::arg("positions"), nb::arg("lengths"),
+           nb::arg("first_values"), nb::arg("large"), nb::arg("coding"), nb::arg("bits"), nb::arg("def_").none(),
+           nb::arg("max_def"), nb::arg("has_nulls"), nb::arg("symbols").none(), nb::arg("items").none())
+      .def("set_lists", &set_lists, nb::arg("first_rows"), nb::arg("ended_rows"), nb::arg("rep"), nb::arg("null"),
+           nb::arg("empty"), nb::arg("upper"), nb::arg("shown"), nb::arg("max_visible"), nb::arg("depth_of"),
+           nb::arg("offset_bits"));
+  m.def(
+      "decode_rows",
+      [](const std::vector<std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>>& pieces) {
+        std::vector<std::optional<DecodedRows>> decoded(pieces.size());
+        without_gil([&] {
+          Block scratch(0);
+          for (size_t i = 0; i < pieces.size(); ++i) {
+            const auto& [page, file, start, end] = pieces[i];
+            try {
+              decoded[i] = decode_rows(page->page, *file, start, end, scratch);
+            } catch (const CorruptData&) {
+            } catch (const OffsetOverflow&) {
+            }
+          }
+        });
+        nb::list results;
+        for (std::optional<DecodedRows>& rows : decoded) {
+          results.append(as_object(rows));
+        }
+        return results;
+      },
+      nb::arg("pieces"));
+}
+
+}  // namespace lance

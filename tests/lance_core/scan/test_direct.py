@@ -1,0 +1,216 @@
+"""Pages that one call of a kernel reads and decodes, beside the same pages read the long way."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_core import kernels
+from lance_core.errors import CorruptFileError
+from lance_core.file.columns import ColumnReader, open_column
+from lance_core.file.direct import read_pieces
+from lance_core.file.metadata import PageMetadata, read_file_metadata
+from lance_core.schema.columns import owns_column
+from lance_core.storage import LocalStorage
+from support.written import write_file
+
+NUM_ROWS = 20_000
+DIRECT = [
+    "plain",
+    "bits",
+    "packed",
+    "nulls",
+    "flags",
+    "decimal",
+    "text",
+    "words",
+    "blobs",
+    "numbers",
+    "lines",
+]
+LONG_WAY = ["struct", "nested", "vector", "shared"]
+
+
+def table() -> pa.Table:
+    """Columns of every kind that is read directly, and some that are not."""
+    rng = np.random.default_rng(11)
+
+    def some(values: pa.Array) -> pa.Array:
+        return pa.array(values.to_pylist(), values.type, mask=rng.random(len(values)) < 0.1)
+
+    def lists(values: pa.Array) -> pa.ListArray:
+        lengths = rng.multinomial(len(values) - 9000, np.full(NUM_ROWS - 2, 1 / (NUM_ROWS - 2)))
+        lengths = np.insert(lengths, [50, 9000], [4000, 5000])  # longer than a chunk
+        offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
+        return pa.ListArray.from_arrays(offsets, values, mask=pa.array(rng.random(NUM_ROWS) < 0.1))
+
+    integers = pa.array(rng.integers(0, 1 << 40, NUM_ROWS))
+    words = pa.array([f"word {n}" for n in rng.integers(0, 40, NUM_ROWS)])
+    lines = pa.array([f"{n:x} and {n % 1000} or the other" for n in rng.integers(0, 1 << 60, NUM_ROWS)])
+    return pa.table(
+        {
+            "plain": pa.array(rng.random(NUM_ROWS)),
+            "bits": pa.array(rng.random(NUM_ROWS) < 0.5),
+            "packed": integers,
+            "nulls": some(integers),
+            "flags": some(pa.array(rng.random(NUM_ROWS) < 0.5)),
+            "decimal": pa.array(rng.integers(0, 1 << 40, NUM_ROWS)).cast(pa.decimal128(30, 2)),
+            "text": lines,
+            "words": some(words),
+            "blobs": some(
+                pa.array([rng.bytes(int(n)) for n in rng.integers(0, 60, NUM_ROWS)], pa.large_binary())
+            ),
+            "numbers": lists(some(pa.array(rng.integers(0, 5000, 40_000), pa.int32()))),
+            "lines": lists(some(pa.concat_arrays([lines, lines]))),
+            "struct": pa.StructArray.from_arrays([integers, words], ["i", "w"]),
+            "nested": pa.array([[[n % 7]] for n in range(NUM_ROWS)]),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(2 * NUM_ROWS)), 2),
+            "shared": words.dictionary_encode(),
+        }
+    )
+
+
+class Columns:
+    """The columns of a file, opened anew or all known."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = LocalStorage(str(path.parent)).open_file(path.name)
+        self._metadata = read_file_metadata(self._file)
+        self._places: dict[str, dict[int, int]] = {}
+        place = 0
+        for field in self._metadata.schema.fields:
+            owned = [node.id for node in field.walk() if owns_column(node)]
+            self._places[field.name] = {field_id: place + k for k, field_id in enumerate(owned)}
+            place += len(owned)
+
+    def open(self, name: str) -> ColumnReader:
+        (field,) = [field for field in self._metadata.schema.fields if field.name == name]
+        return open_column(self._file, self._metadata, field, self._places[name])
+
+    def pages(self, name: str) -> Sequence[PageMetadata]:
+        """The pages of a leaf of a column."""
+        return self._metadata.column(next(iter(self._places[name].values()))).pages
+
+
+@pytest.fixture(scope="module", params=["2.1", "2.2"])
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, pa.Table]:
+    """A file with many pages in each column."""
+    path = tmp_path_factory.mktemp("direct") / "a.lance"
+    rows = table()
+    write_file(path, rows.to_batches(), rows.schema, request.param, page_bytes=30_000)
+    return path, rows
+
+
+def joined(arrays: list[pa.Array | None]) -> pa.Array:
+    """The arrays in one, after all of them were checked."""
+    assert all(array is not None for array in arrays)
+    for array in arrays:
+        array.validate(full=True)
+    return pa.concat_arrays(arrays)
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_pages_are_read_directly(written: tuple[Path, pa.Table], name: str) -> None:
+    """First page by page, then, when all are known, those that are alike as one."""
+    path, rows = written
+    column = Columns(path).open(name)
+    expected = rows[name].combine_chunks()
+    first = column.pieces(0, NUM_ROWS)
+    assert first is not None
+    assert joined(read_pieces(first)).equals(expected)
+    again = column.pieces(0, NUM_ROWS)
+    assert again is not None
+    assert len(again) <= len(first)
+    if name in ("plain", "numbers"):
+        assert len(again) == 1 < len(first)
+    assert joined(read_pieces(again)).equals(expected)
+
+
+@pytest.mark.parametrize("name", LONG_WAY)
+def test_other_pages_are_not(written: tuple[Path, pa.Table], name: str) -> None:
+    path, _ = written
+    assert Columns(path).open(name).pieces(0, NUM_ROWS) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, NUM_ROWS - 1), st.integers(1, NUM_ROWS), st.booleans())
+def test_ranges_are_those_of_the_long_way(
+    written: tuple[Path, pa.Table], start: int, num_rows: int, is_known: bool
+) -> None:
+    path, rows = written
+    end = min(start + num_rows, NUM_ROWS)
+    columns = Columns(path)
+    for name in DIRECT:
+        column = columns.open(name)
+        if is_known:
+            column.pieces(0, NUM_ROWS)
+        pieces = column.pieces(start, end)
+        assert pieces is not None
+        found = joined(read_pieces(pieces))
+        assert found.equals(joined(column.read(start, end)))
+        assert found.equals(rows[name].combine_chunks().slice(start, end - start))
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_what_is_wrong_is_said_by_the_long_way(
+    written: tuple[Path, pa.Table], name: str, tmp_path: Path
+) -> None:
+    """T22: a page that the kernel gives up on is read again, and the error names it."""
+    path = tmp_path / "a.lance"
+    path.write_bytes(written[0].read_bytes())
+    columns = Columns(path)
+    column = columns.open(name)
+    column.pieces(0, NUM_ROWS)
+    pages = columns.pages(name)
+    offset, size = pages[-1].buffers[1]
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xff" * size)
+    pieces = column.pieces(0, NUM_ROWS)
+    assert pieces is not None
+    assert None in [array if array is None else 0 for array in read_pieces(pieces)]
+    with pytest.raises(CorruptFileError) as error:
+        column.read(0, NUM_ROWS)
+    assert error.value.page == len(pages) - 1
+
+
+@pytest.mark.parametrize("num_reads", [0, 3], ids=["called", "mapped"])
+def test_a_file_that_was_truncated(written: tuple[Path, pa.Table], num_reads: int, tmp_path: Path) -> None:
+    """T25: neither a wrong answer nor the end of the process, also out of a map."""
+    path = tmp_path / "a.lance"
+    path.write_bytes(written[0].read_bytes())
+    columns = Columns(path)
+    names = ["plain", "text", "numbers"]
+    for name in DIRECT * num_reads:
+        assert columns.open(name).pieces(0, NUM_ROWS) is not None
+        joined(read_pieces(columns.open(name).pieces(0, NUM_ROWS) or []))
+    pieces = [piece for name in names for piece in columns.open(name).pieces(0, NUM_ROWS) or []]
+    os.truncate(path, 10_000)
+    assert None in [array if array is None else 0 for array in read_pieces(pieces)]
+    with pytest.raises(CorruptFileError, match="truncated"):
+        columns.open("text").read(0, NUM_ROWS)
+
+
+def test_chunks_that_contradict_each_other_are_refused() -> None:
+    """T22: before any of them is read."""
+    two, one = memoryview(np.array([0, 8], np.int64)), memoryview(np.array([8], np.int64))
+    arguments: dict[str, Any] = {
+        **{"num_rows": 8, "positions": one, "lengths": one, "first_values": two},
+        **{"large": False, "coding": "flat", "bits": 64, "def_": None, "max_def": 0, "has_nulls": False},
+        **{"symbols": None, "items": None},
+    }
+    kernels.MiniBlocks(**arguments)
+    with pytest.raises(kernels.CorruptData, match="positions"):
+        kernels.MiniBlocks(**{**arguments, "lengths": two})
+    with pytest.raises(kernels.CorruptData, match="bytes"):
+        kernels.MiniBlocks(**{**arguments, "lengths": memoryview(np.array([-8], np.int64))})
+    with pytest.raises(ValueError, match="coding"):
+        kernels.MiniBlocks(**{**arguments, "coding": "other"})
