@@ -24,6 +24,7 @@ class Admission:
         self._running = 0
         self._streams = _Slots("streams", max_streams)
         self._puts = _Slots("uploads", max_puts)
+        self._changes = _Slots("changes", max_puts)
         self._closed = False
         self._ending = threading.Event()
 
@@ -48,6 +49,10 @@ class Admission:
     def put(self) -> AbstractContextManager[None]:
         """The duration of one upload; raises OverloadedError at the cap."""
         return self._slot(self._puts)
+
+    def change(self) -> AbstractContextManager[None]:
+        """The duration of an action that changes datasets; there may be as many as uploads."""
+        return self._slot(self._changes)
 
     @contextmanager
     def _slot(self, slots: "_Slots") -> Iterator[None]:

@@ -191,6 +191,13 @@ class Mutations:
             for path in self._writing:
                 self._catalog.remove_unfinished(path)
 
+    def tidy(self, path: str) -> None:
+        """Remove the directories of a dataset that was not made after all, unless it is being made."""
+        with self._lock:
+            if not self._writing[path]:
+                del self._writing[path]
+                self._catalog.remove_unfinished(path)
+
     @contextmanager
     def abandonable(self, writer: Abortable) -> Iterator[None]:
         """A time in which `close` may abort the writer; raises DrainingError at the end of it if it did."""

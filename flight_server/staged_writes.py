@@ -153,22 +153,26 @@ class StagedWrites:
         """Remove what was staged and never committed, when its time is over, in all datasets of the root."""
         for path in self._catalog.staging_paths():
             root = self._catalog.storage(path)
+            staging = Staging(root)
             try:
-                self._expire_below(root)
+                for receipt, age, is_claimed in staging.older_than(self._expiry):
+                    self._expire(root, staging, receipt, age, is_claimed)
             except LanceError as error:
-                _log.warning("staged writes of %s cannot be looked through: %s", path, error)
+                _log.warning("staged writes of a dataset cannot be looked through: %s", error)
+            self._mutations.tidy(path)
 
-    def _expire_below(self, root: Storage) -> None:
-        staging = Staging(root)
-        for receipt, age, is_claimed in staging.older_than(self._expiry):
+    def _expire(self, root: Storage, staging: Staging, receipt: str, age: float, is_claimed: bool) -> None:
+        try:
             claim = staging.claim_of(receipt) if is_claimed else None
-            if claim is not None and claim.transaction_id is not None:
-                if age >= _CLAIM_SECONDS:
-                    staging.forget([receipt])
-                continue
-            with suppress(CommitConflictError):
+            if claim is None or claim.transaction_id is None:
                 _remove(root, staging, receipt)
                 _log.info("staged write %s expired", receipt)
+            elif age >= _CLAIM_SECONDS:
+                staging.forget([receipt])
+        except CommitConflictError:
+            pass  # it is being committed at this moment
+        except LanceError as error:
+            _log.warning("staged write %s cannot be removed: %s", receipt, error)
 
     def _check(self, command: CommitCommand, writes: Sequence[StagedWrite]) -> None:
         for receipt, write in zip(command.staged, writes, strict=True):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 from pyarrow import flight
 
@@ -21,7 +22,9 @@ def do_action(
             f"action {shown(action.type)} is not supported; known: {', '.join(ACTIONS)}"
         )
     body = action.body.to_pybytes() if action.body is not None else b""
-    result = ACTIONS[action.type].run(service, body)
+    asked = ACTIONS[action.type]
+    with service.admission.change() if asked.changes else nullcontext():
+        result = asked.run(service, body)
     yield flight.Result(json.dumps(result).encode())
 
 

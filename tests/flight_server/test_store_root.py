@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from flight_server.settings import Settings
 from flight_server.store_catalog import StoreCatalog
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
 from lance_core.storage import storage_for
+from support.actions import act, stage
 from support.puts import put
 from support.s3 import KEY, S3, SECRET, Proxy, s3_proxy, s3_server
 from support.server import RunningServer, start_server
@@ -289,3 +291,36 @@ def test_an_upload_that_ends_early_leaves_nothing(server: RunningServer, root: s
     with pytest.raises(pa.ArrowInvalid, match="finish"):
         put(server.client(), {"dataset": "unfinished", "mode": "create"}, TABLE, finish=False)
     assert s3.keys(root.split("/")[2]) == before
+
+
+def test_staged_writes(s3: S3, tmp_path: Path) -> None:
+    """T13: receipts in a store: committed once at another server, aborted, and expired."""
+    bucket = s3.new_bucket()
+    options_file = tmp_path / "options.json"
+    options_file.write_text(json.dumps(s3.options()))
+    arguments = (f"s3://{bucket}/root", tmp_path / "log", "--storage-options-file", str(options_file))
+    rows = pa.table({"n": [1, 2]})
+    first = start_server(*arguments)
+    second = start_server(*arguments, "--stage-expiry", "8")
+    try:
+        with first.client() as client, second.client() as other:
+            put(client, {"dataset": "t", "mode": "create"}, rows)
+            receipts = [stage(each, rows, dataset="t") for each in (client, other)]
+            aborted = stage(client, rows, dataset="t")
+            stage(client, rows, dataset="new", mode="create")
+            assert act(other, "abort", dataset="t", staged=[aborted]) == {"removed": 1}
+            commit = {"dataset": "t", "operation": "append", "staged": receipts}
+            assert act(other, "commit", **commit) == {"version": 2}
+            with pytest.raises(pa.ArrowInvalid, match="nothing is staged"):
+                act(client, "commit", **commit)
+            done = act(client, "compact", dataset="t", options={"target_rows_per_fragment": 100})
+            assert done["fragments_removed"] == 3
+            deadline = time.monotonic() + 30
+            while [key for key in s3.keys(bucket) if "/_staging/" in key or "/new.lance/" in key]:
+                assert time.monotonic() < deadline, s3.keys(bucket)
+                time.sleep(0.2)
+    finally:
+        first.kill()
+        second.kill()
+    dataset = lance.dataset(f"s3://{bucket}/root/t.lance", storage_options=s3.options())
+    assert dataset.to_table()["n"].to_pylist() == [1, 2] * 3

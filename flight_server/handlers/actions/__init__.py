@@ -25,29 +25,35 @@ class Action:
 
     description: str
     run: Callable[[Service, bytes], dict[str, Any]]
+    changes: bool = True
+    """Whether it takes one of the slots for changes."""
 
 
 ACTIONS: Mapping[str, Action] = {
     "health": Action(
         "{} -> {status, version, uptime, caches}: whether the server answers",
         server.health,
+        changes=False,
     ),
     "describe": Action(
         "{dataset, version | tag | asof, branch} -> {dataset, version, schema, rows, bytes, fragments, "
         "data_storage_version, indices, config, metadata, tags, branches}: one version of a "
         "dataset; schema is a base64 IPC message",
         table.describe,
+        changes=False,
     ),
     "count_rows": Action(
         "{dataset, version | tag | asof, branch, filter | substrait_filter} -> {count}: rows of one version "
         "that pass the filter, all of them without one",
         table.count_rows,
+        changes=False,
     ),
     "explain_scan": Action(
         "{scan, analyze} -> {columns, filter, limit, offset, rows_returned, statistics, pages_total, "
         "pages_pruned, fragments}: for each fragment and column how many pages a scan reads and how many "
         "statistics rule out; analyze runs it",
         table.explain_scan,
+        changes=False,
     ),
     "create_dataset": Action(
         "{dataset, schema, data_storage_version, enable_stable_row_ids, transaction_id, properties} -> "
@@ -102,6 +108,7 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, options} -> {read_version, tasks: [task]}: what a compaction would do, in tasks "
         "that any server can execute",
         compaction.compact_plan,
+        changes=False,
     ),
     "compact_execute": Action(
         "{dataset, branch, task} -> {receipt, fragments_removed, fragments_added, files_removed, "
@@ -123,6 +130,7 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, limit} -> {versions: [{version, timestamp, metadata}]}: oldest first; with a "
         "limit only the newest",
         versions.list_versions,
+        changes=False,
     ),
     "restore": Action(
         "{dataset, branch, version, transaction_id} -> {version}: make an older version the latest one again",
@@ -132,10 +140,12 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, from_version, to_version} -> {from_version, to_version, inserted, updated, "
         "deleted}: lists of {ticket, expires, rows}; tickets are base64 and go to DoGet",
         versions.changes,
+        changes=False,
     ),
     "list_tags": Action(
         "{dataset} -> {tags: {name: {branch, version, ...}}}",
         refs.list_tags,
+        changes=False,
     ),
     "create_tag": Action(
         "{dataset, tag, version, branch} -> {version}: name a version, the latest if none is given",
@@ -152,6 +162,7 @@ ACTIONS: Mapping[str, Action] = {
     "list_branches": Action(
         "{dataset} -> {branches: {name: {parent_branch, parent_version, ...}}}",
         refs.list_branches,
+        changes=False,
     ),
     "create_branch": Action(
         "{dataset, branch, version | tag} -> {version}: begin a branch with a version; the name of the "
@@ -165,6 +176,7 @@ ACTIONS: Mapping[str, Action] = {
     "get_config": Action(
         "{dataset, version | tag | asof, branch} -> {version, config, table_metadata, schema_metadata}",
         config.get_config,
+        changes=False,
     ),
     "update_config": Action(
         "{dataset, branch, config, table_metadata, schema_metadata, field_metadata, replace, transaction_id} "
