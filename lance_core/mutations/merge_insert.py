@@ -82,9 +82,9 @@ def write_merge(
     if plan.when_matched == "update_all" or plan.when_not_matched == "insert_all":
         rows = NewRows(snapshot, merge.schema, change, sync=sync)
         if plan.when_matched == "update_all":
-            for columns, row_ids in merge.updated(acted):
-                rows.move(columns, row_ids)
-                updated += len(row_ids)
+            for moved in merge.updated(acted):
+                rows.move(moved)
+                updated += len(moved)
         if plan.when_not_matched == "insert_all":
             for columns in merge.inserted(matches):
                 rows.insert(columns)

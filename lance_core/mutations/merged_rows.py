@@ -14,13 +14,12 @@ from lance_core.mutations.merge_join import Matches, key_fields
 from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource, Rows
 from lance_core.mutations.removal import Addresses, passing_addresses
-from lance_core.mutations.stored_rows import stored_columns, stored_rows
+from lance_core.mutations.stored_rows import StoredRows, stored_columns, stored_rows
 from lance_core.scan.bind import bind_filter
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS, expression_schema
 from lance_core.scan.scanner import LanceScanner
 from lance_core.schema import Schema
-from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import Conformer, convert
 
@@ -107,18 +106,18 @@ class MergedRows:
             )
         return matches
 
-    def updated(self, matches: Matches) -> Iterator[tuple[list[pa.Array], RowIds]]:
-        """The new values of rows that are updated, in the form of files, and the row ids that they have."""
+    def updated(self, matches: Matches) -> Iterator[StoredRows]:
+        """The rows that are updated, with their new values in the form of files."""
         kept = stored_columns(self._kept)
         for options, pairs in self._lookups(matches):
             start = 0
-            for columns, row_ids, _ in stored_rows(self._snapshot, replace(options, computed=kept)):
-                for part in self._blocks(len(row_ids)):
+            for old in stored_rows(self._snapshot, replace(options, computed=kept)):
+                for part in self._blocks(len(old)):
                     rows = pairs.part(start + part.start, start + part.stop).rows
                     given = self._given(self._source.take(rows, self._source.schema.names))
-                    others = {name: array[part] for (name, _), array in zip(kept, columns, strict=True)}
-                    yield self._complete(given, others), row_ids[part]
-                start += len(row_ids)
+                    others = {name: array[part] for (name, _), array in zip(kept, old.columns, strict=True)}
+                    yield old.part(part, self._complete(given, others))
+                start += len(old)
 
     def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
         """The rows of the source that match none, in the form of files.

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.mutations.change import Change
+from lance_core.mutations.stored_rows import StoredRows
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
+from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
-from lance_core.table.row_sequences import encode_row_ids
+from lance_core.table.row_sequences import encode_row_ids, encode_versions
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.dataset import table_file_version
 from lance_core.write.fragments import FragmentWriter
@@ -29,28 +31,39 @@ class NewRows:
         self._stored = pa.schema([(field.name, field.arrow_type) for field in schema.fields])
         self._keeps_ids = snapshot.manifest.has_stable_row_ids
         self._ids: list[RowIds] = []
+        self._created: list[Versions] = []
         version = table_file_version(None, snapshot.manifest, "append")
         self._writer = FragmentWriter(snapshot.storage, schema, version, sync=sync)
         change.writers.append(self._writer)
 
-    def move(self, columns: Sequence[pa.Array], row_ids: RowIds) -> None:
-        """Write rows that have these ids; all of them before the first that is inserted.
+    def move(self, rows: StoredRows) -> None:
+        """Write rows of the table, in the form that files hold; all before the first that is inserted.
 
-        `columns` are in the form that files hold. Errors are those of `FragmentWriter.write`.
+        Raises:
+            LanceError: as `FragmentWriter.write` does.
         """
-        self.insert(columns)
+        self.insert(rows.columns)
         if self._keeps_ids:
-            self._ids.append(row_ids)
+            self._ids.append(rows.row_ids)
+            self._created.append(rows.created)
 
     def insert(self, columns: Sequence[pa.Array]) -> None:
         """Write rows that are new; otherwise as `move`."""
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=self._stored))
 
     def finish(self) -> list[table_pb2.DataFragment]:
-        """Complete the files. Fragments have no ids yet, and the row ids of moved rows where these stay."""
+        """Complete the files.
+
+        Returns:
+            Fragments without ids. Where rows keep theirs, they carry those of the moved rows, and the versions
+            that these were made in.
+        """
         fragments = list(self._writer.finish())
-        ids = np.concatenate(self._ids) if self._ids else np.empty(0, dtype=np.uint64)
+        none = [np.empty(0, dtype=np.uint64)]
+        ids, created = np.concatenate(self._ids or none), np.concatenate(self._created or none)
         for fragment in fragments if self._keeps_ids else ():
-            fragment.inline_row_ids = encode_row_ids(ids[: fragment.physical_rows])
-            ids = ids[fragment.physical_rows :]
+            rows = fragment.physical_rows
+            fragment.inline_row_ids = encode_row_ids(ids[:rows])
+            fragment.inline_created_at_versions = encode_versions(created[:rows])
+            ids, created = ids[rows:], created[rows:]
         return fragments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,11 @@ from lance_core.expressions.tree import Column
 from lance_core.mutations.removal import Addresses, addresses_of
 from lance_core.mutations.schema_change import path_of
 from lance_core.scan.options import Computed, ScanOptions
-from lance_core.scan.projection import ROW_ID
+from lance_core.scan.projection import CREATED_AT, ROW_ID
 from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.stored import with_places
 from lance_core.schema import Field, split_path
+from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
@@ -24,15 +25,37 @@ _EXTERNAL = 3
 """Kind of a blob that is outside the dataset."""
 
 
+@dataclass(frozen=True)
+class StoredRows:
+    """Some rows of a table.
+
+    Attributes:
+        columns: their values.
+        row_ids: their ids; without stable row ids their addresses.
+        created: the versions that they were made in; of use with stable row ids only.
+        addresses: their row addresses.
+    """
+
+    columns: list[pa.Array]
+    row_ids: RowIds
+    created: Versions
+    addresses: Addresses
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def part(self, rows: slice, columns: list[pa.Array]) -> StoredRows:
+        """Some of the rows, with other values."""
+        return StoredRows(columns, self.row_ids[rows], self.created[rows], self.addresses[rows])
+
+
 def stored_columns(fields: Iterable[Field]) -> Computed:
     """Columns that are read as they are, for `stored_rows`."""
     return tuple((field.name, Column((field.name,), field.to_arrow().type)) for field in fields)
 
 
-def stored_rows(
-    snapshot: Snapshot, options: ScanOptions
-) -> Iterator[tuple[list[pa.Array], RowIds, Addresses]]:
-    """Columns, row ids and row addresses of rows, a batch at a time.
+def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows]:
+    """Rows with some columns, a batch at a time.
 
     Args:
         snapshot: the version that is read.
@@ -43,20 +66,22 @@ def stored_rows(
         UnsupportedFeatureError: there is a blob outside the dataset.
         LanceError: something cannot be read, or has no value.
     """
-    options = replace(options, stored=True, with_row_id=True, with_row_address=True)
+    computed = options.computed or ()
+    created = (CREATED_AT, Column((CREATED_AT,), pa.uint64()))
+    whole = replace(
+        options, computed=(*computed, created), stored=True, with_row_id=True, with_row_address=True
+    )
     fields = {field.name: field for field in snapshot.manifest.schema.fields}
-    kept = [
-        value.path == (name,) if isinstance(value, Column) else False
-        for name, value in options.computed or ()
-    ]
-    names = [name for name, _ in options.computed or ()]
+    kept = [value.path == (name,) if isinstance(value, Column) else False for name, value in computed]
+    names = [name for name, _ in computed]
     refuse_external_blobs(snapshot, options, [name for name, keep in zip(names, kept, strict=True) if keep])
-    for batch in LanceScanner(snapshot, options).to_batches():
+    for batch in LanceScanner(snapshot, whole).to_batches():
         columns = [
             with_places(column, fields[name]) if keep else column
             for column, name, keep in zip(batch.columns, names, kept, strict=False)
         ]
-        yield columns, batch.column(ROW_ID).to_numpy(), addresses_of(batch)
+        row_ids, created_at = (batch.column(name).to_numpy() for name in (ROW_ID, CREATED_AT))
+        yield StoredRows(columns, row_ids, created_at, addresses_of(batch))
 
 
 def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow.compute as pc
@@ -65,13 +66,13 @@ def update(
         )
         chosen = ChosenRows()
         rows = NewRows(current, schema, change, sync=sync)
-        for values, row_ids, addresses in stored_rows(current, options):
+        for old in stored_rows(current, options):
             columns = [
                 convert(column, field) if field.name in updates else column
-                for column, field in zip(values, schema.fields, strict=True)
+                for column, field in zip(old.columns, schema.fields, strict=True)
             ]
-            rows.move(columns, row_ids)
-            chosen.add(addresses)
+            rows.move(replace(old, columns=columns))
+            chosen.add(old.addresses)
         new = rows.finish()
         removal = remove_rows(current, chosen.by_fragment(), change, sync=sync)
         modified = [node.id for field in schema.fields if field.name in updates for node in field.walk()]

@@ -151,6 +151,54 @@ def test_rows_keep_their_ids_and_the_version_they_were_made_in(tmp_path: Path) -
     assert lance.dataset(str(tmp_path / "d"))._take_rows([7], columns=["text"])["text"].to_pylist() == ["x"]
 
 
+def test_rows_whose_ids_are_in_a_column(tmp_path: Path) -> None:
+    """Row lineage that the reference wrote into data files instead of the manifest."""
+    path = str(tmp_path / "d")
+    rows = pa.table({"k": range(100), "v": range(100)})
+    reference = lance.write_dataset(rows, path, enable_stable_row_ids=True, max_rows_per_file=30)
+    reference.update_config({"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "1"})
+    reference.delete("k % 7 = 3")
+    reference.optimize.compact_files()
+    (fragment,) = lance.dataset(path).get_fragments()
+    assert {-3, -4, -5} <= {field for file in fragment.metadata.files for field in file.fields}
+    made = lance.dataset(path).version
+    dataset = lance_core.dataset(path)
+    dataset.update({"v": "v + 1000"}, "k IN (11, 12)")
+    source = pa.table({"k": [13, 500], "v": [-13, -500]})
+    dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    dataset.validate()
+    columns = ["k", "v", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+    found = dataset.to_table(columns=columns)
+    assert lance.dataset(path).to_table(columns=columns).equals(found)
+    assert [tuple(row.values()) for row in found.to_pylist()[-4:]] == [
+        (11, 1011, 11, 1, made + 1),
+        (12, 1012, 12, 1, made + 1),
+        (13, -13, 13, 1, made + 2),
+        (500, -500, 100, made + 2, made + 2),
+    ]
+
+
+def test_clones_and_branches_get_files_of_their_own(tmp_path: Path) -> None:
+    twins = Twins(tmp_path, TABLE, max_rows_per_file=4, enable_stable_row_ids=True)
+    source = lance.dataset(str(twins.our_path))
+    source.shallow_clone(str(tmp_path / "clone"), reference=source.version)
+    source.create_branch("side")
+    before = files(twins.our_path / "data")
+    for path in (tmp_path / "clone", twins.our_path / "tree" / "side"):
+        dataset = lance_core.dataset(path)
+        dataset.update({"text": "'x'"}, "id IN (3, 8)")
+        merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(pa.table({"id": [5, 100], "text": ["y", "z"]}))
+        assert len(files(path / "data")) == 2
+        dataset.validate()
+        found = dataset.to_table(columns=["id", "text", "small"])
+        assert lance.dataset(str(path)).to_table(columns=["id", "text", "small"]).equals(found)
+        changed = {row["id"]: (row["text"], row["small"]) for row in found.to_pylist()[-4:]}
+        assert changed == {3: ("x", 3), 8: ("x", 8), 5: ("y", 5), 100: ("z", None)}
+    assert files(twins.our_path / "data") == before
+    twins.check()
+
+
 def test_repeating_a_transaction_gives_its_first_result(tmp_path: Path) -> None:
     """T38: a client that did not hear the answer asks again."""
     dataset = lance_core.write_dataset(TABLE, tmp_path / "d")
