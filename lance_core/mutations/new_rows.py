@@ -55,8 +55,8 @@ class NewRows:
         """Complete the files.
 
         Returns:
-            Fragments without ids. Where rows keep theirs, they carry those of the moved rows, and the versions
-            that these were made in.
+            Fragments without ids. Where rows keep theirs, they carry the ids of the moved rows, and the
+            versions that these were made in.
         """
         fragments = list(self._writer.finish())
         none = [np.empty(0, dtype=np.uint64)]
