@@ -34,7 +34,7 @@ _SOURCE = "import {module} as lance; next(iter(lance.dataset({path!r}).to_batche
 def measure(folder: Path, runs: int) -> Iterator[Measurement]:
     """Each of the large datasets, opened in this process and in a new one."""
     datasets: Mapping[str, tuple[Callable[[Path], None], str]] = {
-        f"{FRAGMENTS} fragments": (_write_fragments, "id"),
+        f"{FRAGMENTS} fragments": (write_fragments, "id"),
         f"{COLUMNS} columns": (_write_columns, "column_1000"),
         f"{VERSIONS} versions": (_write_versions, "id"),
     }
@@ -81,7 +81,7 @@ def _cpu_of_children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _write_fragments(path: Path) -> None:
+def write_fragments(path: Path) -> None:
     """One small file under many names: what a table of many small appends looks like to a reader."""
     lance.write_dataset(pa.table({"id": range(10), "value": [0.5] * 10}), str(path))
     (fragment,) = lance.dataset(str(path)).get_fragments()

@@ -1,0 +1,122 @@
+"""How long a commit takes, beside the reference: `python -m benchmarks.commits FOLDER [RUNS]`.
+
+On a small dataset and on one of many fragments and versions. The reference syncs nothing, so that without
+syncing both do the same; with syncing ours may take as much longer as its syncs take, which are counted and
+timed in the same run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import lance
+import pyarrow as pa
+
+import lance_core
+from benchmarks.measure import interleave
+from benchmarks.opening import FRAGMENTS, VERSIONS, write_fragments
+from lance_core.proto import table_pb2
+from lance_core.storage import LocalStorage
+from lance_core.table.manifest import serialize_manifest
+from lance_core.table.snapshot import read_manifest
+from lance_core.table.versions import HINT, version_path
+
+_ROWS = pa.table({"id": range(10), "value": [0.5] * 10})
+_SYNCED, _UNSYNCED, _REFERENCE = "ours, synced", "ours", "pylance"
+
+
+def main(folder: Path, runs: int) -> None:
+    """Measure and print."""
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"medians of {runs} runs in ms; open: of the latest version alone")
+    for name, make in (("small", _small), (f"{FRAGMENTS} fragments, {VERSIONS} versions", _large)):
+        path = folder / name.replace(" ", "-").replace(",", "")
+        shutil.rmtree(path, ignore_errors=True)
+        make(path)
+        for task, competitors in _tasks(path).items():
+            _print(f"{task}, {name}", competitors, runs, folder)
+        shutil.rmtree(path)
+
+
+def _tasks(path: Path) -> dict[str, dict[str, Callable[[], object]]]:
+    def append(sync: bool) -> Callable[[], object]:
+        return lambda: lance_core.write_dataset(_ROWS, path, mode="append", sync=sync)
+
+    def theirs() -> None:
+        lance.write_dataset(_ROWS, str(path), mode="append")
+
+    return {
+        "open": {
+            _UNSYNCED: lambda: lance_core.dataset(path),
+            _REFERENCE: lambda: lance.dataset(str(path)),
+        },
+        "append": {_SYNCED: append(True), _UNSYNCED: append(False), _REFERENCE: theirs},
+    }
+
+
+def _print(task: str, competitors: dict[str, Callable[[], object]], runs: int, folder: Path) -> None:
+    measured = interleave(task, "commit", 0, competitors, runs)
+    milliseconds = {name: 1000 * seconds for name, seconds in measured.seconds.items()}
+    cpu = {name: 1000 * seconds for name, seconds in measured.cpu_seconds.items()}
+    line = "  ".join(f"{name} {milliseconds[name]:.1f} (CPU {cpu[name]:.1f})" for name in competitors)
+    print(f"{task:<45}{line}", flush=True)
+    if _SYNCED in competitors:
+        count = _count_syncs(competitors[_SYNCED])
+        sync = 1000 * _one_sync(folder)
+        allowed = milliseconds[_REFERENCE] + count * sync
+        print(
+            f"{'':<45}{count} syncs of {sync:.2f}: allowed {allowed:.1f}, taken {milliseconds[_SYNCED]:.1f}",
+            flush=True,
+        )
+
+
+def _count_syncs(run: Callable[[], object]) -> int:
+    with mock.patch.object(os, "fsync", wraps=os.fsync) as synced:
+        run()
+    return int(synced.call_count)
+
+
+def _one_sync(folder: Path) -> float:
+    """Seconds that syncing a new small file takes."""
+    times = []
+    for number in range(20):
+        path = folder / f"sync-{number}"
+        with path.open("wb") as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            started = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - started)
+        path.unlink()
+    return statistics.median(times)
+
+
+def _small(path: Path) -> None:
+    lance.write_dataset(_ROWS, str(path))
+
+
+def _large(path: Path) -> None:
+    """Many fragments, and many versions before: small ones, since only their number counts."""
+    write_fragments(path)
+    storage = LocalStorage(str(path))
+    first, last = read_manifest(storage, 1), read_manifest(storage, 2)
+    for version in range(3, VERSIONS + 1):
+        source = last if version == VERSIONS else first
+        message = table_pb2.Manifest()
+        message.CopyFrom(source.message)
+        message.version = version
+        message.ClearField("transaction_section")
+        data = serialize_manifest(message, source.transaction_section or b"", source.index_section)
+        (path / version_path(version, True)).write_bytes(data)
+    storage.delete_file(HINT)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 15)
