@@ -3,6 +3,7 @@
     python -m benchmarks.local_write --rows 1000000 --versions 2.1,2.2
 
 Both write the same batches, held in memory, without syncing to disk. The reference then reads both files.
+Beside each figure stands what it has to reach.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,16 +25,16 @@ import numpy as np
 import pyarrow as pa
 
 import lance_core
+from benchmarks import statistics_cost
 from benchmarks.data import SEED, mixed_batch, vector_batch
 from benchmarks.measure import Measurement, interleave, peak_bytes_of
+from benchmarks.page_choices import choices
 from benchmarks.touch import touch_table
-from lance_core.file.metadata import read_file_metadata
-from lance_core.proto import encodings_v2_1_pb2 as proto
-from lance_core.storage import storage_for
 
 OURS = "ours"
 REFERENCE = "pylance"
 BATCH_ROWS = 10_000
+_PROCESSES = 3
 
 
 def sorted_batch(first_row: int, rows: int) -> pa.RecordBatch:
@@ -97,22 +99,12 @@ def file_bytes(dataset: Path) -> int:
     return sum(file.stat().st_size for file in (dataset / "data").iterdir())
 
 
-def choices(dataset: Path) -> dict[str, str]:
-    """For each leaf column the encodings of its pages."""
-    found: dict[str, Counter[str]] = {}
-    storage = storage_for(str(dataset), None)
-    for path in sorted((dataset / "data").iterdir()):
-        metadata = read_file_metadata(storage.open_file(f"data/{path.name}"))
-        names = _leaf_names(metadata.schema.to_arrow())
-        for index, name in enumerate(names):
-            for page in metadata.column(index).pages:
-                layout = proto.PageLayout.FromString(page.encoding)
-                found.setdefault(name, Counter())[_described(layout)] += 1
-    return {name: ", ".join(f"{kind} x{n}" for kind, n in kinds.items()) for name, kinds in found.items()}
-
-
 def peak_memory(name: str, rows: int, version: str, library: str) -> int:
-    """Bytes that a fresh process has at most while it writes generated batches, above what it has before."""
+    """Bytes that fresh processes take at most to write generated batches, above what they have before."""
+    return int(statistics.median(_peak_memory(name, rows, version, library) for _ in range(_PROCESSES)))
+
+
+def _peak_memory(name: str, rows: int, version: str, library: str) -> int:
     command = [sys.executable, "-m", "benchmarks.local_write", "--child", library, "--only", name]
     command += ["--rows", str(rows), "--versions", version]
     return int(json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["bytes"])
@@ -146,28 +138,6 @@ def _reader(data: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
     return data.to_reader() if isinstance(data, pa.Table) else data
 
 
-def _leaf_names(schema: pa.Schema) -> list[str]:
-    """Columns of a 2.1 file; nothing here has structs of several members."""
-    return list(schema.names)
-
-
-def _described(layout: proto.PageLayout) -> str:
-    kind = layout.WhichOneof("layout") or "?"
-    body = getattr(layout, kind)
-    parts = [kind.removesuffix("_layout")]
-    if kind == "mini_block_layout" and body.HasField("dictionary"):
-        parts.append("dictionary")
-    if kind != "constant_layout":
-        encoding = body.value_compression
-        while (name := encoding.WhichOneof("compression")) is not None:
-            parts.append(name)
-            inner = getattr(encoding, name)
-            if not hasattr(inner, "values") or not isinstance(inner.values, proto.CompressiveEncoding):
-                break
-            encoding = inner.values
-    return "/".join(parts)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.local_write", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the mixed table")
@@ -175,14 +145,21 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(CLASSES), help="what is written, comma separated")
     parser.add_argument("--runs", type=int, default=5, help="measured runs per competitor")
     parser.add_argument("--folder", type=Path, help="where files go (default: a temporary folder)")
-    parser.add_argument("--memory", action="store_true", help="measure peak memory of fresh processes")
+    flag = argparse.BooleanOptionalAction
+    parser.add_argument("--memory", action=flag, default=True, help="measure peak memory of fresh processes")
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        default=20,
+        help="pairs of writes that statistics and checksums are measured with",
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         _child(options)
         return
-    heading = ("write MB/s", "pylance", "faster", "less CPU", "size", "read by pylance")
-    print(f"{'':<18}" + "".join(f"{name:>16}" for name in heading))
+    if options.folder:
+        options.folder.mkdir(parents=True, exist_ok=True)
     for version in options.versions.split(","):
         for name in options.only.split(","):
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -193,18 +170,53 @@ def _report(name: str, version: str, options: argparse.Namespace, folder: Path) 
     writing, reading = measure(name, options.rows, version, options.runs, folder)
     speeds = [writing.size_bytes / writing.seconds[each] / 1e6 for each in (OURS, REFERENCE)]
     sizes = [file_bytes(folder / each) for each in (OURS, REFERENCE)]
-    print(
-        f"{writing.task:<18}{speeds[0]:>16.0f}{speeds[1]:>16.0f}"
-        f"{writing.ratio(OURS, REFERENCE):>15.2f}x{writing.cpu_ratio(OURS, REFERENCE):>15.2f}x"
-        f"{sizes[0] / sizes[1]:>16.3f}{reading.ratio(OURS, REFERENCE):>15.2f}x",
-        flush=True,
-    )
+    must_be_fast = name in ("mixed", "vectors")
+    figures = [
+        Figure(
+            "write, wall time", writing.ratio(OURS, REFERENCE), "x", at_least=1.5 if must_be_fast else None
+        ),
+        Figure(
+            "write, CPU time", writing.cpu_ratio(OURS, REFERENCE), "x", at_least=1.5 if must_be_fast else None
+        ),
+        Figure("size", sizes[0] / sizes[1], "x", at_most=1.03),
+        Figure("read by pylance", reading.ratio(OURS, REFERENCE), "x", at_least=0.9),
+        Figure("read by pylance, CPU", reading.cpu_ratio(OURS, REFERENCE), "x"),
+    ]
     if options.memory:
-        peaks = [peak_memory(name, options.rows, version, each) >> 20 for each in (OURS, REFERENCE)]
-        print(f"  peak memory while writing: ours {peaks[0]} MiB, pylance {peaks[1]} MiB")
-    ours, theirs = choices(folder / OURS), choices(folder / REFERENCE)
-    for column, kinds in ours.items():
-        print(f"  {column:<10} {kinds:<60} {theirs.get(column, '')}")
+        peaks = [peak_memory(name, options.rows, version, each) for each in (OURS, REFERENCE)]
+        label = f"peak memory, {peaks[0] >> 20} / {peaks[1] >> 20} MiB"
+        figures.append(Figure(label, peaks[0] / peaks[1], "x", at_most=1))
+    if options.pairs > 1:
+        cost = statistics_cost.measure(_table(name, options.rows), version, folder / "cost", options.pairs)
+        label = f"statistics and checksums, CPU ({cost.lower_quartile:.1%} to {cost.upper_quartile:.1%})"
+        figures.append(Figure(label, 100 * cost.median, "%", at_most=5))
+    print(f"{writing.task}: ours {speeds[0]:.0f} MB/s, pylance {speeds[1]:.0f} MB/s")
+    for figure in figures:
+        print(f"  {figure}")
+    theirs = choices(folder / REFERENCE)
+    print(f"  {'column':<10} {'pages of ours':<56} pages of pylance")
+    for column, kinds in choices(folder / OURS).items():
+        print(f"  {column:<10} {kinds:<56} {theirs.get(column, '')}", flush=True)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was measured, in parts of the reference's or as a share, and what it has to reach."""
+
+    label: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def __str__(self) -> str:
+        target, is_met = "", True
+        if self.at_least is not None:
+            target, is_met = f"at least {self.at_least:g}{self.unit}", self.value >= self.at_least
+        elif self.at_most is not None:
+            target, is_met = f"at most {self.at_most:g}{self.unit}", self.value <= self.at_most
+        value = f"{self.value:.3f}" if self.unit == "x" else f"{self.value:.1f}"
+        return f"{' ' if is_met else '!'} {self.label:<56}{value + self.unit:>9}   {target}"
 
 
 if __name__ == "__main__":
