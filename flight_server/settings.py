@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InvalidInputError
-from lance_core.storage import OBJECT_STORES, scheme_of
+from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of
 
 ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 
@@ -230,7 +230,7 @@ def _read_file(path: str, kind: str) -> str:
 
 
 def _resolve_root(root: str) -> str:
-    if scheme_of(root) in OBJECT_STORES:
+    if scheme_of(root) in (*OBJECT_STORES, S3_WITH_DYNAMODB):
         return root.rstrip("/")
     if "://" in root:
         raise InvalidInputError(f"not a local directory or an object store: {root!r}")

@@ -123,9 +123,9 @@ class StoreCatalog(Catalog):
 
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
         """T11: only below the root."""
-        root = self._storage.uri.rstrip("/") + "/"
-        if base.path.startswith(root):
-            return self._storage.below(base.path[len(root) :].rstrip("/"))
+        root, path = _place(self._storage.uri) + "/", _place(base.path)
+        if path.startswith(root):
+            return self._storage.below(path[len(root) :])
         raise UnsupportedFeatureError(f"{base} lies outside the served root")
 
     def _remember(self, name: str, path: str) -> None:
@@ -143,3 +143,9 @@ class StoreCatalog(Catalog):
         except FileMissingError:
             return []
         return sorted(entry.name for entry in entries if entry.is_directory)
+
+
+def _place(uri: str) -> str:
+    """The URL without what says how versions are committed: data is at the same place either way."""
+    scheme, separator, path = uri.partition("://")
+    return scheme.removesuffix("+ddb") + separator + path.partition("?")[0].rstrip("/")

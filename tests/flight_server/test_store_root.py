@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import lance
 import numpy as np
 import pyarrow as pa
@@ -120,6 +121,41 @@ def test_a_commit_of_another_writer_is_seen_at_once(server: RunningServer, root:
             s3.client.delete_object(Bucket=root.split("/")[2], Key=key)
     with pytest.raises(KeyError, match="appended"):
         read(server, path)
+
+
+def test_a_root_with_a_manifest_store(s3: S3, tmp_path: Path) -> None:
+    """Datasets, and branches whose base paths name the store, that the reference shares."""
+    keys = {"base_uri": ("HASH", "S"), "version": ("RANGE", "N")}
+    boto3.client(
+        "dynamodb",
+        endpoint_url=s3.endpoint,
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+        region_name="us-east-1",
+    ).create_table(
+        TableName="served-versions",
+        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, (kind, _) in keys.items()],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": t} for name, (_, t) in keys.items()],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    root, table = f"s3+ddb://{s3.new_bucket()}/served", "?ddbTableName=served-versions"
+    options = {**s3.options(), "dynamodb_endpoint": s3.endpoint}
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    lance.write_dataset(TABLE, f"{root}/trips.lance{table}", storage_options=options)
+    lance.dataset(f"{root}/trips.lance{table}", storage_options=options).create_branch("dev")
+
+    server = start_server(
+        root + table, tmp_path / "log", "--storage-options-file", str(tmp_path / "options.json")
+    )
+    try:
+        path = flight.FlightDescriptor.for_path
+        assert read(server, path("trips")) == read(server, path("trips@dev")) == TABLE
+        put(server.client(), {"dataset": "trips", "mode": "append"}, TABLE)
+        theirs = lance.dataset(f"{root}/trips.lance{table}", storage_options=options)
+        assert theirs.version == 2
+        assert read(server, path("trips")) == theirs.to_table()
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("name", ["none", "ns", "other", "trips/data", "ns/none", "bad name", "../outside"])
@@ -249,7 +285,7 @@ def test_settings_of_a_store(tmp_path: Path) -> None:
         assert "geheim" not in str(caught.value)
 
 
-@pytest.mark.parametrize("root", ["http://host/x", "memory://x", "s3+ddb://b/x", "file:///tmp", "hf://x"])
+@pytest.mark.parametrize("root", ["http://host/x", "memory://x", "gs+ddb://b/x", "file:///tmp", "hf://x"])
 def test_other_roots_are_refused(root: str) -> None:
     """T10"""
     with pytest.raises(InvalidInputError, match="not a local directory"):
@@ -324,3 +360,8 @@ def test_staged_writes(s3: S3, tmp_path: Path) -> None:
         second.kill()
     dataset = lance.dataset(f"s3://{bucket}/root/t.lance", storage_options=s3.options())
     assert dataset.to_table()["n"].to_pylist() == [1, 2] * 3
+
+
+def test_a_root_with_a_manifest_store_names_its_table() -> None:
+    with pytest.raises(InvalidInputError, match="not the URI"):
+        Service(Settings.resolve("s3+ddb://bucket/x", {}, {}))
