@@ -6,7 +6,9 @@ other error, and any access outside the input that the sanitizer build sees, is 
 
 from __future__ import annotations
 
+import os
 import random
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +137,37 @@ def pieces(data: memoryview, map_after: int) -> object:
         return kernels.PieceReader(file.fileno(), 3000, 4096, map_after).read(
             [(data[:middle], data[middle : 2 * middle]), (data[:8], data[-8:])]
         )
+
+
+def decoded_rows(data: memoryview, coding: str, in_lists: bool) -> object:
+    """Row 1 of 2 of a page whose only chunk is in a file."""
+    places = inputs.int64s([0, 2 if in_lists else 4])
+    pages = kernels.MiniBlocks(
+        num_rows=2 if in_lists else 4,
+        positions=inputs.int64s([0]),
+        lengths=inputs.int64s([len(data)]),
+        first_values=inputs.int64s([0, 4]),
+        large=True,
+        coding=coding,
+        bits=32,
+        def_=("flat", 0),
+        max_def=1,
+        has_nulls=True,
+        symbols=SymbolTable(fsst.symbol_table(SYMBOLS)) if coding == "fsst" else None,
+        items=None,
+    )
+    if in_lists:
+        pages.set_lists(places, places, ("flat", 0), -1, -1, 1, 1, 1, bytes(2), 32)
+    descriptor = os.memfd_create("chunks")
+    try:
+        os.write(descriptor, data)
+        reader = kernels.PieceReader(descriptor, len(data), 4096, 1 << 60)
+        (rows,) = kernels.decode_rows([(pages, reader, 1, 2)])
+    finally:
+        os.close(descriptor)
+    if rows is None:
+        raise kernels.CorruptData("refused")
+    return rows
 
 
 PICKS = inputs.int64s([0, 3, 4, 7])
@@ -276,6 +309,21 @@ CASES = {
     ),
     "PieceReader": Case(lambda d: pieces(d, 99), values.integers([0, 7, 100, 5, 1, 0], 64)),
     "PieceReader, mapped": Case(lambda d: pieces(d, 0), values.integers([0, 7, 100, 5, 1, 0], 64)),
+    "decode_rows, flat": Case(
+        lambda d: decoded_rows(d, "flat", False), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
+    ),
+    "decode_rows, variable": Case(
+        lambda d: decoded_rows(d, "variable", False),
+        struct.pack("<HHI4H5I3s", 4, 8, 23, 0, 1, 0, 0, 20, 20, 20, 21, 23, b"abc"),
+    ),
+    "decode_rows, fsst": Case(
+        lambda d: decoded_rows(d, "fsst", False),
+        struct.pack("<HHI4H5I6s", 4, 8, 26, 0, 1, 0, 0, 20, 20, 20, 22, 26, bytes([1, 2, 3, 255, 65, 7])),
+    ),
+    "decode_rows, lists": Case(
+        lambda d: decoded_rows(d, "flat", True),
+        struct.pack("<HHHIxxxxxx4H4H4i", 4, 8, 8, 16, 1, 0, 1, 0, 0, 0, 1, 0, *range(4)),
+    ),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
