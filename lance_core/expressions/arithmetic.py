@@ -29,6 +29,7 @@ from lance_core.expressions.functions.moments import moved
 from lance_core.expressions.tree import Call, Expression, Literal
 
 _MOST_DIGITS = 38
+_MOST_WIDE_DIGITS = 76
 _KERNELS: dict[str, Callable[[Datum, Datum], Datum]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED: dict[str, Callable[[Datum, Datum], Datum]] = {
     "+": pc.add_checked,
@@ -86,11 +87,14 @@ def _numeric(op: str, left: Expression, right: Expression, checked: bool) -> Exp
 
 
 def _decimal(op: str, left: Expression, right: Expression) -> Expression:
-    if op == "%":
-        raise InvalidInputError(f"% is not supported for decimals: {describe(left)}")
     one, other = (as_decimal(value_type(operand.type)) for operand in (left, right))
     whole = max(one.precision - one.scale, other.precision - other.scale)
-    if op == "*":
+    if op == "%":
+        scale = max(one.scale, other.scale)
+        precision = min(one.precision - one.scale, other.precision - other.scale) + scale
+        if _digits(one, scale) + _digits(other, scale) + 2 > _MOST_WIDE_DIGITS:
+            raise InvalidInputError(f"% is not supported for decimals of so many digits: {describe(left)}")
+    elif op == "*":
         precision, scale = one.precision + other.precision + 1, one.scale + other.scale
     elif op == "/":
         precision, scale = one.precision + 4 + other.scale, one.scale + 4
@@ -99,6 +103,11 @@ def _decimal(op: str, left: Expression, right: Expression) -> Expression:
         precision = whole + scale + 1
     result = pa.decimal128(min(precision, _MOST_DIGITS), min(scale, _MOST_DIGITS))
     return Call(op, (cast(left, one), cast(right, other)), result)
+
+
+def _digits(decimal: pa.DataType, scale: int) -> int:
+    """Digits of all values of a decimal type written with another scale, one larger than its own."""
+    return int(decimal.precision - decimal.scale + scale)
 
 
 def _temporal(op: str, left: Expression, right: Expression) -> Expression | None:
@@ -155,6 +164,8 @@ def compute(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum
 
 def _compute_decimal(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
     # 256 bits hold every sum and product of numbers of 38 digits.
+    if op == "%":
+        return _decimal_remainder(left, right, data_type)
     digits, more = left.type.precision, 4 + right.type.scale
     right = right.cast(pa.decimal256(right.type.precision, right.type.scale))
     if op != "/":
@@ -162,6 +173,27 @@ def _compute_decimal(op: str, left: Datum, right: Datum, data_type: pa.DataType)
     # With that many digits more, Arrow's quotient has at least those of the result; the rest is cut off.
     quotient = pc.divide(left.cast(pa.decimal256(digits + more, left.type.scale + more)), right)
     return pc.cast(quotient, options=pc.CastOptions(data_type, allow_decimal_truncate=True))
+
+
+def _decimal_remainder(left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
+    # Written with one scale they are integers, whose quotient loses its fraction.
+    scale = data_type.scale
+    left, right = (_unscaled(side, scale) for side in (left, right))
+    whole = pa.decimal256(left.type.precision, 0)
+    quotient = pc.cast(pc.divide(left, right), options=pc.CastOptions(whole, allow_decimal_truncate=True))
+    rest = pc.subtract(left, pc.multiply(quotient, right)).cast(pa.decimal256(_MOST_WIDE_DIGITS, 0))
+    return _viewed(rest, pa.decimal256(_MOST_WIDE_DIGITS, scale)).cast(data_type)
+
+
+def _unscaled(decimals: Datum, scale: int) -> Datum:
+    """Decimals, written with `scale`, as the integers that are stored of them."""
+    digits = _digits(decimals.type, scale)
+    return _viewed(decimals.cast(pa.decimal256(digits, scale)), pa.decimal256(digits, 0))
+
+
+def _viewed(datum: Datum, data_type: pa.DataType) -> Datum:
+    """The same bytes as values of another type."""
+    return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
 
 
 def _remainder(left: Datum, right: Datum) -> Datum:

@@ -162,6 +162,13 @@ f + x
 f / 2
 x / 0
 x % 2
+u64 % 7
+big % (u64 + 1)
+u64 % (big * 2 + 1)
+dec % 1
+dec % (i8 * 2 + 1)
+(big * 2 + 1) % (dec + 100)
+u64 % (dec + 100)
 dec + 1
 dec * 2
 dec * dec
