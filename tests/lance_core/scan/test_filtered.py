@@ -25,6 +25,7 @@ from lance_core.scan.strategy import Strategy
 from lance_core.scan.trace import Trace
 from lance_core.statistics import gathered
 from support.comparison import assert_tables_equal
+from support.filters import conditions, random_table
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
 STRATEGIES = {
@@ -34,8 +35,6 @@ STRATEGIES = {
     "pruned, whole": Strategy(dense_share=0),
     "pruned, late": Strategy(dense_share=2),
 }
-WORDS = ["", "a", "ab", "abc", "b", "bå", "z" * 100, "z" * 99 + "y"]
-FLOATS = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), float("-inf"), 1e300]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,79 +58,6 @@ def options_for(dataset, condition, **options):
     return ScanOptions(filter=bind_filter(dataset.snapshot.manifest.schema, condition), **options)
 
 
-def random_table(seed: int, num_rows: int) -> pa.Table:
-    """Rows of every kind a filter may name: sorted and random ones, with nulls, extremes and few values."""
-    source = np.random.default_rng(seed)
-
-    def masked(values, share=0.2):
-        return pa.array(values, mask=source.random(num_rows) < share)
-
-    numbers = np.arange(num_rows)
-    floats = np.array(FLOATS)[source.integers(0, len(FLOATS), num_rows)]
-    words = np.array(WORDS)[source.integers(0, len(WORDS), num_rows)]
-    return pa.table(
-        {
-            "id": numbers,
-            "few": masked(source.integers(-3, 4, num_rows).astype(np.int32)),
-            "wide": source.integers(-(2**63), 2**63, num_rows),
-            "float": masked(floats),
-            "half_null": pa.array(
-                np.where(numbers < num_rows // 2, numbers, 0), mask=numbers > num_rows // 3
-            ),
-            "word": masked(words.astype(object)),
-            "flag": masked(source.random(num_rows) < 0.5),
-            "time": pa.array(numbers * 1000 + 1_700_000_000_000_000, pa.timestamp("us")),
-            "point": pa.StructArray.from_arrays(
-                [pa.array(source.integers(0, 50, num_rows)), pa.array(words.astype(object))], ["x", "name"]
-            ),
-            "tags": pa.array([["t"] * (k % 3) for k in range(num_rows)]),
-        }
-    )
-
-
-LITERALS = {
-    "id": st.integers(-2, 700).map(str),
-    "few": st.integers(-4, 4).map(str),
-    "wide": st.sampled_from(["0", "-9223372036854775807", "9223372036854775807"]),
-    "float": st.sampled_from(["0.0", "-0.0", "1.5", "-1.5", "1e300", "0"]),
-    "half_null": st.integers(0, 400).map(str),
-    "word": st.sampled_from([f"'{word}'" for word in [*WORDS, "aa", "c"]]),
-    "time": st.integers(0, 700).map(lambda k: f"timestamp '2023-11-14 22:13:20.{min(k, 699):03}'"),
-    "point.x": st.integers(-1, 51).map(str),
-    "point.name": st.sampled_from([f"'{word}'" for word in WORDS]),
-}
-
-
-@st.composite
-def leaves(draw: st.DrawFn) -> str:
-    """One condition on one column."""
-    name = draw(st.sampled_from([*LITERALS, "flag"]))
-    kind = draw(st.sampled_from(["compare", "compare", "between", "in", "null", "prefix"]))
-    negated = draw(st.sampled_from(["", "not "]))
-    if name == "flag":
-        return f"flag is {negated}null" if kind == "null" else f"{negated}flag"
-    if kind == "null":
-        return f"{name} is {negated}null"
-    literals = LITERALS[name]
-    if kind == "between":
-        return f"{name} {negated}between {draw(literals)} and {draw(literals)}"
-    if kind == "in":
-        return f"{name} {negated}in ({', '.join(draw(st.lists(literals, min_size=1, max_size=4)))})"
-    if kind == "prefix" and name.endswith(("word", "name")):
-        return f"{name} {negated}like '{draw(st.sampled_from(['a', 'ab', 'z', 'zz', 'q']))}%'"
-    return f"{name} {draw(st.sampled_from(['=', '!=', '<', '<=', '>', '>=']))} {draw(literals)}"
-
-
-conditions = st.recursive(
-    leaves(),
-    lambda below: st.one_of(
-        st.tuples(below, st.sampled_from(["and", "and", "or"]), below).map(
-            lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"
-        ),
-        below.map(lambda part: f"not ({part})"),
-    ),
-    max_leaves=5,
-)
 positions = st.one_of(st.none(), st.integers(0, 400))
 
 
