@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike, fspath
@@ -277,6 +278,28 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         """
         taker = row_taker(self._snapshot, columns)
         return pa.Table.from_batches([taker.by_row_id(as_keys(row_ids, "row_ids"))])
+
+    def sample(
+        self,
+        num_rows: int,
+        columns: list[str] | dict[str, str] | None = None,
+        randomize_order: bool = True,
+    ) -> pa.Table:
+        """Rows chosen at random, none twice.
+
+        Args:
+            num_rows: How many.
+            columns: As for `scanner`.
+            randomize_order: Give them in random order instead of that of the dataset, which is read faster.
+
+        Raises:
+            InvalidInputError: there are fewer rows, or a column does not exist.
+        """
+        total = self.count_rows()
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError("num_rows", expected=f"0 to {total}", found=num_rows)
+        indices = random.sample(range(total), num_rows)
+        return self.take(indices if randomize_order else sorted(indices), columns)
 
     def take_blobs(
         self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None

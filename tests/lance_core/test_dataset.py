@@ -1,5 +1,6 @@
 """The facade: names, arguments and results of the reference."""
 
+import pathlib
 from datetime import UTC, datetime, timedelta
 
 import lance
@@ -175,3 +176,17 @@ def test_numbers_out_of_range_are_refused_as_by_the_reference(reference, ours, a
 def test_public_names():
     assert lance_core.__all__ == sorted(lance_core.__all__)
     assert all(hasattr(lance_core, name) for name in lance_core.__all__)
+
+
+def test_samples(tmp_path: pathlib.Path) -> None:
+    """Rows at random, none twice; the arguments are the reference's."""
+    lance.write_dataset(pa.table({"n": range(1000)}), tmp_path / "t", max_rows_per_file=300)
+    opened = lance_core.dataset(tmp_path / "t")
+    drawn = opened.sample(50)["n"].to_pylist()
+    assert len(set(drawn)) == 50
+    assert drawn != sorted(drawn)
+    ordered = opened.sample(999, columns=["n"], randomize_order=False)["n"].to_pylist()
+    assert ordered == sorted(ordered)
+    assert opened.sample(0).num_rows == 0
+    with pytest.raises(lance_core.InvalidInputError, match="num_rows"):
+        opened.sample(1001)
