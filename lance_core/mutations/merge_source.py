@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.scan.take import concatenated
 from lance_core.write.source import batches_of, slices
 
 Rows = npt.NDArray[np.int64]
@@ -25,6 +28,7 @@ class MergeSource:
         """Take `data`; both are as for `batches_of`, and so are the errors."""
         self.schema, batches = batches_of(data, schema)
         self._is_spooled = not isinstance(data, pa.Table | pa.RecordBatch)
+        batches = _gathered(batches)
         self._batches = list(_spooled(self.schema, batches) if self._is_spooled else batches)
         counts = [batch.num_rows for batch in self._batches]
         self._starts: Rows = np.cumsum([0, *counts], dtype=np.int64)
@@ -69,16 +73,19 @@ class MergeSource:
                 place = int(places[group[0]])
                 indices = pa.array(rows[group] - self._starts[place])
                 parts.append(self._batches[place].column(index).take(indices))
-            taken.append(_joined(parts, self.schema.field(index).type, back))
+            taken.append(_joined(parts, self.schema.field(index), back))
         return taken
 
 
-def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
+def _joined(parts: list[pa.Array], field: pa.Field, order: pa.Array | None) -> pa.Array:
     if order is None:
-        return parts[0] if parts else pa.array([], data_type)
-    if pa.types.is_dictionary(data_type):
-        parts = pa.chunked_array(parts).unify_dictionaries().chunks
-    return pa.concat_arrays(parts).take(order)
+        return parts[0] if parts else pa.array([], field.type)
+    try:
+        return concatenated(parts).take(order)
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            "more values than the indices of a dictionary can count", column=field.name, found=error
+        ) from None
 
 
 def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +94,7 @@ def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     os.close(handle)
     try:
         with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-            for batch in _gathered(batches):
+            for batch in batches:
                 writer.write_batch(batch)
         with pa.memory_map(path) as mapped, pa.ipc.open_stream(mapped) as reader:
             yield from reader
@@ -109,6 +116,8 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _slices_of(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    if held:
-        joined = held[0] if len(held) == 1 else pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-        yield from slices(joined)
+    if len(held) > 1:
+        with suppress(pa.ArrowInvalid):  # dictionaries that do not go together
+            held = pa.Table.from_batches(held).combine_chunks().to_batches()
+    for batch in held:
+        yield from slices(batch)

@@ -338,14 +338,15 @@ def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
 def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
     if not parts:
         return pa.nulls(0, data_type)
-    array = parts[0] if len(parts) == 1 else _concatenated(parts)
+    array = parts[0] if len(parts) == 1 else concatenated(parts)
     return array if order is None else array.take(order)
 
 
-def _concatenated(parts: list[pa.Array]) -> pa.Array:
+def concatenated(parts: list[pa.Array]) -> pa.Array:
     """The parts one after the other, wherever in them dictionaries stand.
 
-    The dictionaries of all pages may need larger indices than what the rows use of them.
+    The dictionaries of all parts may need larger indices than what the rows use of them. Raises
+    `pyarrow.ArrowInvalid` where these need larger ones, too.
     """
     try:
         return pa.concat_arrays(parts)
@@ -358,14 +359,14 @@ def _concatenated(parts: list[pa.Array]) -> pa.Array:
             )
         if pa.types.is_struct(data_type):
             children = [
-                _concatenated([part.field(position) for part in parts])
+                concatenated([part.field(position) for part in parts])
                 for position in range(data_type.num_fields)
             ]
             return pa.StructArray.from_arrays(children, fields=list(data_type), mask=_is_null(parts))
         if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
             lengths = np.concatenate([part.value_lengths().fill_null(0).to_numpy() for part in parts])
             offsets = pa.array(np.cumsum([0, *lengths]), pa.int32() if pa.types.is_list(data_type) else None)
-            items = _concatenated([part.flatten() for part in parts])
+            items = concatenated([part.flatten() for part in parts])
             return type(parts[0]).from_arrays(offsets, items, type=data_type, mask=_is_null(parts))
         raise
 

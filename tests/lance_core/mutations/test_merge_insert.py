@@ -238,6 +238,31 @@ def test_dictionaries_that_differ_between_batches(tmp_path: Path) -> None:
         assert rows == [*expected, ("b", 1), ("z", 0), (None, 1), ("a2", 1)]
 
 
+def test_dictionaries_that_do_not_fit_into_one(tmp_path: Path) -> None:
+    small = pa.dictionary(pa.int8(), pa.string())
+    schema = pa.schema([("k", pa.int64()), ("word", small)])
+
+    def words(first: int) -> pa.RecordBatch:
+        values = pa.array([f"w{number}" for number in range(first, first + 100)]).dictionary_encode()
+        return pa.record_batch([pa.array(range(first, first + 100)), values.cast(small)], schema=schema)
+
+    table = pa.Table.from_batches([words(number) for number in (0, 100, 200)])
+    for source in (table, pa.RecordBatchReader.from_batches(schema, table.to_batches())):
+        path = tmp_path / type(source).__name__
+        dataset = lance_core.write_dataset(pa.Table.from_batches([words(0)]), path)
+        assert upsert(dataset, source)["num_inserted_rows"] == 200
+        # The reference cannot read this back, nor what it writes of it itself.
+        found = lance_core.dataset(path).to_table()["word"]
+        assert [word.as_py() for word in found] == [f"w{number}" for number in range(300)]
+    turned = pa.Table.from_batches([words(100), words(0)])
+    dataset = lance_core.write_dataset(turned, tmp_path / "turned")
+    source = pa.Table.from_batches([words(0), words(100)]).slice(60, 80)
+    assert dataset.merge_insert("k").when_matched_update_all().execute(source)["num_updated_rows"] == 80
+    rows = dataset.to_table().to_pylist()
+    assert len(rows) == 200
+    assert all(row["word"] == f"w{row['k']}" for row in rows)
+
+
 def test_conditions_see_both_sides(tmp_path: Path) -> None:
     twins = Twins(tmp_path, TABLE, max_rows_per_file=2)
     conditions = [
