@@ -6,6 +6,7 @@ make strings.
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ class _Lance(Dialect):
 
 
 _DIALECT = _Lance()
-_LONGEST_TYPE = 64
+_TYPE_TEXT = re.compile(r"[A-Za-z]{1,32}( [A-Za-z]{1,32})?(\([0-9]{1,4}(, ?[0-9]{1,4})?\))?")
 
 
 def parse_type(text: str) -> pa.DataType:
@@ -57,8 +58,10 @@ def parse_type(text: str) -> pa.DataType:
     Raises:
         InvalidInputError: there is no such type.
     """
+    if not _TYPE_TEXT.fullmatch(text):
+        raise InvalidInputError("not a type", found=text)
     try:
-        given = exp.DataType.build(text[:_LONGEST_TYPE], dialect=_DIALECT)
+        given = exp.DataType.build(text, dialect=_DIALECT)
     except (ParseError, TokenError, ValueError):
         raise InvalidInputError("not a type", found=text) from None
     return sql_type(given)

@@ -15,7 +15,7 @@ from flight_server.service import PlannedScan, Service
 from flight_server.staging import Staging
 from flight_server.write_command import write_target
 from lance_core.dataset import summarize_version
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, VersionNotFoundError
 from lance_core.mutations.settings import restore_version
 from lance_core.pool import map_ahead
 from lance_core.table.cleanup import CleanupPolicy, clean_up, explain_cleanup
@@ -34,15 +34,18 @@ def list_versions(service: Service, body: bytes) -> dict[str, Any]:
     storage = service.open(reference).storage
     numbers = version_numbers(storage)[-values.get("limit", 0) :]
 
-    def described(number: int) -> dict[str, Any]:
-        manifest = open_snapshot(storage, number).manifest
+    def described(number: int) -> dict[str, Any] | None:
+        try:
+            manifest = open_snapshot(storage, number).manifest
+        except VersionNotFoundError:  # cleaned up since it was listed
+            return None
         return {
             "version": number,
             "timestamp": manifest.timestamp.isoformat(),
             "metadata": summarize_version(manifest),
         }
 
-    return {"versions": list(map_ahead(described, numbers, storage.is_remote))}
+    return {"versions": [each for each in map_ahead(described, numbers, storage.is_remote) if each]}
 
 
 def restore(service: Service, body: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import evaluate, passing
 from lance_core.expressions.nullability import is_nullable
-from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.sql import parse_expression, parse_filter, parse_type
 from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
 from support import sql_cases
 
@@ -231,3 +231,26 @@ def test_errors_name_what_is_wrong(text: str, words: list[str]) -> None:
         rows("plain", text)
     assert all(word in str(raised.value) for word in words), str(raised.value)
     assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bigint", pa.int64()),
+        ("INT UNSIGNED", pa.uint32()),
+        ("decimal(10, 2)", pa.decimal128(10, 2)),
+        ("timestamp(3)", pa.timestamp("ms")),
+        ("string", pa.string()),
+    ],
+)
+def test_types_as_in_a_cast(text: str, expected: pa.DataType) -> None:
+    assert parse_type(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "int;int", "array<int>", "int) + (1", "`int`", "int -- x", "int\0", "x", "int" + " " * 99]
+)
+def test_what_is_no_type(text: str) -> None:
+    """T20"""
+    with pytest.raises(InvalidInputError, match="type"):
+        parse_type(text)
