@@ -154,8 +154,8 @@ class FileWriter:
         num_bytes = _num_bytes(rows)
         if column.num_bytes + num_bytes > _MAX_JOINED_BYTES:
             self._fill_page(column, column.take())
-        if column.num_bytes == 0 and num_bytes >= self._full:
-            self._fill_page(column, [rows])  # from where they are
+        if column.num_bytes == 0 and num_bytes >= self._page_bytes - self._page_bytes // 8:
+            self._fill_page(column, [rows])  # from where they are: that is worth a somewhat smaller page
             return
         column.append(rows, num_bytes)
         if column.num_bytes >= self._full:
