@@ -17,6 +17,7 @@ from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import Conformer
+from lance_core.write.fragments import DIRECTORY
 
 
 def add_columns(
@@ -49,7 +50,7 @@ def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
     def batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
         return map(conformer.conform, source.batches(snapshot, fragment))
 
-    return ColumnChange(schema, new_fields, batches, source.finish)
+    return ColumnChange(schema, new_fields, batches, source.finish, source.is_ordered)
 
 
 def write_fragment_columns(
@@ -67,6 +68,8 @@ def write_fragment_columns(
     file = write_columns(snapshot, fragment, change, sync=sync)
     try:
         change.finish()
+        if sync:
+            snapshot.storage.sync_directory(DIRECTORY)
     except BaseException:
         delete_files(snapshot.storage, [file.path])
         raise

@@ -151,7 +151,7 @@ def _plan_casts(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Column
             names = [field.name for field in new_part.fields]
             yield pa.RecordBatch.from_arrays(arrays, names)
 
-    return ColumnChange(schema, new_part, batches, lambda: None)
+    return ColumnChange(schema, new_part, batches, lambda: None, is_ordered=False)
 
 
 def _check_cast(manifest: Manifest, field: Field, wanted: pa.DataType) -> None:

@@ -56,7 +56,6 @@ class ColumnFileWriter:
             StorageError: the storage failed.
         """
         self._storage = snapshot.storage
-        self._sync = sync
         self._physical_rows = fragment.physical_rows
         deleted = np.empty(0, np.uint32) if with_deleted_rows else snapshot.read_deletions(fragment)
         self._deleted = deleted.astype(np.int64)
@@ -100,7 +99,7 @@ class ColumnFileWriter:
                 self._file.write(self._among_deleted(piece) if len(self._deleted) else piece)
 
     def finish(self) -> table_pb2.DataFile:
-        """Complete the file; it belongs to no version yet.
+        """Complete the file; it belongs to no version yet, and its name is durable when the directory is.
 
         Raises:
             InvalidInputError: fewer rows than the fragment has.
@@ -117,8 +116,6 @@ class ColumnFileWriter:
                 raise InvalidInputError("all rows of the fragment are deleted")
             self._file.write(self._filled(self._last, np.zeros(rest, np.int64), np.ones(rest, np.bool_)))
         written = self._file.finish()
-        if self._sync:
-            self._storage.sync_directory(DIRECTORY)
         return describe_file(self._name, written)
 
     def abort(self) -> None:

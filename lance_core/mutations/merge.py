@@ -47,6 +47,8 @@ def merge(
 class JoinedColumns:
     """Columns of other rows with the same key; see `lance_core.mutations.new_columns.NewColumns`."""
 
+    is_ordered = False
+
     def __init__(self, rows: pa.Table, left_on: str, right_on: str | None = None) -> None:
         self._rows = KeyedRows(rows, right_on or left_on)
         self._left_on = left_on

@@ -6,7 +6,8 @@ again, since rows that were deleted since then do no harm in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,6 +24,10 @@ from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import merge, new_transaction
+from lance_core.write.fragments import DIRECTORY
+
+_WRITERS = 4
+"""Fragments at the same time: much of what they wait for are disks and stores."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class ColumnChange:
     """The new columns of the rows of a fragment that are not deleted, in the form that files hold."""
     finish: Callable[[], None]
     """Called after the last fragment; may refuse."""
+    is_ordered: bool = True
+    """Whether fragments are asked for in their order, one after the other."""
 
 
 def merge_columns(
@@ -94,6 +101,8 @@ def write_columns(
 ) -> table_pb2.DataFile:
     """Write the new columns of one fragment; when that fails no file is left.
 
+    The name of the file is not durable before the directory is synced.
+
     Raises:
         InvalidInputError: the change has not one value per row.
         LanceError: something cannot be read or written.
@@ -125,12 +134,14 @@ class _NewFiles:
         messages = snapshot.manifest.message.fragments
         if not change.new_fields.fields:
             return used_files(messages, change.schema)
+        live = [fragment for fragment in snapshot.manifest.fragments if fragment.num_rows]
+        files = self._files(snapshot, live, change)
         added = []
-        for message, fragment in zip(messages, snapshot.manifest.fragments, strict=True):
+        for message in messages:
             own = table_pb2.DataFragment()
             own.CopyFrom(message)
-            if fragment.num_rows:  # else nobody reads it
-                own.files.append(self._file(snapshot, fragment, message, change))
+            if message.id in files:  # else nobody reads it
+                own.files.append(files[message.id])
             added.append(own)
         return used_files(added, change.schema)
 
@@ -142,18 +153,28 @@ class _NewFiles:
                 delete_files(snapshot.storage, [file.path])
         self._written.clear()
 
-    def _file(
-        self,
-        snapshot: Snapshot,
-        fragment: Fragment,
-        message: table_pb2.DataFragment,
-        change: ColumnChange,
-    ) -> table_pb2.DataFile:
-        key = _key(message, change.new_fields)
-        if key not in self._written:
+    def _files(
+        self, snapshot: Snapshot, fragments: Sequence[Fragment], change: ColumnChange
+    ) -> dict[int, table_pb2.DataFile]:
+        """The new file of each fragment, by its id."""
+        keys = {fragment.id: _key(fragment.message, change.new_fields) for fragment in fragments}
+        missing = [fragment for fragment in fragments if keys[fragment.id] not in self._written]
+
+        def write(fragment: Fragment) -> None:
             file = write_columns(snapshot, fragment, change, sync=self._sync)
-            self._written[key] = (snapshot, file)
-        return self._written[key][1]
+            self._written[keys[fragment.id]] = (snapshot, file)
+
+        with ThreadPoolExecutor(1 if change.is_ordered else _WRITERS) as pool:
+            futures = [pool.submit(write, fragment) for fragment in missing]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        if missing and self._sync:
+            snapshot.storage.sync_directory(DIRECTORY)
+        return {number: self._written[key][1] for number, key in keys.items()}
 
 
 def _key(fragment: table_pb2.DataFragment, fields: Schema) -> bytes:

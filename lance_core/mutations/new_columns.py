@@ -6,11 +6,15 @@ A source is asked fragment by fragment, in dataset order, for batches of the row
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.expressions.tree import columns
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -21,6 +25,10 @@ RowFunction = Callable[[pa.RecordBatch], Any]
 
 class NewColumns(Protocol):
     """Values of new columns."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether fragments have to be asked for in their order, one after the other."""
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
         """The new columns.
@@ -43,28 +51,37 @@ class NewColumns(Protocol):
 class Expressions:
     """Columns that SQL computes from others."""
 
+    is_ordered = False
+
     def __init__(self, columns: Mapping[str, str], batch_rows: int | None = None) -> None:
         self._columns = dict(columns)
         self._batch_rows = batch_rows
+        self._options = ScanOptions()
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
-        return pa.schema([field.remove_metadata() for field in self._scanner(snapshot).projected_schema])
+        schema = snapshot.manifest.schema
+        self._options = scan_options(schema, self._columns, batch_size=self._batch_rows)
+        for _, expression in self._options.computed or ():
+            for name, *_ in columns(expression):
+                # What a row has in one version only is nothing to keep.
+                if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
+                    raise InvalidInputError("no such column", column=name)
+        projected = LanceScanner(snapshot, self._options).projected_schema
+        return pa.schema([field.remove_metadata() for field in projected])
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        for batch in self._scanner(snapshot, (fragment.id,)).to_batches():
+        options = replace(self._options, fragments=(fragment.id,))
+        for batch in LanceScanner(snapshot, options).to_batches():
             yield batch.replace_schema_metadata(None)
 
     def finish(self) -> None:
         pass
 
-    def _scanner(self, snapshot: Snapshot, fragments: tuple[int, ...] | None = None) -> LanceScanner:
-        schema = snapshot.manifest.schema
-        options = scan_options(schema, self._columns, fragments=fragments, batch_size=self._batch_rows)
-        return LanceScanner(snapshot, options)
-
 
 class RowFunctionColumns:
-    """Columns that a function computes from batches of others."""
+    """Columns that a function computes from batches of others; it is never called twice at the same time."""
+
+    is_ordered = True
 
     def __init__(
         self,
@@ -79,6 +96,10 @@ class RowFunctionColumns:
         """
         self._function = function
         self._columns = None if read_columns is None else list(read_columns)
+        if ROW_OFFSET in (read_columns or ()):
+            raise InvalidInputError(
+                "no column to read: it changes from version to version", column=ROW_OFFSET
+            )
         self._schema = output_schema
         self._batch_rows = batch_rows
 
@@ -118,6 +139,8 @@ class RowFunctionColumns:
 
 class StreamColumns:
     """Columns from a stream that has a row for every row of the table, in its order."""
+
+    is_ordered = True
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._schema = schema

@@ -26,6 +26,7 @@ from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import merge, new_transaction
 from lance_core.write.conform import Conformer
+from lance_core.write.fragments import DIRECTORY
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class StagedColumnsWriter:
             raise InvalidInputError("column exists already", column=min(clashing))
         self._schema, new_fields = with_fields(manifest.schema, schema, next_field_id(manifest))
         self._conformer = Conformer(new_fields, schema)
+        self._storage, self._sync = snapshot.storage, sync
         self._writer = ColumnFileWriter(
             snapshot, self._fragment, new_fields, with_deleted_rows=True, sync=sync
         )
@@ -107,6 +109,8 @@ class StagedColumnsWriter:
         message = table_pb2.DataFragment()
         message.CopyFrom(self._fragment.message)
         message.files.append(self._writer.finish())
+        if self._sync:
+            self._storage.sync_directory(DIRECTORY)
         return StagedColumns(message, table_pb2.Manifest(fields=self._schema.messages))
 
     def abort(self) -> None:

@@ -20,6 +20,7 @@ from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import Conformer
+from lance_core.write.fragments import DIRECTORY
 
 TOMBSTONE = -2
 """In the place of a field id: the column is obsolete."""
@@ -77,6 +78,8 @@ def update_columns(
             writer.write(_replaced(batch, new_values, found.slice(start, batch.num_rows)))
             start += batch.num_rows
         file = writer.finish()
+        if sync:
+            snapshot.storage.sync_directory(DIRECTORY)
     except BaseException:
         with suppress(Exception):  # what went wrong first is what matters
             writer.abort()

@@ -143,6 +143,8 @@ def test_changes_of_children_and_nulls_are_those_of_the_reference(
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "column exists": lambda d: d.add_columns({"a": "b"}),
     "unknown column": lambda d: d.add_columns({"n": "zz"}),
+    "row offsets": lambda d: d.add_columns({"n": "_rowoffset"}),
+    "row ids": lambda d: d.add_columns({"n": "_rowid + 1"}),
     "too few rows": lambda d: d.add_columns(rows(LIVE - 1).to_reader()),
     "too many rows": lambda d: d.add_columns(rows(LIVE + 1).to_reader()),
     "not nullable nulls": lambda d: d.add_columns(pa.field("n", pa.int8(), nullable=False)),
