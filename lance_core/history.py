@@ -184,7 +184,7 @@ class History(OpenedDataset):
         with. Versions go that every given limit lets go; without any, those older than two weeks.
 
         Args:
-            older_than: Only versions of this age.
+            older_than: Only versions of this age. While others write it has to be longer than a commit takes.
             retain_versions: Number of the newest versions to keep.
             delete_unverified: Remove also young files that no version refers to. They may belong to a commit
                 that is under way; without this they stay for seven days.

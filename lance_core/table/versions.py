@@ -184,7 +184,22 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
     except PutUnknownError:
         if not _is_there(storage, path, data, sync):
             raise
+    if version > 1 and not storage.exists(version_path(version - 1, inverted)):
+        _require_newest(storage, version)
     return path
+
+
+def _require_newest(storage: Storage, version: int) -> None:
+    """Refuse a version that was made where another one of its number had been, made and cleaned up meanwhile.
+
+    Cleanup removes the version before it first, so that only where that one is gone this has to be asked.
+    """
+    numbers, inverted = _manifest_names(storage)
+    newest = _MAX_VERSION - int(min(numbers)) if inverted else max(map(int, numbers))
+    if newest != version:
+        raise PutUnknownError(
+            f"version {version - 1} was cleaned up while version {version} was made, and {newest} is there"
+        )
 
 
 def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
