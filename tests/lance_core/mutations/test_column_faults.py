@@ -204,7 +204,12 @@ def test_others_commit_in_between(
         assert not made
     if other in ("delete", "index", "config") and (name, other) != ("drop", "index"):
         assert made or name == "cast"
-    if other in ("append", "delete", "update", "compact") and name in ("expression", "nulls", "join", "cast"):
+    if other in ("append", "delete", "update", "compact", "columns") and name in (
+        "expression",
+        "nulls",
+        "join",
+        "cast",
+    ):
         assert made
 
 

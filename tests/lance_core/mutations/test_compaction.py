@@ -256,6 +256,19 @@ def test_dropped_columns_are_left_out(tmp_path: Path) -> None:
     assert [file.field_ids for file in fragment.data_files()] == [(0, 1, 6)]
 
 
+def test_structs_in_several_files_are_joined(tmp_path: Path) -> None:
+    """Children that were cast, added without values or rewritten lie in files of their own."""
+    write(tmp_path / "ours", [5] * 4, "a in (3, 11)", enable_stable_row_ids=True)
+    both = copied(tmp_path / "ours")
+    both.do(lambda d: d.alter_columns({"path": "s.x", "data_type": pa.int16()}))
+    both.do(lambda d: d.add_columns(pa.field("s", pa.struct([("new", pa.string())]))))
+    both.do(lambda d: d.add_columns({"n": "s.x + 1"}))
+    assert {len(each.data_files()) for each in lance_core.dataset(both.ours).get_fragments()} == {3}
+    both.do(lambda d: d.optimize.compact_files())
+    both.check(compare_versions=False)
+    assert {len(each.data_files()) for each in lance_core.dataset(both.ours).get_fragments()} == {1}
+
+
 def test_nothing_to_gain_makes_no_version(tmp_path: Path) -> None:
     write(tmp_path / "d", [20])
     dataset = lance_core.dataset(tmp_path / "d")
