@@ -228,6 +228,31 @@ def test_our_own_writes(s3: S3, bucket: str) -> None:
         lance_core.write_dataset(data, uri, storage_options=options)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_columns_and_compaction(version: str, s3: S3, bucket: str) -> None:
+    """What writes files and versions beside those that are there, read by both."""
+    options, uri = s3.options(), f"s3://{bucket}/columns-{version}.lance"
+    lance.write_dataset(
+        mixed_table(300), uri, max_rows_per_file=60, data_storage_version=version, storage_options=options
+    )
+    ours = lance_core.dataset(uri, storage_options=options)
+    ours.add_columns({"n": "id * 2"})
+    ours.merge(pa.table({"id": [1, 299], "m": ["first", "last"]}), "id")
+    lance.dataset(uri, storage_options=options).delete("id % 3 = 0")
+    ours.checkout_latest()
+    ours.alter_columns({"path": "n", "data_type": pa.int32()})
+    ours.drop_columns(["lists"])
+    ours.optimize.compact_files(target_rows_per_fragment=100)
+    theirs = lance.dataset(uri, storage_options=options)
+    assert theirs.validate() is None
+    assert ours.to_table().equals(theirs.to_table())
+    assert ours.version == theirs.version == 7
+    assert len(ours.get_fragments()) == 2
+    assert theirs.to_table(filter="m is not null")["m"].to_pylist() == ["first", "last"]
+    wanted = [2 * n for n in range(300) if n % 3]
+    assert theirs.to_table()["n"].to_pylist() == wanted
+
+
 def test_a_dataset_in_another_file_system() -> None:
     """Whatever fsspec knows; here a file system in memory."""
     uri = "memory://datasets/own.lance"
