@@ -18,6 +18,7 @@ from flight_server.mutations import Mutations
 from flight_server.server import FlightServer
 from flight_server.service import ScanStream, Service
 from flight_server.settings import Settings
+from flight_server.staged_writes import StagedWrites
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -67,6 +68,16 @@ CALLS = {
     "DoAction health": ("DoAction", action("health")),
     "DoAction describe": ("DoAction", action("describe", b'{"dataset": "a"}')),
     "DoAction drop_dataset": ("DoAction", action("drop_dataset", b'{"dataset": "a"}')),
+    "DoAction delete": ("DoAction", action("delete", b'{"dataset": "a", "predicate": "true"}')),
+    "DoAction compact": ("DoAction", action("compact", b'{"dataset": "a"}')),
+    "DoAction commit": (
+        "DoAction",
+        action("commit", b'{"dataset": "a", "operation": "append", "staged": ["%s"]}' % (b"0" * 32)),
+    ),
+    "DoExchange": (
+        "DoExchange",
+        flight_data(next(ipc_messages(pa.table({"_rowid": [1]})))[0], descriptor=path_descriptor("a")),
+    ),
     "DoPut": (
         "DoPut",
         flight_data(next(ipc_messages(pa.table({"x": [1]})))[0], descriptor=path_descriptor("a")),
@@ -76,7 +87,7 @@ CALLS = {
 
 class FailingMutations(Mutations):
     def __init__(self, fail: Callable[..., NoReturn]) -> None:
-        self.put = self.drop = fail  # type: ignore[method-assign]
+        self.put = self.drop = self.opened = self.target = fail  # type: ignore[method-assign]
 
 
 class FailingService(Service):
@@ -87,11 +98,12 @@ class FailingService(Service):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.mutations = FailingMutations(self._fail)
+        self.staged = StagedWrites(self._catalog, self.mutations, 1)
 
-    def _fail(self, *_: Any) -> NoReturn:
+    def _fail(self, *_: Any, **__: Any) -> NoReturn:
         raise self.error
 
-    list_datasets = plan = schema = describe = health = _fail  # type: ignore[assignment]
+    list_datasets = plan = schema = describe = health = lookup = _fail  # type: ignore[assignment]
 
     def stream(self, ticket: bytes) -> ScanStream:
         column = pa.array([1, 2])
