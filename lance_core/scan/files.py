@@ -68,6 +68,7 @@ class FileCache:
     falls out is closed when the last scan that still uses it lets go of it.
 
     Attributes:
+        max_files: How many may be kept open.
         statistics: What is known of the values in these files, and in others that were used earlier.
     """
 
@@ -85,7 +86,7 @@ class FileCache:
         """
         self._verify_checksums = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
-        self._max_files = _spare_descriptors() if max_files is None else max_files
+        self.max_files = _spare_descriptors() if max_files is None else max_files
         self._max_bytes = max_bytes
         self._num_bytes = 0
         self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
@@ -152,7 +153,7 @@ class FileCache:
                 return self._files[key]
             self._files[key] = opened
             self._num_bytes += opened.known_bytes
-            while len(self._files) > self._max_files or (
+            while len(self._files) > self.max_files or (
                 self._num_bytes > self._max_bytes and len(self._files) > 1
             ):
                 _, dropped = self._files.popitem(last=False)

@@ -20,10 +20,11 @@ from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.columns import batch_of
 from lance_core.scan.deletions import Offsets
+from lance_core.scan.files import FragmentFiles
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
 from lance_core.scan.plan import FragmentScan, ScanPlan
 from lance_core.scan.projection import FilteredProjection
-from lance_core.scan.pruning import Kept, Pruner, Segment
+from lance_core.scan.pruning import Pruner, Segment
 from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
 from lance_core.scan.statistics import Gatherer
 from lance_core.scan.strategy import Strategy
@@ -186,6 +187,8 @@ class FilterWindows:
         self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
+        # Files stay open from one step to the next, so that there may be too many of them.
+        self._most_fragments = max(1, min(_MOST_FRAGMENTS, opener.most_files // 2))
         self._taken = 0
         self._fragments = self._open_fragments()
         self._current: _Segments | None = next(self._fragments, None)
@@ -210,27 +213,30 @@ class FilterWindows:
         for tasks in self._batches():
             fragments = [self._opener.fragment(task) for task in tasks]
             is_remote = self._opener.is_remote
-            kept = self._pruner.keep_all(fragments, is_remote)
-            opened = map_ahead(self._open, zip(tasks, kept, strict=True), is_remote)
+            files: dict[int, FragmentFiles] = {}
+            kept = self._pruner.keep_all(fragments, is_remote, files)
+            opening = ((task, files.get(task.fragment_id)) for task in tasks)
+            opened = map_ahead(lambda task: self._open(*task), opening, is_remote)
             for task, left, fragment in zip(tasks, kept, opened, strict=True):
                 if fragment is not None:
                     segments = left.between(fragment.start, fragment.end)
-                    gatherer = self._pruner.gatherer(self._opener.fragment(task))
+                    gatherer = self._pruner.gatherer(self._opener.fragment(task), files.pop(task.fragment_id))
                     yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
                 done += task.end - task.start
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
-        """The tasks whose fragments are decided about at once: few first, since somebody may wait."""
-        start, count = 0, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1
+        """The tasks whose fragments are decided about at once: few first where somebody waits."""
+        start, count = 0, self._most_fragments
+        if self._is_stream:
+            count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
         while start < len(self._plan.tasks):
             yield self._plan.tasks[start : start + count]
             start += count
-            count = min(2 * count, _MOST_FRAGMENTS)
+            count = min(2 * count, self._most_fragments)
 
-    def _open(self, kept: tuple[FragmentScan, Kept]) -> FragmentReader | None:
-        """A fragment of which statistics leave something."""
-        task, left = kept
-        return self._opener.open(task) if left.segments else None
+    def _open(self, task: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
+        """A fragment of which statistics leave something; the others have no files."""
+        return None if files is None else self._opener.open(task, files)
 
 
 class _Segments:

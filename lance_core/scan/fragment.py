@@ -91,15 +91,22 @@ class FragmentOpener:
         """`open` of each task, in order; errors are raised in the turn of their task."""
         return map_ahead(self.open, tasks, self.is_remote)
 
-    def open(self, task: FragmentScan) -> FragmentReader:
+    @property
+    def most_files(self) -> int:
+        """How many files may be kept open."""
+        return self._files.max_files
+
+    def open(self, task: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
         """Open the files that a task needs, and read its deletions.
+
+        `files` are those of its fragment, where somebody else opens them, too.
 
         Raises:
             LanceError: a file is missing, corrupt or of a kind that is not supported.
         """
         fragment = self.fragment(task)
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
-        return FragmentReader(task, live, self.open_columns(fragment.id, live))
+        return FragmentReader(task, live, self.open_columns(fragment.id, live, files))
 
     def open_columns(
         self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core.expressions.tree import Expression, Path, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.deletions import Offsets
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
 from lance_core.table.fragment import Fragment
@@ -76,12 +76,20 @@ class Pruner:
         """
         return self.keep_all([fragment])[0]
 
-    def keep_all(self, fragments: Sequence[Fragment], is_remote: bool = False) -> list[Kept]:
+    def keep_all(
+        self,
+        fragments: Sequence[Fragment],
+        is_remote: bool = False,
+        opened: dict[int, FragmentFiles] | None = None,
+    ) -> list[Kept]:
         """The same for several fragments, which are decided about in one go, as if they were one.
 
-        Errors are those of `keep`.
+        `opened` gets the files of the fragments of which something is left. Errors are those of `keep`.
         """
-        known = list(map_ahead(self._statistics, fragments, is_remote))
+        files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
+        known = list(
+            map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
+        )
         starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
         tables = {path: _joined(path, known, starts) for path in self._paths}
         tables = {path: table for path, table in tables.items() if table is not None}
@@ -91,14 +99,17 @@ class Pruner:
             number = bisect_right(starts, segment.start) - 1
             first = starts[number]
             segments[number].append(Segment(segment.start - first, segment.end - first, segment.conjuncts))
+        if opened is not None:
+            left = zip(fragments, files, segments, strict=True)
+            opened |= {fragment.id: mine for fragment, mine, some in left if some}
         return [Kept(tuple(mine), found.source) for mine, found in zip(segments, known, strict=True)]
 
-    def _statistics(self, fragment: Fragment) -> FragmentStatistics:
-        return statistics_of(self._snapshot, fragment, self._paths, self._files)
+    def _statistics(self, fragment: Fragment, files: FragmentFiles) -> FragmentStatistics:
+        return statistics_of(self._snapshot, fragment, self._paths, self._files, files)
 
-    def gatherer(self, fragment: Fragment) -> Gatherer:
+    def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
         """What is to be told of the rows of a fragment that are decoded for the filter."""
-        return Gatherer(self._snapshot, fragment, self._paths, self._files)
+        return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
 
 
 def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:
@@ -135,12 +146,17 @@ def _segments(
     begins = edges[:-1]
     is_kept = np.logical_and.reduce([_covers(kept, begins) for kept, _ in decided])
     in_doubt = np.array([~_covers(sure, begins) for _, sure in decided])
-    is_first = np.isin(begins, starts)
+    borders = set(starts)
     segments: list[Segment] = []
     for place in np.flatnonzero(is_kept).tolist():
         asked = tuple(np.flatnonzero(in_doubt[:, place]).tolist())
         start, end = int(edges[place]), int(edges[place + 1])
-        if segments and not is_first[place] and segments[-1].end == start and segments[-1].conjuncts == asked:
+        if (
+            segments
+            and start not in borders
+            and segments[-1].end == start
+            and segments[-1].conjuncts == asked
+        ):
             start = segments.pop().start
         segments.append(Segment(start, end, asked))
     return segments

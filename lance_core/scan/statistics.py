@@ -52,18 +52,23 @@ class FragmentStatistics:
 
 
 def statistics_of(
-    snapshot: Snapshot, fragment: Fragment, paths: Iterable[Path], files: FileCache
+    snapshot: Snapshot,
+    fragment: Fragment,
+    paths: Iterable[Path],
+    files: FileCache,
+    opened: FragmentFiles | None = None,
 ) -> FragmentStatistics:
     """The statistics of columns of one fragment, about physical rows, deleted ones included.
 
-    Paths that name no column, or one without order, are left out.
+    Paths that name no column, or one without order, are left out. `opened` are the fragment's files, where
+    somebody else opens them, too.
 
     Raises:
         LanceError: a data file cannot be opened, or its statistics are damaged.
     """
     tables: dict[Path, pa.Table] = {}
     sources: dict[Path, Source] = {}
-    opened = FragmentFiles(snapshot, fragment, files)
+    opened = opened or FragmentFiles(snapshot, fragment, files)
     for path in paths:
         leaf = _leaf(snapshot.manifest.schema, path)
         if leaf is None:
@@ -89,11 +94,16 @@ class Gatherer:
     """Learns about columns of one fragment from rows that a filter had decoded."""
 
     def __init__(
-        self, snapshot: Snapshot, fragment: Fragment, paths: Iterable[Path], files: FileCache
+        self,
+        snapshot: Snapshot,
+        fragment: Fragment,
+        paths: Iterable[Path],
+        files: FileCache,
+        opened: FragmentFiles | None = None,
     ) -> None:
         """Prepare to learn about the columns at `paths`; those without statistics are left out."""
         self._columns: dict[str, list[tuple[Path, _StoredColumn]]] = {}
-        opened = FragmentFiles(snapshot, fragment, files)
+        opened = opened or FragmentFiles(snapshot, fragment, files)
         for path in paths:
             leaf = _leaf(snapshot.manifest.schema, path)
             data_file = None if leaf is None else _holder(leaf, fragment)
