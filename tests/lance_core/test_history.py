@@ -21,6 +21,7 @@ ACTS = [
     "append",
     "append",
     "delete",
+    "update",
     "overwrite",
     "configure",
     "restore",
@@ -92,6 +93,10 @@ class World:
                 gone = latest[step.second % len(latest)]
                 dataset.delete(f"x = {gone}")
                 self.made(dataset, branch, [value for value in latest if value != gone])
+            case "update" if latest:
+                old, new = latest[step.second % len(latest)], self._new(1)["x"][0].as_py()
+                dataset.update({"x": str(new)}, where=f"x = {old}")
+                self.made(dataset, branch, [new if value == old else value for value in latest])
             case "configure":
                 dataset.update_config({"key": str(step.second)})
                 self.made(dataset, branch, latest)
@@ -100,7 +105,7 @@ class World:
                 old.restore()
                 self.made(old, branch, self.rows[branch][version])
             case "compact":
-                self.open(lance, branch).optimize.compact_files()
+                dataset.optimize.compact_files()
                 for number in range(versions[-1] + 1, self.open(lance, branch).version + 1):
                     self.rows[branch][number] = latest
             case "tag":
