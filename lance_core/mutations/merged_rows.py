@@ -108,15 +108,24 @@ class MergedRows:
 
     def updated(self, matches: Matches) -> Iterator[StoredRows]:
         """The rows that are updated, with their new values in the form of files."""
-        kept = stored_columns(self._kept)
+        kept = [field.name for field in self._kept]
+        for pairs, old in self._old_rows(matches):
+            for part in self._blocks(len(old)):
+                rows = pairs.part(part.start, part.stop).rows
+                given = self._given(self._source.take(rows, self._source.schema.names))
+                others = {name: array[part] for name, array in zip(kept, old.columns, strict=True)}
+                yield old.part(part, self._complete(given, others))
+
+    def _old_rows(self, matches: Matches) -> Iterator[tuple[Matches, StoredRows]]:
+        """Pairs, and what is kept of their rows of the table."""
+        if not self._kept and not self._snapshot.manifest.has_stable_row_ids:
+            addresses = matches.addresses
+            yield matches, StoredRows([], addresses, addresses, addresses)
+            return
         for options, pairs in self._lookups(matches):
             start = 0
-            for old in stored_rows(self._snapshot, replace(options, computed=kept)):
-                for part in self._blocks(len(old)):
-                    rows = pairs.part(start + part.start, start + part.stop).rows
-                    given = self._given(self._source.take(rows, self._source.schema.names))
-                    others = {name: array[part] for (name, _), array in zip(kept, old.columns, strict=True)}
-                    yield old.part(part, self._complete(given, others))
+            for old in stored_rows(self._snapshot, replace(options, computed=stored_columns(self._kept))):
+                yield pairs.part(start, start + len(old)), old
                 start += len(old)
 
     def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
