@@ -1,6 +1,6 @@
 """Run as a program: one writer of many, which appends, deletes, updates and compacts.
 
-    python -m support.mixed_writes LIBRARY PATH NUMBER SEED STEPS
+    python -m support.mixed_writes LIBRARY URI NUMBER SEED STEPS STORAGE_OPTIONS
 
 Each writer has ids of its own, from NUMBER * 1000000 on, so that what its steps do is known; row 0 is one
 that all count up. Begins when a line arrives on stdin. Prints one JSON object per step: what it did, the
@@ -55,12 +55,13 @@ def apply(step: dict[str, Any], state: State) -> State:
     return after
 
 
-def _make(library: Any, path: str, step: dict[str, Any]) -> int:
+def _make(library: Any, uri: str, options: dict[str, str], step: dict[str, Any]) -> int:
     """Make the step; returns the version."""
     if "append" in step:
         rows = pa.table({"id": step["append"], "value": [0] * len(step["append"])}, schema=SCHEMA)
-        return int(library.write_dataset(rows, path, mode="append").version)
-    dataset = library.dataset(path)
+        written = library.write_dataset(rows, uri, mode="append", storage_options=options)
+        return int(written.version)
+    dataset = library.dataset(uri, storage_options=options)
     if "compact" in step:
         dataset.optimize.compact_files(target_rows_per_fragment=500, num_threads=1)
     elif "count" in step:
@@ -74,7 +75,7 @@ def _make(library: Any, path: str, step: dict[str, Any]) -> int:
     return int(dataset.version)
 
 
-def main(name: str, path: str, number: int, seed: int, steps: int) -> None:
+def main(name: str, uri: str, number: int, seed: int, steps: int, options: dict[str, str]) -> None:
     """Make steps as fast as possible."""
     library: Any
     if name == "ours":
@@ -90,7 +91,7 @@ def main(name: str, path: str, number: int, seed: int, steps: int) -> None:
         step = plan(chance, state, first)
         first += len(step.get("append", []))
         try:
-            version = _make(library, path, step)
+            version = _make(library, uri, options, step)
         except (OSError, RuntimeError) as error:
             line = {**step, "error": f"{type(error).__name__}: {error}"[:300]}
         else:
@@ -100,4 +101,5 @@ def main(name: str, path: str, number: int, seed: int, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+    name, uri, *numbers = sys.argv[1:6]
+    main(name, uri, *map(int, numbers), options=json.loads(sys.argv[6]))

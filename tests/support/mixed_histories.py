@@ -1,0 +1,124 @@
+"""Runs writers of both libraries at once on one dataset, and checks the history that they make of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+import lance_core
+from support.mixed_writes import OWN, SCHEMA, SHARED, State, apply
+
+TESTS = Path(__file__).parents[1]
+SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
+History = list[dict[str, Any]]
+"""The steps of one writer, each with the version it made or an error."""
+Options = dict[str, str]
+MIN_COMMITS = 50
+"""A run with fewer says nothing."""
+
+
+def run(uri: str, libraries: list[str], steps: int, options: Options) -> list[History]:
+    """What each writer said of each of its steps."""
+    program = [sys.executable, "-m", "support.mixed_writes"]
+    writers = [
+        subprocess.Popen(
+            [*program, name, uri, str(number), str(SEED), str(steps), json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+        )
+        for number, name in enumerate(libraries, 1)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    return [list(map(json.loads, writer.communicate()[0].splitlines())) for writer in writers]
+
+
+def _states(lines: History) -> list[State]:
+    """The rows of a writer after each acknowledged step that changes them."""
+    states: list[State] = [{}]
+    for line in lines:
+        if "version" in line and not {"count", "compact"} & set(line):
+            states.append(apply(line, states[-1]))
+    return states
+
+
+def _rows(table: pa.Table) -> dict[int, State]:
+    """The rows of each writer; no id is there twice."""
+    ids, values = table["id"].to_pylist(), table["value"].to_pylist()
+    assert len(set(ids)) == len(ids)
+    found: dict[int, State] = {}
+    for number, value in zip(ids, values, strict=True):
+        found.setdefault(number // OWN, {})[number] = value
+    return found
+
+
+def check(uri: str, histories: list[History], options: Options, *, stable_row_ids: bool, every: int) -> int:
+    """Every version shows each writer's rows as they were after some step of its, later ones later steps."""
+    ours = lance_core.dataset(uri, storage_options=options)
+    versions = [version["version"] for version in ours.versions()]
+    assert versions == list(range(1, versions[-1] + 1))
+    states = {number: _states(lines) for number, lines in enumerate(histories, 1)}
+    reached = dict.fromkeys(states, 0)
+    counted = 0
+    for version in versions:
+        table = ours.checkout_version(version).to_table(with_row_id=True)
+        rows = _rows(table)
+        if stable_row_ids:
+            assert len(set(table["_rowid"].to_pylist())) == len(table)
+        steps = 0
+        for number, known in states.items():
+            state = rows.get(number, {})
+            if state != known[reached[number]]:
+                reached[number] += 1
+                steps += 1
+                assert state == known[reached[number]], f"writer {number} in version {version}"
+        assert steps <= 1, f"version {version} is of two writers"
+        assert rows[0][SHARED] >= counted
+        counted = rows[0][SHARED]
+        if version % every == 0 or version == versions[-1]:
+            theirs = lance.dataset(uri, version=version, storage_options=options)
+            assert _rows(theirs.to_table()) == rows
+            assert theirs.validate() is None
+    assert reached == {number: len(known) - 1 for number, known in states.items()}, "acknowledged and lost"
+    counts = [line for lines in histories for line in lines if "count" in line and "version" in line]
+    assert counted == len(counts), "a count was lost"
+    return versions[-1]
+
+
+def run_and_check(
+    uri: str, libraries: list[str], steps: int, *, stable_row_ids: bool, options: Options
+) -> None:
+    """Let writers run on a new dataset, and check and print what became of it."""
+    table = pa.table({"id": [SHARED], "value": [0]}, schema=SCHEMA)
+    lance_core.write_dataset(table, uri, enable_stable_row_ids=stable_row_ids, storage_options=options)
+    histories = run(uri, libraries, steps, options)
+    lines = [line for lines in histories for line in lines]
+    refused = [line for line in lines if "error" in line]
+    commits = len(lines) - len(refused)
+    versions = check(uri, histories, options, stable_row_ids=stable_row_ids, every=7 if steps > 50 else 1)
+    kinds = {kind: sum(kind in line for line in lines) for kind in ("append", "delete", "update", "compact")}
+    print(
+        f"seed {SEED}: {len(libraries)} writers, {len(lines)} steps, {commits} acknowledged,"
+        f" {len(refused)} refused, {versions} versions, {kinds}",
+        *{line["error"][:160] for line in refused},
+        sep="\n",
+        file=sys.stderr,
+    )
+    assert all(len(history) == steps for history in histories)
+    assert commits >= MIN_COMMITS
+    assert len(refused) <= len(lines) // 5
