@@ -253,6 +253,26 @@ def test_columns_and_compaction(version: str, s3: S3, bucket: str) -> None:
     assert theirs.to_table()["n"].to_pylist() == wanted
 
 
+def test_changes_of_rows(s3: S3, bucket: str) -> None:
+    uri, options = f"s3://{bucket}/changed/rows.lance", s3.options()
+    dataset = lance_core.write_dataset(
+        mixed_table(300), uri, storage_options=options, max_rows_per_file=100, enable_stable_row_ids=True
+    )
+    other = lance_core.dataset(uri, storage_options=options)
+    assert dataset.delete("id % 10 = 3") == {"num_deleted_rows": 30}
+    assert other.update({"text": "'new'"}, "id IN (1, 150)") == {"num_rows_updated": 2}
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    counts = merge.execute(pa.table({"id": [1, 150, 900], "text": ["x", "y", "z"]}))
+    assert counts == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 0}
+    reference = lance.dataset(uri, storage_options=options)
+    assert reference.version == dataset.version == 4
+    assert reference.to_table(with_row_id=True) == dataset.to_table(with_row_id=True)
+    found = {row["id"]: row["text"] for row in reference.to_table(columns=["id", "text"]).to_pylist()}
+    assert len(found) == 271
+    assert [found[number] for number in (1, 150, 900)] == ["x", "y", "z"]
+    dataset.validate()
+
+
 def test_a_dataset_in_another_file_system() -> None:
     """Whatever fsspec knows; here a file system in memory."""
     uri = "memory://datasets/own.lance"
