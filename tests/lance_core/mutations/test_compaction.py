@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import lance
 import lance.optimize
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -343,10 +341,3 @@ def test_tasks_that_others_did_not_touch_are_not_done_again(
     on_disk = {f"data/{path.name}" for path in (tmp_path / "d" / "data").iterdir()}
     assert referenced < on_disk
     assert len(on_disk - referenced) == 4, "those of older versions, and none that was given up"
-
-
-def batches(num_rows: int) -> Iterator[pa.RecordBatch]:
-    for first in range(0, num_rows, 1000):
-        data = np.random.default_rng(first).bytes(1000 * 1000)
-        values = [data[start : start + 1000] for start in range(0, len(data), 1000)]
-        yield pa.record_batch({"a": pa.array(range(first, first + 1000)), "b": pa.array(values, pa.binary())})
