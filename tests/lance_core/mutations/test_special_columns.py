@@ -151,6 +151,29 @@ def test_spilled_row_ids(tmp_path: Path) -> None:
     assert ours.to_table(columns=columns).equals(expected)
 
 
+def test_files_of_row_ids_alone_stay(tmp_path: Path) -> None:
+    """A file that has no field of the schema may still say which ids its rows have."""
+    path = str(tmp_path / "d")
+    data = pa.table({"id": range(10), "value": range(10)})
+    lance.write_dataset(data, path, enable_stable_row_ids=True)
+    dataset = lance.dataset(path)
+    dataset.update_config({"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"})
+    source = pa.table({"id": [3, 5, 20], "value": [30, 50, 200]})
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(source)
+    ours = lance_core.dataset(path)
+    files = [file for each in ours.snapshot.manifest.message.fragments for file in each.files]
+    assert any(max(file.fields) < 0 for file in files)
+    columns = ["id", "_rowid", "_row_created_at_version"]
+    expected = lance.dataset(path).to_table(columns=columns)
+    ours.drop_columns(["value"])
+    assert lance.dataset(path).to_table(columns=columns).equals(expected)
+    ours.add_columns(pa.field("more", pa.string()))
+    for opened in (lance_core.dataset(path), lance.dataset(path)):
+        assert opened.to_table(columns=columns).equals(expected)
+        opened.validate()
+
+
 def test_clones_write_into_their_own_place(tmp_path: Path) -> None:
     source, clone = tmp_path / "source", tmp_path / "clone"
     for first in (0, 6, 12):
