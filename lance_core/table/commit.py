@@ -55,6 +55,8 @@ def commit(
 ) -> Manifest:
     """Make the next version out of a transaction, whose data files are complete.
 
+    One that made a version since its read version is not committed again: that version is returned.
+
     Args:
         storage: where the table is, or is to be.
         transaction: complete. Versions after its read version are checked for conflicts.
@@ -87,7 +89,7 @@ def commit(
                 attempt.tidy_up()
                 return manifest
     except _CommittedBeforeError as found:
-        attempt.discard()
+        # Nothing is removed: an attempt of ours may have made that version, though the storage said no.
         return found.manifest
     except CommitUnknownError:
         raise

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.dataset import LanceDataset
-from lance_core.errors import CommitConflictError
+from lance_core.errors import AlreadyExistsError, CommitConflictError
 from lance_core.operations import LanceOperation
 from lance_core.table.snapshot import open_snapshot
 from support.faults import FaultStorage
@@ -218,3 +218,29 @@ def test_one_transaction_id_deletes_once(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "_transactions")
     lance_core.dataset(tmp_path).delete("id = 1", transaction_id=number)
     assert lance_core.dataset(tmp_path).version == 3
+
+
+def test_an_attempt_that_landed_though_the_storage_said_no(tmp_path: Path) -> None:
+    """T38: the next attempt finds its own transaction; nothing that the version names is removed."""
+    _make(tmp_path)
+    lance_core.dataset(tmp_path).delete("id = 0")
+    stale = lance_core.dataset(tmp_path, 1)
+    storage = FaultStorage(tmp_path)
+    real = storage.change
+
+    def deny(name: str, call: Any) -> None:
+        real(name, call)
+        if name.startswith("put _versions"):
+            raise AlreadyExistsError("file exists")
+
+    storage.change = deny  # type: ignore[method-assign]
+    late = LanceDataset(storage.uri, snapshot=open_snapshot(storage, 1))
+
+    late.delete("id = 1", conflict_retries=0)
+
+    assert late.version == 3
+    assert lance.dataset(str(tmp_path)).to_table()["id"].to_pylist() == list(range(2, ROWS))
+    assert lance.dataset(str(tmp_path)).get_transactions()[0].operation is not None
+    named = read_message(newest_manifest(tmp_path))
+    assert (tmp_path / "_transactions" / named.transaction_file).exists()
+    assert stale.count_rows() == ROWS
