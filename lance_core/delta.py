@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lance_core.operations import Transaction
 from lance_core.scan.changes import Changes, RowSet
 from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.snapshot import Snapshot
+from lance_core.transaction_reading import from_message
 
 _ROW_IDS = pa.schema([(ROW_ID, pa.uint64())])
 
@@ -19,6 +21,10 @@ class DatasetDelta:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
+
+    def list_transactions(self) -> list[Transaction]:
+        """What made the versions after the earlier one, up to the later one."""
+        return [from_message(message) for message in self._changes.transactions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """The rows of the later version that the earlier one does not have.

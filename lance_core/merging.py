@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -10,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.fragment_metadata import FragmentMetadata
 from lance_core.mutations.change import make_change
 from lance_core.mutations.merge_insert import merge_insert, write_merge
 from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource
 from lance_core.mutations.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.mutations.update import require_own_file_version
-from lance_core.operations import LanceOperation, Transaction
+from lance_core.transaction_reading import from_message
 
 if TYPE_CHECKING:
     from lance_core.mutations.change import Counts
     from lance_core.opened import OpenedDataset
-    from lance_core.proto.table_pb2 import DataFragment
+    from lance_core.operations import Transaction
 
 
 class MergeInsertBuilder:
@@ -152,21 +150,8 @@ class MergeInsertBuilder:
                 self._dataset.snapshot,
                 lambda current, change: write_merge(current, source, self._plan, change, sync=sync),
             )
-        message = change.transaction
-        operation = LanceOperation.Update(
-            removed_fragment_ids=list(message.update.removed_fragment_ids),
-            updated_fragments=_fragments(message.update.updated_fragments),
-            new_fragments=_fragments(message.update.new_fragments),
-            fields_for_preserving_frag_bitmap=list(message.update.fields_for_preserving_frag_bitmap),
-            update_mode="rewrite_rows",
-        )
-        properties = dict(message.transaction_properties)
-        return Transaction(message.read_version, operation, message.uuid, properties), change.counts
+        return from_message(change.transaction), change.counts
 
     def _with(self, **changes: Any) -> Self:
         self._plan = replace(self._plan, **changes)
         return self
-
-
-def _fragments(messages: Iterable[DataFragment]) -> list[FragmentMetadata]:
-    return [FragmentMetadata.from_message(message) for message in messages]

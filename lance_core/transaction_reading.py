@@ -23,14 +23,18 @@ _MODES = {TransactionMessage.Update.REWRITE_COLUMNS: "rewrite_columns"}
 
 
 def transaction_of(snapshot: Snapshot) -> Transaction | None:
-    """The transaction that made a version; None where it left none, as old libraries did.
+    """The transaction that made a version; None where it left none, as old libraries did."""
+    try:
+        return from_message(read_transaction(snapshot.storage, snapshot.manifest))
+    except CommitConflictError:
+        return None
+
+
+def from_message(message: TransactionMessage) -> Transaction:
+    """A transaction as callers hold it.
 
     Operations that callers cannot commit are a plain `LanceOperation.BaseOperation`.
     """
-    try:
-        message = read_transaction(snapshot.storage, snapshot.manifest)
-    except CommitConflictError:
-        return None
     kind = message.WhichOneof("operation")
     read = _READERS.get(kind or "")
     operation = read(getattr(message, kind)) if kind and read else LanceOperation.BaseOperation()

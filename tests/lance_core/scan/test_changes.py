@@ -83,6 +83,10 @@ def test_every_pair_of_versions_with_stable_row_ids(tmp_path: Path) -> None:
             assert set(deleted) == before.keys() - after.keys()
             opened = lance.dataset(path, version=end)
             reference = opened.delta(begin_version=begin, end_version=end)
+            named = [(each.uuid, type(each.operation).__name__) for each in delta.list_transactions()]
+            assert named == [
+                (each.uuid, type(each.operation).__name__) for each in reference.list_transactions()
+            ]
             for ours, theirs in (
                 (inserted, reference.get_inserted_rows()),
                 (updated, reference.get_updated_rows()),
