@@ -156,7 +156,8 @@ def _window_jobs(
     """The jobs of a stream without a filter."""
     is_remote = snapshot.storage.is_remote
     windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-    with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
+    most_jobs = 2 + num_workers(is_remote)
+    with closing(run_ahead(windows, budget, most_jobs, is_remote, first_alone=not is_remote)) as jobs:
         yield jobs
 
 

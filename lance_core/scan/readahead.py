@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -85,12 +85,15 @@ class Source(Protocol[W_co]):
 class Job(Generic[W]):
     """Work handed to the pool, and the bytes of a budget that are held for what it gives."""
 
-    def __init__(self, work: W, budget: MemoryBudget, held_bytes: int, is_remote: bool) -> None:
-        pool = worker_pool(is_remote)
+    def __init__(
+        self, work: W, budget: MemoryBudget, held_bytes: int, is_remote: bool, *, at_once: bool = False
+    ) -> None:
+        """With `at_once` the work is done here and now, by this thread."""
         self.work = work
         self.held_bytes = held_bytes
         self._budget = budget
-        self._futures: list[Future[list[Any]]] = [pool.submit(_run, group) for group in _grouped(work.reads)]
+        submit = _run_here if at_once else worker_pool(is_remote).submit
+        self._futures = [submit(_run, group) for group in _grouped(work.reads)]
 
     @property
     def is_done(self) -> bool:
@@ -114,12 +117,18 @@ class Job(Generic[W]):
 
 
 def run_ahead(
-    source: Source[W], budget: MemoryBudget, most_jobs: int, is_remote: bool = False
+    source: Source[W],
+    budget: MemoryBudget,
+    most_jobs: int,
+    is_remote: bool = False,
+    *,
+    first_alone: bool = False,
 ) -> Generator[Job[W], None, None]:
     """Jobs for the work of `source`, in order; up to `most_jobs` of them are begun.
 
     A job is stopped, and its part of the budget given back, when the one after it is asked for. Closing the
-    generator stops all of them.
+    generator stops all of them. With `first_alone` nothing is begun beside the first one, which the calling
+    thread does itself: it waits neither for others that use the pool nor for what comes after it.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
@@ -128,19 +137,21 @@ def run_ahead(
     upcoming = _Upcoming(source, budget)
     # Estimates come from metadata; what compressed data really takes is learnt from the job before.
     growth = 1.0
+    room = 1 if first_alone else most_jobs
     try:
         while True:
-            while len(begun) < most_jobs and (work := upcoming.get(wait=not begun)) is not None:
+            while len(begun) < room and (work := upcoming.get(wait=not begun)) is not None:
                 needed = int(_estimate(work) * growth)
                 if not budget.take(needed, required=not begun):
                     break
-                begun.append(Job(work, budget, needed, is_remote))
+                begun.append(Job(work, budget, needed, is_remote, at_once=room < most_jobs))
                 upcoming.advance()
             if not begun:
                 break
             yield begun[0]
             growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].work))
             begun.popleft().stop()
+            room = most_jobs
     finally:
         for job in begun:
             job.stop()
@@ -180,6 +191,15 @@ class _Upcoming(Generic[W]):
 
 def _estimate(work: Work) -> int:
     return sum(read.num_bytes for read in work.reads)
+
+
+def _run_here(run: Callable[[Sequence[Task]], list[Any]], reads: Sequence[Task]) -> Future[list[Any]]:
+    future: Future[list[Any]] = Future()
+    try:
+        future.set_result(run(reads))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def _run(reads: Sequence[Task]) -> list[Any]:

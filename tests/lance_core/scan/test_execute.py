@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_core
-from lance_core.pool import worker_pool
+from lance_core.pool import num_workers, worker_pool
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_batches
 from lance_core.scan.files import FileCache
@@ -239,6 +239,23 @@ def test_most_batches_of_a_wide_column_are_slices_of_what_was_read(wide):
 
 
 # Memory, cancelling, errors
+
+
+def test_the_first_batch_waits_for_no_other_work(wide):
+    """Not for what other streams have begun, nor for what comes after it."""
+    release = threading.Event()
+    busy = [worker_pool().submit(release.wait) for _ in range(num_workers())]
+    budget = MemoryBudget(1 << 30)
+    batches = stream(wide, budget)
+    try:
+        first = next(batches)
+        assert first.num_rows > 0
+        assert budget.used_bytes < 4 << 20
+    finally:
+        release.set()
+        for task in busy:
+            task.result()
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == wide.count_rows()
 
 
 def wait_until(condition):
