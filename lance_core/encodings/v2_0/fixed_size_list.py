@@ -3,11 +3,13 @@
 fsl<int32, 2> [[1, null], [3, 4]]     items 1 _ 3 4 with the bitmap 0d
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
+from lance_core.encodings.v2_0.flat import Flat
 from lance_core.encodings.v2_0.steps import Steps
-from lance_core.encodings.values import ListValues
+from lance_core.encodings.values import FixedValues, ListValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,18 @@ class FixedSizeList(Encoding):
     def read(self, start: int, end: int) -> Steps[Decoded]:
         items = yield from self.items.read(start * self.dimension, end * self.dimension)
         return Decoded(ListValues(items.values, self.dimension, items.validity))
+
+    @property
+    def can_pick(self) -> bool:
+        return isinstance(self.items, Flat) and self.items.bits > 1 and self.items.can_pick
+
+    def pick(self, values: Int64s) -> Picking[Decoded]:
+        items = self.items
+        assert isinstance(items, Flat)
+        lists = replace(items, bits=items.bits * self.dimension)  # a list is a wide value
+        picked = yield from lists.pick(values)
+        wide = picked.numbers("lists")
+        return Decoded(ListValues(FixedValues(wide.data, items.bits), self.dimension, None))
 
     @property
     def decoded_bytes(self) -> int:

@@ -373,3 +373,27 @@ def test_the_page_that_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError) as error:
         dataset.take(rows, columns=["nulls"])
     assert error.value.page == 3
+
+
+@pytest.mark.parametrize("writer", [lance, lance_core], ids=["reference", "ours"])
+def test_lists_of_a_fixed_size_in_2_0_files(writer, tmp_path: Path) -> None:
+    """Those of plain numbers are taken one by one, the others with their neighbours."""
+    rng = np.random.default_rng(9)
+    count = 3000
+
+    def lists(items: pa.Array, **options: pa.Array) -> pa.Array:
+        return pa.FixedSizeListArray.from_arrays(items, 3, **options)
+
+    numbers = rng.integers(0, 100, 3 * count)
+    table = pa.table(
+        {
+            "floats": lists(pa.array(rng.random(3 * count, np.float32))),
+            "nulls": lists(pa.array(numbers), mask=pa.array(rng.random(count) < 0.2)),
+            "items": lists(pa.array(numbers, mask=rng.random(3 * count) < 0.2)),
+            "bools": lists(pa.array(numbers < 50)),
+        }
+    )
+    writer.write_dataset(table, str(tmp_path / "d"), data_storage_version="2.0", max_rows_per_file=2000)
+    for number in (1, 7, 500):
+        rows = rng.integers(0, count, number).tolist()
+        assert lance_core.dataset(tmp_path / "d").take(rows).to_pylist() == table.take(rows).to_pylist()
