@@ -146,10 +146,12 @@ class ObjectStorage(Storage):
         return below
 
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
-        return NewObject(path, self._key(contained_path(path)), self._clients)
+        exclusive = self.manifest_store is None
+        return NewObject(path, self._key(contained_path(path)), self._clients, exclusive=exclusive)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        put_if_absent(self._clients, self._key(contained_path(path)), data, path)
+        exclusive = self.manifest_store is None
+        put_if_absent(self._clients, self._key(contained_path(path)), data, path, exclusive=exclusive)
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         content = memoryview(data).tobytes()

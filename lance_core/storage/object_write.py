@@ -26,11 +26,12 @@ _FIRST_BACKOFF = 0.1
 """Seconds before a conditional put is repeated; doubled each time."""
 
 
-def put_if_absent(clients: Clients, key: str, data: Bytes, name: str) -> None:
+def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusive: bool = True) -> None:
     """Create an object unless there is one; see `Storage.put_if_absent`.
 
     A request whose answer was lost may have succeeded, or may do so later. It is repeated, and where the
-    store then says that there is an object, the bytes of that one tell whose it is.
+    store then says that there is an object, the bytes of that one tell whose it is. Without `exclusive` a
+    store that cannot do this is asked for the object before: enough for names that are used once.
     """
     content = memoryview(data).tobytes()
     lost = False
@@ -52,10 +53,32 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str) -> None:
                 break
             raise store_error(error, name) from None
         except (NotSupportedError, NotImplementedError):
+            if not exclusive:
+                _put_where_none_is_seen(clients, key, content, name)
+                return
             raise UnsupportedFeatureError("object store cannot create files exclusively", file=name) from None
         except FAILURES:
             lost = True
     raise PutUnknownError("the object store did not say whether the file was created", file=name)
+
+
+def _put_where_none_is_seen(clients: Clients, key: str, content: bytes, name: str) -> None:
+    check_absent(clients, key, name)
+    try:
+        obstore.put(clients.patient, key, content, use_multipart=False)
+    except FAILURES as error:
+        raise store_error(error, name) from None
+
+
+def check_absent(clients: Clients, key: str, name: str) -> None:
+    """Refuse a name that an object has already with an `AlreadyExistsError`."""
+    try:
+        obstore.head(clients.patient, key)
+    except FileNotFoundError:
+        return
+    except FAILURES as error:
+        raise store_error(error, name) from None
+    raise AlreadyExistsError("file exists", file=name)
 
 
 def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | None:
@@ -75,8 +98,10 @@ class NewObject(WritableFile):
     parts that all of them know. Data files have names that are used once.
     """
 
-    def __init__(self, path: str, key: str, clients: Clients) -> None:
+    def __init__(self, path: str, key: str, clients: Clients, *, exclusive: bool = True) -> None:
+        """`exclusive` as for `put_if_absent`."""
         self.name = path
+        self._exclusive = exclusive
         self.position = 0
         self._key = key
         self._clients = clients
@@ -104,7 +129,8 @@ class NewObject(WritableFile):
         self._check_open()
         try:
             if self._upload is None:
-                put_if_absent(self._clients, self._key, self._gathered, self.name)
+                gathered, exclusive = self._gathered, self._exclusive
+                put_if_absent(self._clients, self._key, gathered, self.name, exclusive=exclusive)
             else:
                 self._send()
                 self._upload.finish()
@@ -128,21 +154,12 @@ class NewObject(WritableFile):
         part, self._gathered = self._gathered, bytearray()
         try:
             if self._upload is None:
-                self._check_absent()
+                check_absent(self._clients, self._key, self.name)
                 self._upload = _Upload(self._clients, self._key, self.name)
             self._upload.send(part)
         except BaseException:
             self.abort()
             raise
-
-    def _check_absent(self) -> None:
-        try:
-            obstore.head(self._clients.patient, self._key)
-        except FileNotFoundError:
-            return
-        except FAILURES as error:
-            raise store_error(error, self.name) from None
-        raise AlreadyExistsError("file exists", file=self.name)
 
 
 class _AbortedError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -13,9 +14,12 @@ import pytest
 
 import lance_core
 from lance_core.errors import (
+    AlreadyExistsError,
     DatasetExistsError,
     InvalidInputError,
+    RefConflictError,
     StorageError,
+    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lance_core.storage import storage_for
@@ -199,6 +203,31 @@ def test_many_writers_of_both_libraries_make_one_history(uri: str, options: dict
     for library in (lance, lance_core):
         dataset = library.dataset(uri, storage_options=options)
         assert (dataset.version, values(dataset)) == (21, [*range(-1, 20)])
+
+
+@pytest.mark.parametrize("kind", ["dynamodb", "sqlite"])
+def test_a_store_without_conditional_puts(
+    kind: str, uri: str, bucket: str, key: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    """What manifest stores are for: neither data files nor transactions ask for what the store lacks."""
+    options = {**options, "aws_conditional_put": "disabled"}
+    plain = f"s3://{bucket}/{key}"
+    with pytest.raises(UnsupportedFeatureError, match="exclusively"):
+        lance_core.write_dataset(rows(1), plain, storage_options=options)
+    if kind == "sqlite":
+        uri, options = plain, {**options, "manifest_store": f"sqlite://{tmp_path}/versions.db"}
+    dataset = lance_core.write_dataset(rows(1), uri, storage_options=options)
+    dataset.insert(rows(2))
+    dataset.delete("x = 1")
+    dataset.tags.create("gold", 2)
+    with pytest.raises(RefConflictError):
+        dataset.tags.create("gold", 1)
+    dataset.create_branch("dev", 2).insert(rows(3))
+    storage = storage_for(uri, options)
+    with pytest.raises(AlreadyExistsError):
+        storage.put_if_absent("_refs/tags/gold.json", b"other")
+    opened = lance_core.dataset(uri, storage_options=options)
+    assert (values(opened), values(opened.checkout_version(("dev", None)))) == ([2], [1, 2, 3])
 
 
 def test_there_is_one_dataset_at_a_place(uri: str, options: dict[str, str]) -> None:
