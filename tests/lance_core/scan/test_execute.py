@@ -243,19 +243,20 @@ def test_most_batches_of_a_wide_column_are_slices_of_what_was_read(wide):
 
 def test_the_first_batch_waits_for_no_other_work(wide):
     """Not for what other streams have begun, nor for what comes after it."""
-    release = threading.Event()
-    busy = [worker_pool().submit(release.wait) for _ in range(num_workers())]
+    dataset = lance_core.dataset(wide.uri)
     budget = MemoryBudget(1 << 30)
-    batches = stream(wide, budget)
+    batches = stream(dataset, budget)
+    release = threading.Event()
+    busy = [worker_pool().submit(release.wait, 60) for _ in range(num_workers())]
     try:
         first = next(batches)
-        assert first.num_rows > 0
+        assert not any(task.done() for task in busy)
         assert budget.used_bytes < 4 << 20
     finally:
         release.set()
         for task in busy:
             task.result()
-    assert first.num_rows + sum(batch.num_rows for batch in batches) == wide.count_rows()
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == dataset.count_rows()
 
 
 def wait_until(condition):
