@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -163,6 +164,23 @@ def test_answers_that_are_lost(kind: str, tmp_path: Path) -> None:
     assert sum(name.startswith("put _versions") for name in calls) == 1
     assert not expected.check(unknown)
     expected.check_repeated(unknown)
+
+
+@pytest.mark.parametrize("kind", ["update", "merge_insert", "add_columns", "cast", "compact", "by hand"])
+@pytest.mark.parametrize("room", [0, 300, 900])
+def test_no_room_on_the_disk(kind: str, room: int, tmp_path: Path) -> None:
+    """T40: the kernel refuses to let any file grow; the old version is readable, the next change succeeds."""
+    expected = Expected(kind, tmp_path)
+    path = expected.copy(tmp_path / "full")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(StorageError, match="File too large"):
+            expected.change(FaultStorage(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not expected.check(path)
+    expected.check_repeated(path)
 
 
 def test_a_commit_that_loses_is_repeated_only_by_who_asks(tmp_path: Path) -> None:
