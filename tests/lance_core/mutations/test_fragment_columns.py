@@ -76,7 +76,7 @@ UPDATES: dict[str, tuple[pa.Table, str, str | None]] = {
 
 @pytest.mark.parametrize("with_offsets", [False, True])
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("version", ["2.0", pytest.param("2.1", marks=pytest.mark.long), "2.2"])
 def test_updates_are_those_of_the_reference(
     version: str, update: str, with_offsets: bool, tmp_path: Path
 ) -> None:
@@ -137,6 +137,25 @@ def test_updated_columns_are_forgotten_by_their_indices(tmp_path: Path) -> None:
     for condition, found in wanted.items():
         assert theirs.to_table(filter=condition)["t"].to_pylist() == found
     assert theirs.to_table(filter="t = 'text 4'")["a"].to_pylist() == [400]
+
+
+def test_files_of_which_every_column_was_replaced_go(tmp_path: Path) -> None:
+    both = copies(tmp_path)
+    both.do(lambda d: d.add_columns({"n": "a * 2"}))
+    for name, (library, operations) in LIBRARIES.items():
+        uri = str(tmp_path / name)
+        dataset = library.dataset(uri)
+        rows = pa.table({"a": [4, 6], "n": [-4, -6]})
+        fragment, fields, offsets = dataset.get_fragment(1).update_columns(rows, "a", with_offsets=True)
+        operation = operations.Update(
+            updated_fragments=[fragment],
+            fields_modified=fields,
+            update_mode="rewrite_columns",
+            updated_fragment_offsets={1: offsets},
+        )
+        library.LanceDataset.commit(uri, operation, read_version=dataset.version)
+    compare(both, with_versions=True)
+    both.go_on()
 
 
 @pytest.mark.parametrize(
