@@ -26,6 +26,7 @@ from lance_core.storage import storage_for
 from lance_core.table.manifest_store import ManifestRow, manifest_store_of
 from lance_core.table.manifest_store.dynamodb import DynamoDbManifestStore
 from support.manifest_store_cases import ManifestStoreCases
+from support.mixed_histories import run_and_check
 from support.s3 import (
     KEY,
     S3,
@@ -228,6 +229,12 @@ def test_a_store_without_conditional_puts(
         storage.put_if_absent("_refs/tags/gold.json", b"other")
     opened = lance_core.dataset(uri, storage_options=options)
     assert (values(opened), values(opened.checkout_version(("dev", None)))) == ([2], [1, 2, 3])
+
+
+@pytest.mark.long
+def test_mixed_changes_make_one_history(uri: str, options: dict[str, str]) -> None:
+    """T37: deletes, updates and compactions, too; the history is that of one writer after the other."""
+    run_and_check(uri, ["ours", "reference"] * 4, 15, stable_row_ids=True, options=options)
 
 
 def test_there_is_one_dataset_at_a_place(uri: str, options: dict[str, str]) -> None:
