@@ -196,7 +196,8 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 _AUDITED = """
 import json, os, sys
 from flight_server.commands import COMMAND_TYPE_URL, parse_command
-from flight_server.commands import parse_describe
+from flight_server.commands import parse_describe, parse_write
+from flight_server.handlers.actions import ACTIONS
 from flight_server.names import parse_name, parse_path
 from flight_server.proto.command_pb2 import Command, Scan
 from flight_server.service import Service
@@ -221,6 +222,9 @@ def by_ticket(name):
     ticket = Ticket(name, 1, "x", 2**40, (FragmentScan(0, 0, 1),))
     return service.stream(encode_ticket(ticket, settings.ticket_key))
 
+def act(action, **body):
+    return ACTIONS[action].run(service, json.dumps(body).encode())
+
 def command(name):
     return json.dumps({"scan": {"dataset": name}}).encode()
 
@@ -234,6 +238,16 @@ ways = [
     lambda name: service.describe(parse_name(name)),
     lambda name: service.describe(parse_path(name.split("/"))),
     lambda name: () if list(service.list_datasets(name)) else (),
+    lambda name: service.mutations.put(parse_write(json.dumps({"write": {"dataset": name}}).encode()), None),
+    lambda name: act("delete", dataset=name, predicate="true"),
+    lambda name: act("commit", dataset=name, operation="overwrite", staged=["0" * 32]),
+    lambda name: act("abort", dataset="trips", branch=name, staged=["0" * 32]),
+    lambda name: act("abort", dataset="trips", staged=[name]),
+    lambda name: act("create_tag", dataset="trips", tag=name),
+    lambda name: act("create_branch", dataset="trips", branch=name),
+    lambda name: act("delete_branch", dataset="trips", branch=name),
+    lambda name: act("compact_plan", dataset=name),
+    lambda name: act("cleanup", dataset="trips", branch=name),
 ]
 tried = accepted = 0
 for name in names:
@@ -246,7 +260,8 @@ for name in names:
         except UnicodeEncodeError:
             pass
 paths = [os.fsdecode(path) for path in seen if isinstance(path, (str, bytes))]
-outside = [path for path in paths if not path.startswith(root)]
+# The kind of file system is asked once, of the kernel.
+outside = [path for path in paths if not path.startswith(root) and path != "/proc/self/mountinfo"]
 print(json.dumps({"tried": tried, "accepted": accepted, "outside": outside, "inside": len(seen)}))
 """
 
@@ -267,7 +282,7 @@ def test_no_hostile_name_opens_anything_outside(tmp_path: Path, hostile_names: l
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     print(result["tried"], "attempts,", result["inside"], "paths touched")
-    assert result["tried"] >= 4500
+    assert result["tried"] >= 9500
     assert result["accepted"] == 0
     assert result["outside"] == []
     assert result["inside"] > 0
