@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lance_core.errors import CommitUnknownError, StorageError
+from lance_core.errors import CommitUnknownError, LanceError, StorageError
 from lance_core.mutations.retry import with_retries
 from lance_core.proto import transaction_pb2
 from lance_core.storage import Storage
@@ -46,7 +46,8 @@ class Change:
     def discard(self, storage: Storage) -> None:
         """Remove the files; what cannot be removed is an orphan, and harmless."""
         for writer in self.writers:
-            writer.abort()
+            with suppress(StorageError):
+                writer.abort()
         for path in self.files:
             with suppress(StorageError):
                 storage.delete_file(path)
@@ -54,7 +55,7 @@ class Change:
 
 
 Maker = Callable[[Snapshot, Change], None]
-"""Writes what a change needs, and completes it. Every file is noted in `files` before it can be seen."""
+"""Writes what a change needs, and completes it. Every file is noted in the change."""
 
 
 def make_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> Change:
@@ -98,7 +99,7 @@ def commit_change(
             return commit(current.storage, change.transaction, affected_rows=change.affected_rows, sync=sync)
         except CommitUnknownError:
             raise
-        except Exception:
+        except LanceError:  # what else goes wrong says nothing about whether the version was made
             change.discard(current.storage)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from lance_core.expressions.tree import Expression
 from lance_core.mutations.change import Change
+from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS
@@ -89,24 +91,33 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change,
     fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     messages = {message.id: message for message in snapshot.manifest.message.fragments}
     change.affected_rows = rows
-    updated, removed = [], []
-    for fragment_id, offsets in rows.items():
+
+    def remove(fragment_id: int) -> table_pb2.DataFragment | None:
+        """The fragment with its new deletion file; None when no row is left."""
         fragment = fragments[fragment_id]
-        deleted = np.union1d(snapshot.read_deletions(fragment), offsets)
+        deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:
-            removed.append(fragment_id)
-            continue
+            return None
+        was_bitmap = fragment.deletion_file is not None and fragment.deletion_file.is_bitmap
         deletion_file = write_deletions(
             snapshot.storage,
             fragment_id,
             snapshot.manifest.version,
             deleted,
-            as_bitmap=True if fragment.deletion_file and fragment.deletion_file.is_bitmap else None,
+            as_bitmap=True if was_bitmap else None,
             sync=sync,
         )
+        change.files.append(path_of(fragment_id, deletion_file))
         message = table_pb2.DataFragment()
         message.CopyFrom(messages[fragment_id])
         message.deletion_file.CopyFrom(deletion_file)
-        change.files.append(path_of(fragment_id, deletion_file))
-        updated.append(message)
-    return Removal(tuple(updated), tuple(removed), sum(map(len, rows.values())))
+        return message
+
+    jobs = [partial(remove, fragment_id) for fragment_id in rows]
+    # Far away each file is two round trips or more.
+    left = run_all(jobs, is_remote=True) if snapshot.storage.is_remote else [job() for job in jobs]
+    return Removal(
+        updated=tuple(message for message in left if message is not None),
+        removed_ids=tuple(number for number, message in zip(rows, left, strict=True) if message is None),
+        num_rows=sum(map(len, rows.values())),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource
 from lance_core.mutations.update import update
 from lance_core.storage.base import Bytes
+from lance_core.table.commit import commit
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from support.faults import FaultStorage, fails, loses_answer, loses_request
 
@@ -105,5 +107,23 @@ def test_files_stay_when_nobody_knows(name: str, tmp_path: Path) -> None:
     snapshot = open_snapshot(_LosesSight(tmp_path / "d", 0, loses_answer, only="put _versions"))
     with pytest.raises(CommitUnknownError):
         CHANGES[name](snapshot)
+    assert lance_core.dataset(tmp_path / "d").version == 2
+    assert len(_rows(tmp_path / "d")) != len(ROWS) or name == "update"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_files_stay_when_something_else_goes_wrong(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T38: an error that is none of ours may come after the version was made."""
+
+    def break_off(*arguments: Any, **options: Any) -> None:
+        commit(*arguments, **options)
+        raise MemoryError
+
+    lance_core.write_dataset(TABLE, tmp_path / "d", max_rows_per_file=4)
+    monkeypatch.setattr("lance_core.mutations.change.commit", break_off)
+    with pytest.raises(MemoryError):
+        CHANGES[name](lance_core.dataset(tmp_path / "d").snapshot)
     assert lance_core.dataset(tmp_path / "d").version == 2
     assert len(_rows(tmp_path / "d")) != len(ROWS) or name == "update"
