@@ -102,7 +102,7 @@ class RowTaker:
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
         """The rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be read."""
-        if (offsets[1:] > offsets[:-1]).all():
+        if _ascends(offsets):
             return self._rows(self.addresses_at(offsets, fragments))
         sorted_offsets, inverse = np.unique(offsets, return_inverse=True)
         return self._rows(self.addresses_at(sorted_offsets, fragments), inverse)
@@ -225,7 +225,7 @@ class RowTaker:
             num_rows = len(addresses if order is None else order)
             rows = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
-        if not (addresses[1:] > addresses[:-1]).all():
+        if not _ascends(addresses):
             addresses, inverse = np.unique(addresses, return_inverse=True)
             order = inverse if order is None else inverse[order]
         indices = None if order is None else pa.array(order)
@@ -322,9 +322,14 @@ def _ends(rows: Sequence[int]) -> Keys:
     return np.cumsum([0, *rows], dtype=np.uint64)
 
 
+def _ascends(keys: Keys) -> bool:
+    return len(keys) <= 1 or bool((keys[1:] > keys[:-1]).all())
+
+
 def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
     """Each of the `ids`, and where it stands."""
-    if not len(ids):
+    if len(ids) <= 1:
+        yield from ((number, slice(0, 1)) for number in ids.tolist())
         return
     order: npt.NDArray[np.intp] | None = None
     if (ids[1:] < ids[:-1]).any():
