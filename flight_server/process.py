@@ -22,7 +22,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _M_ARENA_MAX = -8  # of malloc.h
 _ARENAS = 2
 
-_LONGEST_SWEEP_SECONDS = 600.0
+_LONGEST_SWEEP_SECONDS = 3600.0
 """Between two searches for what was staged and never committed."""
 
 # Between the end of the grace and the end of the process: time for streams to tell their clients.
