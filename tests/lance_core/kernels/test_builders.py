@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
@@ -48,6 +48,7 @@ def _value(kind: pa.DataType, number: int) -> object:
     return number % 100
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(TYPES),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 150), st.booleans()), max_size=12),
@@ -73,6 +74,7 @@ def test_slices_are_joined(kind: pa.DataType, slices: list[tuple[int, int, bool]
         assert (rows.num_rows, rows.rep, rows.def_) == (len(expected), None, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 70), st.booleans()), max_size=9))
 def test_levels_are_joined(parts: list[tuple[int, bool]]) -> None:
     """Entries that came without levels have zeros."""

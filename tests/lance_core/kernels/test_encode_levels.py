@@ -145,6 +145,7 @@ STREAM = kernels.Stream(bytes(16), inputs.int64s([0, 8]), inputs.int64s([8, 8]))
 NO_LEVELS = (None, ("flat", 0), None, ("flat", 0), 0, 0, True)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 130), st.integers(1, 3_000)), max_size=9))
 def test_levels_are_counted_and_mapped(runs: list[tuple[int, int]]) -> None:
     levels = np.concatenate([np.full(n, level, "<u2") for level, n in [(0, 0), *runs]])

@@ -7,7 +7,7 @@ import random
 import lz4.block
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
@@ -27,6 +27,7 @@ def compress(chunks: list[bytes]) -> list[bytes]:
     return list(kernels.compress_lz4(stream).chunks())
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=6))
 def test_chunks_come_back(chunks: list[bytes]) -> None:
     frames = compress(chunks)

@@ -23,6 +23,7 @@ def arrow(texts: list[bytes], bits: int) -> tuple[memoryview, memoryview]:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
+@settings(deadline=None)
 @given(TEXTS, st.sampled_from((40, 200, 4096)))
 def test_chunks_are_those_of_the_twin(bits: int, texts: list[bytes], target: int) -> None:
     counts, stream = kernels.chunk_variable(*arrow(texts, bits), len(texts), bits, target, 16)
@@ -45,6 +46,7 @@ def test_chunks_are_those_of_the_twin(bits: int, texts: list[bytes], target: int
 
 
 @pytest.mark.parametrize("bits", [32, 64])
+@settings(deadline=None)
 @given(TEXTS)
 def test_lengths_and_offsets(bits: int, texts: list[bytes]) -> None:
     offsets, _ = arrow(texts, bits)
@@ -109,6 +111,7 @@ ENTRIES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(ENTRIES, st.booleans())
 def test_zipped_entries_are_those_of_the_twin(drawn: list[tuple[bool, int, bytes]], has_rep: bool) -> None:
     """Definition level 1 is a null value, 2 an entry without one."""
@@ -141,6 +144,7 @@ def test_zipped_entries_are_those_of_the_twin(drawn: list[tuple[bool, int, bytes
     assert bytes(memoryview(data)) == values.zip_entries(entries, *bits)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 20), st.integers(0, 2**32))
 def test_rows_are_put_together(n: int, seed: int) -> None:
     rng = random.Random(seed)
@@ -201,6 +205,7 @@ ALIKE = st.lists(st.sampled_from((b"a", b"b")), max_size=24).map(b"".join)
 """Values that differ in few places."""
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.none() | st.binary(max_size=12) | ALIKE, max_size=200),
     st.sampled_from((0, 32, 64)),
