@@ -9,6 +9,7 @@ from lance_core.proto import rowids_pb2
 from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
 
+_MAX_ROW_ID = (1 << 64) - 1
 _SEGMENT_BYTES = 24
 """About what a segment costs beside its values, see `encode_row_ids`."""
 
@@ -45,7 +46,11 @@ def encode_row_ids(row_ids: RowIds) -> bytes:
         "array": _SEGMENT_BYTES + 2 * len(row_ids),
     }
     kind = min(sizes, key=lambda name: sizes[name])
-    if not num_holes:
+    if end > _MAX_ROW_ID:  # which the end of a range cannot say
+        kind = "array"
+    elif not num_holes:
+        kind = "range"
+    if kind == "range":
         segment = _range(start, end)
     elif kind == "array":
         segment.sorted_array.CopyFrom(_array(row_ids))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,10 +41,11 @@ class Recording:
     steps: list[tuple[str, Any]] = field(default_factory=list)
     contents: dict[tuple[int, int], bytes] = field(default_factory=dict)
     """The bytes of a file as of a step."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def acknowledge(self, what: object) -> None:
         """The process told somebody that it is done with something."""
-        self.steps.append(("acknowledge", what))
+        self._step("acknowledge", what)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -64,31 +66,39 @@ class Recording:
     def _fsync(self, arguments: Any, options: Any, path: str) -> None:
         descriptor = arguments[0]
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            self.steps.append(("sync directory", self._relative(path)))
+            self._step("sync directory", self._relative(path))
         else:
             inode = os.fstat(descriptor).st_ino
-            self.steps.append(("sync file", inode))
-            self.contents[len(self.steps) - 1, inode] = Path(f"/proc/self/fd/{descriptor}").read_bytes()
+            self._note("sync file", inode, inode, Path(f"/proc/self/fd/{descriptor}").read_bytes())
 
     def _link(self, arguments: Any, options: Any, _: object) -> None:
         directory, name = self._place(arguments[1], options.get("dst_dir_fd"))
         path = self.root / directory / name
         inode = path.stat().st_ino
-        self.steps.append(("name", _Entry(directory, name, inode)))
-        self.contents[len(self.steps) - 1, inode] = path.read_bytes()
+        self._note("name", _Entry(directory, name, inode), inode, path.read_bytes())
+
+    def _step(self, kind: str, what: object) -> None:
+        with self._lock:
+            self.steps.append((kind, what))
+
+    def _note(self, kind: str, what: object, inode: int, content: bytes) -> None:
+        """A step after which a file has this content; several threads write files at once."""
+        with self._lock:
+            self.contents[len(self.steps), inode] = content
+            self.steps.append((kind, what))
 
     def _unlink(self, arguments: Any, options: Any, _: object) -> None:
         directory, name = self._place(arguments[0], options.get("dir_fd"))
-        self.steps.append(("name", _Entry(directory, name, None)))
+        self._step("name", _Entry(directory, name, None))
 
     def _mkdir(self, arguments: Any, options: Any, _: object) -> None:
         directory, name = self._place(arguments[0], options.get("dir_fd"))
-        self.steps.append(("name", _Entry(directory, name, None, is_directory=True)))
+        self._step("name", _Entry(directory, name, None, is_directory=True))
 
     def _rename(self, arguments: Any, options: Any, _: object) -> None:
         self._link((arguments[0], arguments[1]), options, None)
         directory, name = self._place(arguments[0], options.get("src_dir_fd"))
-        self.steps.append(("name", _Entry(directory, name, None)))
+        self._step("name", _Entry(directory, name, None))
 
     _replace = _rename
 
@@ -158,7 +168,10 @@ def _crash(
 ) -> Crash:
     steps = recording.steps[:step]
     synced_names = {what: at for at, (kind, what) in enumerate(steps) if kind == "sync directory"}
-    synced_files = {what: at for at, (kind, what) in enumerate(steps) if kind == "sync file"}
+    synced_files: dict[int, list[int]] = {}
+    for at, (kind, what) in enumerate(steps):
+        if kind == "sync file":
+            synced_files.setdefault(what, []).append(at)
     files, directories = dict(before[0]), set(before[1])
     for at, (kind, entry) in enumerate(steps):
         if kind != "name":
@@ -180,12 +193,12 @@ def _content(
     recording: Recording,
     inode: int,
     named: int,
-    synced: dict[int, int],
+    synced: dict[int, list[int]],
     is_there: Callable[[], bool],
     chance: random.Random,
 ) -> bytes:
     whole = recording.contents[named, inode]
-    at = synced.get(inode)
-    if at is not None and recording.contents[at, inode] == whole:
+    # Numbers of files that are gone are used again, so that the content tells which file was synced.
+    if any(recording.contents[at, inode] == whole for at in synced.get(inode, [])):
         return whole
     return chance.choice([whole, whole[: len(whole) // 2], b""]) if is_there() else b""

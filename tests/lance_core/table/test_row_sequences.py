@@ -36,6 +36,8 @@ _IDS = st.one_of(
 @example([*range(500), *range(501, 1000)], True)
 @example([*range(0, 1000, 2)], True)
 @example([0, 1 << 63], True)
+@example([(1 << 64) - 1], True)
+@example([(1 << 64) - 3, (1 << 64) - 1], True)
 def test_row_ids_come_back(values: list[int], ascending: bool) -> None:
     row_ids = np.array(sorted(values) if ascending else values, dtype=np.uint64)
     data = encode_row_ids(row_ids)
