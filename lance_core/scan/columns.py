@@ -283,7 +283,16 @@ def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
     """The array as users see it: JSON as text, extension types put on."""
     if column.json is not None:
         array = show_json(array, column.json)
-    return array if array.type == column.output.type else array.view(column.output.type)
+    if array.type == column.output.type:
+        return array
+    # Arrow ends the process when a dictionary is viewed as an extension type.
+    return array.cast(column.output.type) if _holds_dictionary(array.type) else array.view(column.output.type)
+
+
+def _holds_dictionary(data_type: pa.DataType) -> bool:
+    return pa.types.is_dictionary(data_type) or any(
+        _holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
+    )
 
 
 def _only(field: Field, ids: Collection[int]) -> Field:

@@ -357,6 +357,8 @@ def concatenated(parts: list[pa.Array]) -> pa.Array:
         return pa.concat_arrays(parts)
     except pa.ArrowInvalid:
         data_type = parts[0].type
+        if isinstance(data_type, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(data_type, concatenated([part.storage for part in parts]))
         if pa.types.is_dictionary(data_type):
             used = pa.concat_arrays([part.dictionary_decode() for part in parts]).dictionary_encode()
             return pa.DictionaryArray.from_arrays(
@@ -368,6 +370,17 @@ def concatenated(parts: list[pa.Array]) -> pa.Array:
                 for position in range(data_type.num_fields)
             ]
             return pa.StructArray.from_arrays(children, fields=list(data_type), mask=_is_null(parts))
+        if pa.types.is_fixed_size_list(data_type):
+            # What stands under a null list stays: `flatten` would leave it out.
+            size = data_type.list_size
+            items = concatenated([part.values.slice(part.offset * size, len(part) * size) for part in parts])
+            return pa.FixedSizeListArray.from_arrays(items, type=data_type, mask=_is_null(parts))
+        if pa.types.is_map(data_type):
+            entries = pa.struct([data_type.key_field, data_type.item_field])
+            as_lists = pa.list_(pa.field("entries", entries, nullable=False))
+            lists = concatenated([part.cast(as_lists) for part in parts])
+            keys, values = lists.values.field(0), lists.values.field(1)
+            return pa.MapArray.from_arrays(lists.offsets, keys, values, data_type, mask=_is_null(parts))
         if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
             lengths = np.concatenate([part.value_lengths().fill_null(0).to_numpy() for part in parts])
             offsets = pa.array(np.cumsum([0, *lengths]), pa.int32() if pa.types.is_list(data_type) else None)

@@ -13,8 +13,10 @@ EXTENSION_METADATA = "ARROW:extension:metadata"
 _NUM_CHILDREN = {"list": 1, "list.struct": 1, "large_list": 1, "large_list.struct": 1, "map": 1}
 
 
-def assemble(name: str, logical_type: str, children: Sequence[pa.Field]) -> pa.DataType:
-    """The type of the field `name`.
+def assemble(
+    name: str, logical_type: str, children: Sequence[pa.Field], *, file: str | None = None
+) -> pa.DataType:
+    """The type of the field `name`; `file` is where it is stored, for messages.
 
     Raises:
         UnsupportedFeatureError: a logical type that this package does not know.
@@ -27,6 +29,7 @@ def assemble(name: str, logical_type: str, children: Sequence[pa.Field]) -> pa.D
     if len(children) != expected:
         raise CorruptFileError(
             f"type {logical_type} has a wrong number of child fields",
+            file=file,
             column=name,
             expected=expected,
             found=len(children),
@@ -37,17 +40,25 @@ def assemble(name: str, logical_type: str, children: Sequence[pa.Field]) -> pa.D
         case "large_list" | "large_list.struct":
             return pa.large_list(children[0])
         case "map":
-            return _map_type(name, children[0].type)
+            return _map_type(name, children[0].type, file)
     try:
         if fixed_size_struct:
             return pa.list_(children[0], list_size(logical_type))
         return leaf_type(logical_type)
     except UnsupportedFeatureError:
-        raise UnsupportedFeatureError("logical type", column=name, found=repr(logical_type)) from None
+        raise UnsupportedFeatureError(
+            "logical type", file=file, column=name, found=repr(logical_type)
+        ) from None
 
 
 def describe(
-    name: str, logical_type: str, nullable: bool, metadata: Mapping[str, str], children: Sequence[pa.Field]
+    name: str,
+    logical_type: str,
+    nullable: bool,
+    metadata: Mapping[str, str],
+    children: Sequence[pa.Field],
+    *,
+    file: str | None = None,
 ) -> pa.Field:
     """The field `name` with metadata, where extension types are only named in the metadata.
 
@@ -55,7 +66,7 @@ def describe(
     """
     if logical_type == JSON:
         return pa.field(name, pa.utf8(), nullable, {**metadata, EXTENSION_NAME: "arrow.json"})
-    return pa.field(name, assemble(name, logical_type, children), nullable, metadata or None)
+    return pa.field(name, assemble(name, logical_type, children, file=file), nullable, metadata or None)
 
 
 def resolve_extensions(described: pa.Schema) -> pa.Schema:
@@ -73,9 +84,12 @@ def resolve_extensions(described: pa.Schema) -> pa.Schema:
         return pa.schema(fields, described.metadata)
 
 
-def _map_type(name: str, entries: pa.DataType) -> pa.DataType:
+def _map_type(name: str, entries: pa.DataType, file: str | None) -> pa.DataType:
     if not pa.types.is_struct(entries) or entries.num_fields != 2:
         raise CorruptFileError(
-            "map entries have a wrong type", column=name, expected="struct of two", found=entries
+            "map entries have a wrong type", file=file, column=name, expected="struct of two", found=entries
         )
-    return pa.map_(entries.field(0), entries.field(1))
+    key, value = entries
+    if key.nullable:
+        raise CorruptFileError("map keys may not be nullable", file=file, column=name, found=key)
+    return pa.map_(key, value)

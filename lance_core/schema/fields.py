@@ -49,6 +49,8 @@ class Field:
     extension_name: str
     children: tuple["Field", ...] = ()
     dictionary: StoredDictionary | None = None
+    file: str | None = field(default=None, compare=False)
+    """Where the field is stored, for messages."""
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -56,10 +58,10 @@ class Field:
 
         Raises:
             UnsupportedFeatureError: a logical type that this package does not know, here or below.
-            CorruptFileError: a nested type with a wrong number of child fields.
+            CorruptFileError: a nested type with a wrong number of child fields, or children of a wrong type.
         """
         children = [pa.field(child.name, child.arrow_type, child.nullable) for child in self.children]
-        return assemble(self.name, self.logical_type, children)
+        return assemble(self.name, self.logical_type, children, file=self.file)
 
     def to_arrow(self) -> pa.Field:
         """The field as users see it: with metadata and extension types; errors are those of `arrow_type`."""
@@ -102,7 +104,7 @@ class Field:
 
     def _described(self) -> pa.Field:
         children = [child._described() for child in self.children]
-        return describe(self.name, self.logical_type, self.nullable, self.metadata, children)
+        return describe(self.name, self.logical_type, self.nullable, self.metadata, children, file=self.file)
 
 
 class Schema:
@@ -140,11 +142,13 @@ class Schema:
         """The top-level fields in order.
 
         Raises:
-            CorruptFileError: ids appear twice, a parent does not come before its children, text is not UTF-8.
+            CorruptFileError: ids appear twice, a parent does not come before its children, text is not UTF-8,
+                a field of nulls only may not be null.
             UnsupportedFeatureError: the fields are nested too deeply.
         """
 
         def make(message: file_pb2.Field, children: Sequence[Field]) -> Field:
+            self._check(message)
             metadata = self._field_metadata(message)
             return Field(
                 message.id,
@@ -156,6 +160,7 @@ class Schema:
                 metadata.get(EXTENSION_NAME, ""),
                 tuple(children),
                 self._dictionary(message),
+                self._file,
             )
 
         return tuple(build_tree(self._messages, make, file=self._file))
@@ -199,12 +204,21 @@ class Schema:
     @cached_property
     def _arrow(self) -> pa.Schema:
         def make(message: file_pb2.Field, children: Sequence[pa.Field]) -> pa.Field:
+            self._check(message)
             metadata = self._field_metadata(message)
-            return describe(message.name, message.logical_type, message.nullable, metadata, children)
+            return describe(
+                message.name, message.logical_type, message.nullable, metadata, children, file=self._file
+            )
 
         # Straight from the messages: whoever asks for the schema of a wide table need not pay for the tree.
         described = build_tree(self._messages, make, file=self._file)
         return resolve_extensions(pa.schema(described, self.metadata or None))
+
+    def _check(self, message: file_pb2.Field) -> None:
+        if not message.nullable and message.logical_type == "null":
+            raise CorruptFileError(
+                "a field of nulls only may not be null", file=self._file, column=message.name
+            )
 
     def _dictionary(self, message: file_pb2.Field) -> StoredDictionary | None:
         if not message.HasField("dictionary"):

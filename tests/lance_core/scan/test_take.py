@@ -286,7 +286,19 @@ def test_jobs_share_the_calling_thread():
         run_all([partial(divmod, 1, number) for number in range(10)])
 
 
-@pytest.mark.parametrize("nesting", ["alone", "in structs", "in lists"])
+@pytest.mark.parametrize(
+    "nesting",
+    [
+        "alone",
+        "in structs",
+        "in lists",
+        "in fixed size lists",
+        "in maps",
+        "in an extension",
+        "in lists of an extension",
+        "deep",
+    ],
+)
 def test_pages_whose_dictionaries_outgrow_their_keys_together(nesting: str, tmp_path: Path) -> None:
     """Rows of several pages use few of the items; wherever the dictionary stands, its type stays."""
 
@@ -297,11 +309,26 @@ def test_pages_whose_dictionaries_outgrow_their_keys_together(nesting: str, tmp_
             return pa.StructArray.from_arrays([values], ["f"], mask=pa.array(np.arange(1000) % 7 == 0))
         if nesting == "in lists":
             return pa.ListArray.from_arrays(pa.array(np.arange(0, 1001, 2), pa.int32()), values)
+        if nesting == "in fixed size lists":
+            structs = pa.StructArray.from_arrays([values], ["f"])
+            return pa.FixedSizeListArray.from_arrays(structs, 2, mask=pa.array(np.arange(500) % 7 == 0))
+        if nesting == "in maps":
+            offsets = pa.array(np.arange(0, 1001, 2), pa.int32())
+            keys = pa.array(np.arange(1000) % 2)
+            return pa.MapArray.from_arrays(offsets, keys, values, mask=pa.array(np.arange(500) % 7 == 0))
+        if nesting == "in an extension":
+            return pa.ExtensionArray.from_storage(pa.opaque(values.type, "kind", "vendor"), values)
+        if nesting == "in lists of an extension":
+            marked = pa.ExtensionArray.from_storage(pa.opaque(values.type, "kind", "vendor"), values)
+            return pa.ListArray.from_arrays(pa.array(np.arange(0, 1001, 2), pa.int32()), marked)
+        if nesting == "deep":
+            pairs = pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([values], ["f"]), 2)
+            return pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([pairs], ["p"]), 5)
         return values
 
     batches = [pa.record_batch({"c": column(prefix)}) for prefix in "ab"]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
-    dataset = lance_core.write_dataset(reader, tmp_path / "d", max_page_bytes=900)
+    dataset = lance_core.write_dataset(reader, tmp_path / "d", data_storage_version="2.2", max_page_bytes=900)
     whole = [value for batch in batches for value in batch["c"].to_pylist()]
     rows = [0, 3, len(whole) // 2 + 4, len(whole) - 1, 7, 0]
 
@@ -310,6 +337,7 @@ def test_pages_whose_dictionaries_outgrow_their_keys_together(nesting: str, tmp_
     taken.validate(full=True)
     assert taken.schema == batches[0].schema
     assert taken["c"].to_pylist() == [whole[row] for row in rows]
+    assert dataset.to_table()["c"].to_pylist() == whole
 
 
 def many_pages(tmp_path: Path) -> tuple[lance_core.LanceDataset, pa.Table]:

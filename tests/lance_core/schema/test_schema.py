@@ -317,6 +317,28 @@ def test_a_type_with_wrong_children_is_refused(messages: list[file_pb2.Field]) -
         _ = field.arrow_type
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [leaf("n", "null", nullable=False)],
+        [leaf("s", "struct"), leaf("n", "null", 1, 0, nullable=False)],
+        [
+            leaf("n", "map"),
+            leaf("entries", "struct", 1, 0),
+            leaf("key", "int8", 2, 1, nullable=True),
+            leaf("value", "int8", 3, 1),
+        ],
+    ],
+    ids=["nulls", "nulls below", "map keys"],
+)
+def test_nulls_where_none_can_be_are_corrupt(messages: list[file_pb2.Field]) -> None:
+    """T22: Arrow knows no such types."""
+    with pytest.raises(CorruptFileError, match=r"null.*\(file f, column n"):
+        Schema(messages, {}, file="f").to_arrow()
+    with pytest.raises(CorruptFileError, match=r"null.*\(file f, column n"):
+        _ = [field.arrow_type for field in Schema(messages, {}, file="f").fields]
+
+
 def test_nesting_has_a_limit() -> None:
     """T24: deep schemas end before the recursion does."""
     chain = [leaf("s", "struct", number, number - 1) for number in range(64)]
