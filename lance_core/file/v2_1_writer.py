@@ -42,6 +42,8 @@ _MOST_ENTRY_BYTES = 64
 """Levels, a length and a place in an index."""
 _MOST_PAGE_BYTES = 1 << 16
 """Symbol tables, headers and padding."""
+_FEW_BYTES = 32 << 10
+"""Of rows that are encoded in less time than it takes to wake a thread."""
 
 
 class FileWriter:
@@ -180,8 +182,16 @@ class FileWriter:
             places, crc = self._write_blobs(rows)
             future = worker_pool().submit(_describe_blobs, rows, column.leaf, places, crc)
         else:
-            future = worker_pool().submit(_encode, waiting, column.leaf, self._recorder)
+            future = self._encode_later(waiting, column.leaf)
         self._encoding.append(_Pending(column, future, _most_encoded(waiting)))
+
+    def _encode_later(self, waiting: Sequence[LeafRows], leaf: LeafColumn) -> Future[list["_Page"]]:
+        """The pages of rows; those of few rows at once, since waking a thread takes longer."""
+        if sum(map(_num_bytes, waiting)) > _FEW_BYTES:
+            return worker_pool().submit(_encode, waiting, leaf, self._recorder)
+        encoded: Future[list[_Page]] = Future()
+        encoded.set_result(_encode(waiting, leaf, self._recorder))
+        return encoded
 
     def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:
         """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
