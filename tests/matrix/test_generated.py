@@ -23,7 +23,7 @@ def _check(case: Case, folder: Path) -> None:
     written = write_generated(case, path)
     if written is not None:
         case, expected = written
-        check_local(case, path, expected)
+        check_local(case, path, expected, of_reference=True)
 
 
 @pytest.mark.parametrize("version", FILE_VERSIONS)
