@@ -115,6 +115,8 @@ def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
     if not all(schema.names.count(name) == 1 for name in names):
         return None
     needed = pa.schema([_plain(schema.field(name)) for name in names])  # some types Substrait does not know
+    if not all(_is_known_type(field.type) for field in needed):
+        return None
     try:
         return bytes(serialize_expressions([_joined(parts)], ["filter"], needed))
     except (pa.ArrowException, ValueError):
@@ -124,6 +126,33 @@ def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
 def _plain(field: pa.Field) -> pa.Field:
     """A dictionary is to a condition what its values are."""
     return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+
+
+def _is_known_type(given: pa.DataType) -> bool:
+    """Whether the server understands what Substrait makes of a type."""
+    if pa.types.is_struct(given):
+        return all(_is_known_type(field.type) for field in given)
+    if pa.types.is_list(given):
+        return _is_known_type(given.value_type)
+    return any(is_kind(given) for is_kind in _KNOWN_TYPES)
+
+
+_KNOWN_TYPES = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_date32,
+    pa.types.is_timestamp,
+    pa.types.is_decimal128,
+    pa.time64("us").equals,
+)
 
 
 @dataclass(frozen=True)
@@ -149,7 +178,9 @@ class _Written:
             again = _rebuild(pairs, constants)
         except (pa.ArrowException, ValueError, TypeError, AttributeError):
             return None
-        return _Written(expression, pairs, constants) if again.equals(expression) else None
+        # A name with a line break is read wrongly; `equals` alone overlooks that arguments are missing.
+        same = again.equals(expression) and again.__reduce__()[1][0].equals(data)
+        return _Written(expression, pairs, constants) if same else None
 
     def conjuncts(self) -> Iterator[_Written]:
         """The parts that top-level ANDs join."""
@@ -180,19 +211,62 @@ class _Written:
         functions = {value for key, value in self.tokens if key == "call"}
         if not functions <= _UNDERSTOOD:
             return False
-        if {"is_in", "invert"} <= functions and "if_else" not in functions:
-            return False  # Arrow says that a null is not in a list, SQL that nobody knows
+        if not self._treats_nulls_alike():
+            return False
+        literals = (int(value) for key, value in self.tokens if key == "literal")
+        if not all(_is_known_type(self.constants.schema.field(column).type) for column in literals):
+            return False
         return not any(self._is_unusual(int(value)) for key, value in self.tokens if key == "options")
+
+    def _treats_nulls_alike(self) -> bool:
+        """Whether nulls mean the same in SQL.
+
+        Arrow says that a null is not in a list, SQL that nobody knows: the same only where both drop the row.
+        If a condition is null, so is `if_else`, while SQL goes on with the other branch. What remains of
+        `if_else` is how DuckDB writes lists: a null stays null, others are looked up.
+        """
+        calls: list[str] = []
+        guarded = -1
+        for position, (key, value) in enumerate(self.tokens):
+            if key == "end":
+                calls.pop()
+            if key != "call":
+                continue
+            if value == "if_else":
+                guarded = self._guarded_list(position)
+                if guarded < 0:
+                    return False
+            if value == "is_in" and position != guarded and not {"and_kleene", "or_kleene"}.issuperset(calls):
+                return False
+            calls.append(value)
+        return True
+
+    def _guarded_list(self, position: int) -> int:
+        """Where `is_in` stands in `if_else(is_valid(c), is_in(c), ...)`, which is at `position`; -1 if it is
+        another condition.
+        """
+        tokens = self.tokens
+        if tokens[position + 1] != ("call", "is_valid"):
+            return -1
+        end = tokens.index(("end", "is_valid"), position)
+        column = tokens[position + 2 : end]
+        is_in = (("call", "is_in"), *column)
+        return end + 1 if tokens[end + 1 : end + 1 + len(is_in)] == is_in else -1
 
     def _is_unusual(self, column: int) -> bool:
         """Whether options of a call ask for what the server reads differently: NaN as null, a null in a
         list, no case.
         """
-        options = self.constants.column(column)[0].as_py()
+        given = self.constants.column(column)[0]
+        options = given.as_py()
         if options.get("nan_is_null") or options.get("ignore_case"):
             return True
         values = options.get("value_set")
-        return values is not None and any(value is None or value != value for value in values)
+        if values is None:
+            return False
+        if not _is_known_type(given["value_set"].type):
+            return True
+        return any(value is None or value != value for value in values)
 
 
 def _arguments(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:

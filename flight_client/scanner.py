@@ -102,7 +102,7 @@ class RemoteScanner:
             InvalidInputError: a column that does not exist, an expression or condition that cannot be used.
         """
         schema = self.plan.schema
-        return pa.schema(list(schema)[: len(schema) - self._num_extra], schema.metadata)
+        return pa.schema([schema.field(position) for position in self._wanted], schema.metadata)
 
     @cached_property
     def plan(self) -> flight.FlightInfo:
@@ -141,9 +141,8 @@ class RemoteScanner:
                 max_bytes=self._options.max_bytes,
             )
         )
-        width = len(self.projected_schema)
         if self._filter.rest is not None:
-            batches = _passing(batches, self._filter, width)
+            batches = _passing(batches, self._filter, self._wanted)
         return _limited(batches, self._selection) if self._limit_is_ours else batches
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
@@ -213,10 +212,14 @@ class RemoteScanner:
         selection = self._selection
         return self._filter.rest is not None and (selection.limit, selection.offset) != (None, None)
 
-    @cached_property
-    def _num_extra(self) -> int:
-        """Columns at the end that only our part of the filter needs."""
-        return len(self._extra_columns)
+    @property
+    def _wanted(self) -> list[int]:
+        """Positions of the result's columns: what only our part of the filter needs comes after the columns
+        that were asked for, and before those of row ids and addresses.
+        """
+        width = len(self.plan.schema)
+        end = width - self._selection.with_row_id - self._selection.with_row_address
+        return [*range(end - len(self._extra_columns)), *range(end, width)]
 
     @cached_property
     def _extra_columns(self) -> tuple[str, ...]:
@@ -255,13 +258,13 @@ class RemoteScanner:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def _passing(batches: Iterator[pa.RecordBatch], part: Filter, width: int) -> Iterator[pa.RecordBatch]:
+def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int]) -> Iterator[pa.RecordBatch]:
     """The rows for which our part of the filter holds, without the columns that only it needs."""
     try:
         for batch in batches:
             kept = passing_rows(part, batch)
             if kept.num_rows:
-                yield kept if kept.num_columns == width else kept.select(list(range(width)))
+                yield kept if kept.num_columns == len(wanted) else kept.select(wanted)
     finally:
         batches.close()  # type: ignore[attr-defined]  # of a generator
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 
+import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as arrow
@@ -14,7 +15,7 @@ import flight_client
 from flight_client import RemoteDataset
 from support.comparison import assert_tables_equal
 from support.served import Root
-from support.server import RunningServer
+from support.server import RunningServer, start_server
 
 FIELD = pc.field
 
@@ -184,3 +185,54 @@ def test_errors_in_the_middle(client: flight_client.Client) -> None:
         damaged.to_table()
     with pytest.raises(flight_client.InvalidInputError, match="zz"):
         damaged.to_table(filter="zz = 1")
+
+
+NULLS = pa.table(
+    {
+        "n": pa.array([1, 2, None, 5]),
+        "b": pa.array([True, False, None, None]),
+        "c": pa.array([None, True, True, True]),
+        "t": pa.array([1, 3, None, 5], pa.time32("ms")),
+        "two\nlines": pa.array([1, -2, None, 5]),
+    }
+)
+
+NULL_CONDITIONS = {
+    "list = false": FIELD("n").isin([1]) == False,  # noqa: E712
+    "list is null": FIELD("n").isin([1]).is_null(),
+    "if list": pc.if_else(FIELD("n").isin([1]), False, True),
+    "not list, other branch": ~FIELD("n").isin([1]) | pc.if_else(FIELD("c"), FIELD("c"), False),
+    "list of another column": ~pc.if_else(FIELD("c").is_valid(), FIELD("n").isin([1]), None),
+    "list of DuckDB": ~pc.if_else(FIELD("n").is_valid(), FIELD("n").isin([1]), pa.scalar(None, pa.bool_())),
+    "if null": pc.if_else(FIELD("b"), FIELD("n") > 9, FIELD("c")),
+    "time": FIELD("t") > pa.scalar(2, pa.time32("ms")),
+    "line break": (pc.abs(FIELD("two\nlines")) > 1) & (FIELD("n") > 1),
+    "times": FIELD("t").isin(pa.array([3], pa.time32("ms"))),
+}
+
+
+@pytest.fixture(scope="module")
+def nulls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteDataset]:
+    folder = tmp_path_factory.mktemp("nulls")
+    lance.write_dataset(NULLS, folder / "nulls.lance")
+    server = start_server(folder, folder / "server.log")
+    with flight_client.connect(server.uri) as client:
+        yield client.dataset("nulls")
+    server.kill()
+
+
+@pytest.mark.parametrize("name", NULL_CONDITIONS)
+def test_nulls_and_types_that_the_server_reads_differently(nulls: RemoteDataset, name: str) -> None:
+    """What Arrow and SQL answer differently, or the server has no type for, is evaluated here."""
+    condition = NULL_CONDITIONS[name]
+    assert nulls.to_table(filter=condition).to_pydict() == NULLS.filter(condition).to_pydict()
+
+
+def test_row_ids_with_a_condition_that_is_evaluated_here(trips: RemoteDataset) -> None:
+    condition = pc.utf8_length(FIELD("driver")) > 8
+    found = trips.scanner(["id"], condition, with_row_id=True, with_row_address=True).to_table()
+    assert found.schema.names == ["id", "_rowid", "_rowaddr"]
+    assert (
+        found["_rowid"].to_pylist()
+        == trips.scanner(None, condition, with_row_id=True).to_table()["_rowid"].to_pylist()
+    )
