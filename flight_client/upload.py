@@ -17,7 +17,13 @@ import pyarrow.dataset as arrow
 from pyarrow import flight
 
 from flight_client.connection import Server, Servers, wait
-from flight_client.errors import InternalError, InvalidInputError, LanceError, UnavailableError
+from flight_client.errors import (
+    CommitUnknownError,
+    InternalError,
+    InvalidInputError,
+    LanceError,
+    UnavailableError,
+)
 from flight_client.progress import Progress
 
 Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns"]
@@ -49,13 +55,17 @@ def upload(
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": command}))
     attempts = servers.access.attempts if rows.is_repeatable else 1
+    finished = threading.Event()
     for attempt in range(attempts):
         server = servers.server(servers.uris[attempt % len(servers.uris)])
         try:
             with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
-                return _send(server, descriptor, rows, bar)
+                return _send(server, descriptor, rows, bar, finished)
         except LanceError as error:
             if not error.retryable or attempt == attempts - 1:
+                if isinstance(error, UnavailableError) and finished.is_set() and not fields.get("stage"):
+                    transaction_id = command["transaction_id"]
+                    raise CommitUnknownError(f"{error} (transaction_id {transaction_id})") from None
                 raise
         wait(attempt)
     raise UnavailableError("no server answers")  # attempts is 1 or more: never reached
@@ -116,8 +126,16 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             raise InvalidInputError(f"data: record batches expected, {type(item).__name__} found")
 
 
-def _send(server: Server, descriptor: flight.FlightDescriptor, rows: Rows, bar: Progress) -> dict[str, Any]:
-    """Send all rows and the finish message; what the server answered at the end."""
+def _send(
+    server: Server,
+    descriptor: flight.FlightDescriptor,
+    rows: Rows,
+    bar: Progress,
+    finished: threading.Event,
+) -> dict[str, Any]:
+    """Send all rows and the finish message; what the server answered at the end. From `finished` on it may
+    commit.
+    """
     with server.calling():
         writer, reader = server.client.do_put(descriptor, rows.schema)
         answers = _Answers(reader)
@@ -134,6 +152,7 @@ def _send(server: Server, descriptor: flight.FlightDescriptor, rows: Rows, bar: 
             _give_up(writer, answers)
             raise
         finish = {"rows": num_rows, "batches": num_batches}
+        finished.set()
         writer.write_metadata(json.dumps({"finish": finish}).encode())
         writer.done_writing()
         answers.join()

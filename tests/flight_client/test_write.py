@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as arrow
 import pytest
+from pyarrow import flight
 
 import flight_client
 from support.served import StartServer
@@ -70,7 +71,7 @@ def test_modes(client: flight_client.Client) -> None:
     assert client.dataset("t", 2).count_rows() == 6
     with pytest.raises(flight_client.InvalidInputError, match="columns"):
         client.write("t", ROWS)
-    assert client.drop_dataset("t") is not None
+    client.drop_dataset("t")
     assert client.datasets().names == []
 
 
@@ -111,6 +112,27 @@ def test_a_write_waits_for_a_server(
     assert patient.write("t", ROWS).version == 2
     back.join()
     assert patient.dataset("t").count_rows() == 6
+
+
+class _DiesAtTheEnd(flight.FlightServerBase):
+    """Takes all rows and the finish message, and then is gone."""
+
+    def do_put(self, context, descriptor, reader, writer) -> None:  # type: ignore[no-untyped-def]
+        for _ in reader:
+            pass
+        raise flight.FlightUnavailableError("gone")
+
+
+@pytest.mark.parametrize("data", [ROWS, ROWS.to_reader()])
+def test_a_commit_that_nobody_knows_of(data: object) -> None:
+    """Who repeats a write after an UnavailableError could double its rows, since it may have landed."""
+    transaction_id = str(uuid4())
+    with _DiesAtTheEnd("grpc://127.0.0.1:0") as server:
+        client = flight_client.connect(f"grpc://127.0.0.1:{server.port}", attempts=2)
+        with pytest.raises(flight_client.CommitUnknownError, match=transaction_id):
+            client.write("t", data, transaction_id=transaction_id)
+        with pytest.raises(flight_client.UnavailableError):
+            client.stage("t", ROWS)
 
 
 def test_staged_rows_become_one_version(client: flight_client.Client) -> None:
