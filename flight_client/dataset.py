@@ -31,8 +31,8 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
     """One version of a dataset on a server. Nothing is transferred before rows are asked for.
 
     Filters are SQL text, which the server evaluates, or `pyarrow.compute` expressions: what the server
-    understands of them is sent, the rest is evaluated here. In both, floats compare as in Lance, DuckDB and
-    Polars: NaN equals NaN and is greater than every number.
+    understands of them is sent, the rest is evaluated here. Where a condition is sent, floats compare as in
+    Lance, DuckDB and Polars: NaN equals NaN and is greater than every number. Here they compare as in Arrow.
     """
 
     def __init__(
