@@ -78,8 +78,8 @@ def _reads_its_own(version: str, case: Case, folder: Path) -> bool:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path) -> None:
-    # The same tables every time: the reference miscounts nulls of structs in ways that `miscounts_its_own` does
-    # not know all of yet (it also panics). The long test goes on looking.
+    # The same tables every time: the reference miscounts nulls of structs in ways that not all are known to
+    # `miscounts_its_own` yet (it also panics). The long test goes on looking.
     @settings(GENERATED, max_examples=15, derandomize=True)
     @given(_written(version))
     def check(written: tuple[Case, dict[str, int | None]]) -> None:
