@@ -114,12 +114,7 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         """
         _check_arguments(ignored)
         columns = _sql_columns(columns)
-        condition = self._condition
-        sql = self._sql
-        if isinstance(filter, str):
-            sql = filter if sql is None else f"({sql}) AND ({filter})"
-        elif filter is not None:
-            condition = filter if condition is None else condition & filter
+        sql, condition = self._and(filter)
         selection = Selection(
             columns=columns,
             filter=sql,
@@ -228,11 +223,7 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
 
     def filter(self, expression: Condition) -> RemoteDataset:
         """The same dataset with only the rows for which a condition holds, SQL or an expression."""
-        condition, sql = self._condition, self._sql
-        if isinstance(expression, str):
-            sql = expression if sql is None else f"({sql}) AND ({expression})"
-        elif expression is not None:
-            condition = expression if condition is None else condition & expression
+        sql, condition = self._and(expression)
         return RemoteDataset(
             self._servers,
             self._target,
@@ -242,6 +233,15 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
             sql=sql,
             options=self._options,
         )
+
+    def _and(self, added: Condition) -> tuple[str | None, pc.Expression | None]:
+        """The SQL and the expression that hold for the rows, and for those that pass `added`, too."""
+        sql, condition = self._sql, self._condition
+        if isinstance(added, str):
+            sql = added if sql is None else f"({sql}) AND ({added})"
+        elif added is not None:
+            condition = added if condition is None else condition & added
+        return sql, condition
 
     def get_fragments(self, filter: Condition = None) -> NoReturn:
         """Not there: a fragment of Arrow is a file that Arrow reads. `scanner(fragments=...)` reads single

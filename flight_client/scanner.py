@@ -145,10 +145,6 @@ class RemoteScanner:
             batches = _passing(batches, self._filter, self._wanted)
         return _limited(batches, self._selection) if self._limit_is_ours else batches
 
-    def scan_batches(self) -> Iterator[pa.RecordBatch]:
-        """The same as `to_batches`."""
-        return self.to_batches()
-
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a reader."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
