@@ -12,6 +12,8 @@ from pyarrow import flight
 
 from flight_client.connection import Servers
 from flight_client.endpoints import EndpointReader
+from flight_client.errors import DatasetNotFoundError
+from flight_client.staged import WriteResult
 
 
 class Actions:
@@ -47,6 +49,15 @@ class Actions:
             **fields: `version`, `tag` or `asof`, and `branch`.
         """
         return self.action("describe", {"dataset": name, **fields}, repeat=True)
+
+    def fragments(self, name: str, **fields: Any) -> list[dict[str, Any]]:
+        """The fragments in dataset order: `id`, `rows`, `physical_rows` (deleted ones included) and `bytes`.
+
+        Args:
+            name: of the dataset.
+            **fields: see `describe`.
+        """
+        return list(self.action("list_fragments", {"dataset": name, **fields}, repeat=True)["fragments"])
 
     def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
         """How many rows there are, of those for which a condition in SQL holds; **fields as in `describe`."""
@@ -128,6 +139,21 @@ class Actions:
         """All versions, oldest first, with `version`, `timestamp` and `metadata`; or the newest `limit`."""
         body = {"dataset": name, "limit": limit, **fields}
         return list(self.action("list_versions", body, repeat=True)["versions"])
+
+    def find_transaction(self, name: str, transaction_id: str, **fields: Any) -> WriteResult | None:
+        """The version that a transaction made, and what it added; None if it made none.
+
+        Args:
+            name: of the dataset; where there is none, no transaction made a version.
+            transaction_id: a UUID, as it was given to a write, commit or change.
+            **fields: `branch`.
+        """
+        body = {"dataset": name, "transaction_id": transaction_id, **fields}
+        try:
+            found = self.action("find_transaction", body, repeat=True)
+        except DatasetNotFoundError:
+            return None
+        return None if found["version"] is None else WriteResult(**found)
 
     def restore(self, name: str, version: int, **fields: Any) -> int:
         """Make an older version the latest one again."""

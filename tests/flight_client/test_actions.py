@@ -85,6 +85,26 @@ def test_versions_tags_and_branches(client: Client) -> None:
     assert [each["version"] for each in client.versions("t")] == [3]
 
 
+def test_a_transaction_is_found_by_its_id(client: Client) -> None:
+    """T38: who lost the answer to a commit can ask."""
+    transaction_id = str(uuid4())
+    assert client.find_transaction("t", transaction_id) is None
+    assert client.find_transaction("nothing", transaction_id) is None
+    written = client.write("t", ROWS, transaction_id=transaction_id)
+    client.delete("t", "id = 3")
+    assert client.find_transaction("t", transaction_id) == written
+    client.create_branch("t", "dev", 1)
+    assert client.find_transaction("t@dev", transaction_id) is None
+
+
+def test_fragments(client: Client) -> None:
+    client.delete("t", "id IN (2, 3, 8, 9)")
+    found = client.fragments("t")
+    assert [(each["id"], each["rows"], each["physical_rows"]) for each in found] == [(0, 2, 4), (1, 4, 4)]
+    assert all(each["bytes"] > 0 for each in found)
+    assert len(client.fragments("t", version=1)) == 3
+
+
 def test_settings(client: Client) -> None:
     client.update_config("t", config={"a": "b"}, table_metadata={"owner": "me"})
     assert client.config("t")["config"]["a"] == "b"

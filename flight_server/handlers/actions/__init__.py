@@ -42,6 +42,12 @@ ACTIONS: Mapping[str, Action] = {
         table.describe,
         changes=False,
     ),
+    "list_fragments": Action(
+        "{dataset, version | tag | asof, branch} -> {version, fragments: [{id, rows, physical_rows, bytes}]}: "
+        "in dataset order; physical rows are those of the data files, deleted ones included",
+        table.list_fragments,
+        changes=False,
+    ),
     "count_rows": Action(
         "{dataset, version | tag | asof, branch, filter | substrait_filter} -> {count}: rows of one version "
         "that pass the filter, all of them without one",
@@ -130,6 +136,12 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, limit} -> {versions: [{version, timestamp, metadata}]}: oldest first; with a "
         "limit only the newest",
         versions.list_versions,
+        changes=False,
+    ),
+    "find_transaction": Action(
+        "{dataset, branch, transaction_id} -> {version, rows, bytes, fragments}: the version that a "
+        "transaction made and what it added, version null where it made none",
+        versions.find_transaction,
         changes=False,
     ),
     "restore": Action(

@@ -47,6 +47,22 @@ def _index(index: IndexDescription, fragment_ids: frozenset[int]) -> dict[str, A
     }
 
 
+def list_fragments(service: Service, body: bytes) -> dict[str, Any]:
+    manifest = service.open(parse_describe(body, "list_fragments")).manifest
+    return {
+        "version": manifest.version,
+        "fragments": [
+            {
+                "id": fragment.id,
+                "rows": fragment.num_rows,
+                "physical_rows": fragment.physical_rows,
+                "bytes": sum(sizes) if all(sizes := [file.size for file in fragment.files]) else -1,
+            }
+            for fragment in manifest.fragments
+        ],
+    }
+
+
 def count_rows(service: Service, body: bytes) -> dict[str, Any]:
     return {"count": service.count_rows(parse_count(body))}
 

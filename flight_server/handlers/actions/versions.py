@@ -10,6 +10,7 @@ from flight_server.changes import change_commands
 from flight_server.commands import VERSION
 from flight_server.handlers.actions.bodies import parse_change
 from flight_server.json_fields import boolean, check_fields, integer, list_of, parse_object, string
+from flight_server.mutations import earlier_result
 from flight_server.names import parse_name
 from flight_server.service import PlannedScan, Service
 from flight_server.staging import Staging
@@ -46,6 +47,14 @@ def list_versions(service: Service, body: bytes) -> dict[str, Any]:
         }
 
     return {"versions": [each for each in map_ahead(described, numbers, storage.is_remote) if each]}
+
+
+def find_transaction(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_change("find_transaction", body, {}, ("transaction_id",))
+    made = earlier_result(service.open(reference).storage, values["transaction_id"])
+    if made is None:
+        return {"version": None}
+    return {"version": made.version, "rows": made.rows, "bytes": made.bytes, "fragments": made.fragments}
 
 
 def restore(service: Service, body: bytes) -> dict[str, Any]:
