@@ -43,8 +43,8 @@ ACTIONS: Mapping[str, Action] = {
         changes=False,
     ),
     "list_fragments": Action(
-        "{dataset, version | tag | asof, branch} -> {version, fragments: [{id, rows, physical_rows, bytes}]}: "
-        "in dataset order; physical rows are those of the data files, deleted ones included",
+        "{dataset, version | tag | asof, branch} -> {version, fragments: [{id, rows, physical_rows, "
+        "bytes}]}: in dataset order; physical rows are those of the data files, deleted ones included",
         table.list_fragments,
         changes=False,
     ),
