@@ -241,8 +241,11 @@ class Catalog:
 
         Whoever goes on from here uses this path: resolving a second time could lead elsewhere.
         """
+        given = os.path.join(self._root, relative)
+        if not os.path.isdir(os.path.join(given, VERSIONS_DIRECTORY)):
+            return None  # of two spellings one is never there, and resolving takes longer than looking
         try:
-            path = os.path.realpath(os.path.join(self._root, relative))
+            path = os.path.realpath(given)
         except OSError:  # it is being removed or renamed
             return None
         return (

@@ -311,7 +311,9 @@ def _checked(
 def _reference(name: str, chosen: Mapping[str, AnyValue]) -> DatasetReference:
     """The dataset of a command whose version may stand in the name or in fields of its own, not in both."""
     reference = parse_name(name)
-    if chosen and reference != DatasetReference(reference.name):
+    if not chosen:
+        return reference
+    if reference.names_a_version:
         raise InvalidInputError(
             f"dataset name {shown(name)} and the field {next(iter(chosen))} both give a version"
         )

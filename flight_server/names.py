@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from lance_core.errors import InvalidInputError
 
@@ -82,7 +83,13 @@ class DatasetReference:
                     f"dataset {self.name}: not the name of a {kind}", found=shown(str(ref))
                 )
 
+    @property
+    def names_a_version(self) -> bool:
+        """Whether it asks for anything but the latest version of the main branch."""
+        return any(part is not None for part in (self.version, self.tag, self.branch, self.asof, self.ref))
 
+
+@lru_cache(maxsize=1024)
 def parse_name(text: str) -> DatasetReference:
     """The dataset and version that `text` names; one `.lance` suffix is accepted.
 
