@@ -11,23 +11,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import filtered_scan, flight_scan, local_scan, opening, peak_memory, single_rows, targets
+from benchmarks import (
+    clients,
+    filtered_scan,
+    flight_scan,
+    local_scan,
+    opening,
+    peak_memory,
+    single_rows,
+    targets,
+)
 from benchmarks.data import Dataset, prepare
 from benchmarks.flight_scan import StreamMemory
 from benchmarks.measure import Measurement
 from benchmarks.targets import Line, Ratio
 
 FOLDER_VARIABLE = "LANCE_FLIGHT_BENCH_DIR"
+CLIENTS_DATASET = "mixed-2_2"
 
 
 def main() -> None:
     options = _options()
     options.folder.mkdir(parents=True, exist_ok=True)
-    datasets = [
-        dataset
-        for dataset in ([] if options.only == "open" else prepare(options.folder, options.scale))
-        if any(dataset.name.startswith(prefix) for prefix in options.only.split(","))
-    ]
+    chosen = options.only.split(",")
+    datasets = prepare(options.folder, options.scale, chosen)
     load = os.getloadavg()[0]
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, {options.runs} runs each, medians",
@@ -59,6 +66,12 @@ def main() -> None:
                     measurements.append(measurement)
                     _remote_rows(measurement)
                     ratios += flight_scan.ratios(measurement)
+            if options.only == "" or "clients" in chosen:
+                (mixed,) = prepare(options.folder, options.scale, [CLIENTS_DATASET])
+                for measurement, compared in clients.measure(mixed, ours, plain, options.runs):
+                    measurements.append(measurement)
+                    _client_rows(measurement)
+                    ratios += compared
         for dataset in datasets:
             memory[dataset.name] = peak_memory.measure(dataset.path)
             streams[dataset.name] = flight_scan.peak_of_stream(options.folder, dataset)
@@ -93,7 +106,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=5, help="measured runs per competitor")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rows")
-    parser.add_argument("--only", default="", help="prefixes of dataset names, comma separated, or open")
+    parser.add_argument(
+        "--only", default="", help="prefixes of dataset names, comma separated; open; clients"
+    )
     parser.add_argument("--local", action="store_true", help="leave out the servers and the memory")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     return parser.parse_args()
@@ -122,6 +137,13 @@ def _remote_rows(measurement: Measurement) -> None:
         mark = " (best)" if best else ""
         faster = "" if name == ours else f"{measurement.ratio(ours, name):.2f}x"
         print(f"  {name + mark:<42}{_ms(seconds)}{faster:>12}{_speed(measurement, name)}", flush=True)
+
+
+def _client_rows(measurement: Measurement) -> None:
+    print(f"\n{measurement.task}")
+    for name, seconds in measurement.seconds.items():
+        faster = "" if name == clients.OURS else f"{measurement.ratio(clients.OURS, name):.2f}x"
+        print(f"  {name:<42}{_ms(seconds)}{faster:>12}", flush=True)
 
 
 def _closing_table(lines: Iterable[Line]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +74,20 @@ def vector_batch(first_row: int, rows: int) -> pa.RecordBatch:
 MakeBatch = Callable[[int, int], pa.RecordBatch]
 
 
-def prepare(folder: Path, scale: float) -> list[Dataset]:
-    """Write what is missing below `folder` and return all datasets; `scale` multiplies the row counts."""
+def prepare(folder: Path, scale: float, prefixes: Sequence[str] = ("",)) -> list[Dataset]:
+    """The datasets whose names begin so; what is missing below `folder` is written.
+
+    Args:
+        folder: where they lie.
+        scale: factor on the numbers of rows.
+        prefixes: of their names.
+    """
     prepared = []
     for version in VERSIONS:
         for kind, make, rows in (("mixed", mixed_batch, MIXED_ROWS), ("vectors", vector_batch, VECTOR_ROWS)):
             name = f"{kind}-{version.replace('.', '_')}-{int(rows * scale)}"
+            if not name.startswith(tuple(prefixes)):
+                continue
             path = folder / f"{name}.lance"
             if not path.exists():
                 _write(path, make, int(rows * scale), version)

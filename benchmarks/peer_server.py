@@ -3,8 +3,9 @@
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
     python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves that
 
-A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}. The first line on
-stdout is the address.
+A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}, for the plain
+server perhaps with "columns" and "filter"; `{}` gives a stream without rows. The first line on stdout is the
+address.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ class PlainServer(flight.FlightServerBase):
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
         """Stream the dataset, or one fragment of it, in batches of the size asked for."""
         asked = json.loads(ticket.ticket)
+        if not asked:
+            return flight.RecordBatchStream(pa.schema([]).empty_table())
         name = asked["dataset"]
         if name not in self._datasets:
             self._datasets[name] = lance.dataset(str(self._root / f"{name}.lance"))
         dataset = self._datasets[name]
         fragments = None if asked["fragment"] is None else [dataset.get_fragments()[asked["fragment"]]]
-        scanner = dataset.scanner(batch_size=asked["batch_size"], fragments=fragments)
+        scanner = dataset.scanner(
+            columns=asked.get("columns"),
+            filter=asked.get("filter"),
+            batch_size=asked["batch_size"],
+            fragments=fragments,
+        )
         return flight.RecordBatchStream(scanner.to_reader())
 
 

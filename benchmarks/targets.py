@@ -30,6 +30,12 @@ DOGET_MEMORY_VECTORS = "DoGet of vectors: same batches from memory"
 FIRST_BATCH = "first DoGet batch, sooner than the plain server"
 OPEN_WARM = "opening and planning one column, warm"
 OPEN_NEW = "opening and planning one column, new process"
+ENGINES_ALL = "DuckDB, Polars, all columns: over the plain server"
+ENGINES_COLUMNS = "DuckDB, Polars, two columns: the same"
+ENGINES_RANGE = "DuckDB, Polars, 1000 rows of a range: the same"
+ENGINES_BY_HAND = "columns and filter told the plain server by hand"
+REMOTE_TAKE = "remote take: pylance here and a round trip"
+REMOTE_LOOKUP = "the same, on an open lookup"
 
 TARGETS: dict[str, float | None] = {
     SCAN_FIXED: 4,
@@ -53,6 +59,12 @@ TARGETS: dict[str, float | None] = {
     FIRST_BATCH: 5,
     OPEN_WARM: 1,
     OPEN_NEW: 1,
+    ENGINES_ALL: 1,
+    ENGINES_COLUMNS: 1,
+    ENGINES_RANGE: 1,
+    ENGINES_BY_HAND: 1,
+    REMOTE_TAKE: 1,
+    REMOTE_LOOKUP: 1,
 }
 """How many times faster each line has to be; None where it is only told."""
 

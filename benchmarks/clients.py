@@ -1,0 +1,216 @@
+"""What users of `flight_client` wait for: DuckDB and Polars on a remote dataset, and single rows of it.
+
+The same engines run on what a plain Flight server over the reference streams, with the batch size and the
+number of streams that are best for it; once as it stands, and once told by hand which columns and rows the
+query needs. Remote takes stand against takes of the reference in this very process plus one round trip.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import duckdb
+import lance
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyarrow import flight
+
+import flight_client
+from benchmarks import targets
+from benchmarks.data import FRAGMENTS, SEED, Dataset
+from benchmarks.flight_scan import BATCH_SIZES, Server
+from benchmarks.measure import Measurement, interleave
+from benchmarks.single_rows import COLUMNS, MANY_ROWS, RUNS_OF_ONE_ROW
+from benchmarks.targets import Ratio
+from benchmarks.touch import touch_table
+
+OURS = "flight_client"
+LOOKUP = "flight_client, lookup"
+PLAIN = "plain"
+BY_HAND = "plain, told by hand"
+LOCAL = "pylance here and a round trip"
+ROUND_TRIP = "round trip alone"
+
+RANGE_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in both languages, and what a server can be told about it by hand."""
+
+    name: str
+    line: str
+    """In the closing table."""
+    sql: str
+    """Of the table `data`."""
+    frame: Callable[[pl.LazyFrame], pl.LazyFrame]
+    columns: tuple[str, ...] | None
+    filter: str | None
+
+
+def queries(num_rows: int) -> list[Query]:
+    """An aggregate of all columns, one of two, and a range of rows of a sorted column."""
+    first = num_rows * 5 // 8
+    last = first + RANGE_ROWS - 1
+    largest = ("id", "hash", "small", "value", "ratio", "maybe", "time", "category", "text")
+    return [
+        Query(
+            "full aggregate",
+            targets.ENGINES_ALL,
+            f"SELECT {', '.join(f'max({name})' for name in largest)}, sum(flag::INT)::BIGINT AS flag,"
+            " sum(len(tags))::BIGINT AS tags FROM data",
+            lambda frame: frame.select(
+                pl.col(*largest).max(),
+                pl.col("flag").sum().cast(pl.Int64),
+                pl.col("tags").list.len().sum().cast(pl.Int64),
+            ),
+            None,
+            None,
+        ),
+        Query(
+            "projection",
+            targets.ENGINES_COLUMNS,
+            "SELECT category, count(*) AS n, max(value) AS best FROM data GROUP BY 1 ORDER BY 1",
+            lambda frame: (
+                frame.group_by("category")
+                .agg(pl.len().cast(pl.Int64).alias("n"), pl.col("value").max().alias("best"))
+                .sort("category")
+            ),
+            ("category", "value"),
+            None,
+        ),
+        Query(
+            "range filter",
+            targets.ENGINES_RANGE,
+            f"SELECT * FROM data WHERE id BETWEEN {first} AND {last} ORDER BY id",
+            lambda frame: frame.filter(pl.col("id").is_between(first, last)).sort("id"),
+            None,
+            f"id BETWEEN {first} AND {last}",
+        ),
+    ]
+
+
+def measure(
+    dataset: Dataset, ours: Server, plain: Server, runs: int
+) -> Iterator[tuple[Measurement, list[Ratio]]]:
+    """Both engines on every query, then takes; each with what it has to reach."""
+    remote = flight_client.connect(ours.uri).dataset(dataset.name)
+    for query in queries(remote.count_rows()):
+        for engine, over_ours, over_plain in (
+            ("DuckDB", lambda query=query: _duckdb(query, remote), _duckdb),
+            ("Polars", lambda query=query: query.frame(remote.to_polars()).collect().to_arrow(), _polars),
+        ):
+            competitors = {OURS: over_ours}
+            for name, by_hand in ((PLAIN, False), (BY_HAND, True)):
+                if by_hand and query.columns is None and query.filter is None:
+                    continue
+                competitors[name] = _best_way(dataset, plain, query, over_plain, by_hand=by_hand)
+            answers = {name: run() for name, run in competitors.items()}
+            if any(answer.to_pylist() != answers[OURS].to_pylist() for answer in answers.values()):
+                raise AssertionError(f"{engine}, {query.name}: the answers differ")
+            task = f"{dataset.name} {engine} {query.name}"
+            measured = interleave(task, query.line, answers[OURS].nbytes, competitors, runs)
+            yield measured, _ratios(measured, {PLAIN: query.line, BY_HAND: targets.ENGINES_BY_HAND})
+    for num_rows in (MANY_ROWS, 1):
+        measured = _takes(dataset, remote, plain, num_rows, runs)
+        compared = _ratios(measured, {LOCAL: targets.REMOTE_TAKE})
+        compared.append(
+            Ratio(targets.REMOTE_LOOKUP, f"{measured.task}, lookup", measured.ratio(LOOKUP, LOCAL))
+        )
+        yield measured, compared
+
+
+def _ratios(measured: Measurement, lines: dict[str, str]) -> list[Ratio]:
+    return [
+        Ratio(line, measured.task, measured.ratio(OURS, name))
+        for name, line in lines.items()
+        if name in measured.seconds
+    ]
+
+
+def _duckdb(query: Query, data: object) -> pa.Table:
+    """DuckDB finds `data` by its name."""
+    return duckdb.sql(query.sql).arrow().read_all()
+
+
+def _polars(query: Query, source: pa.Table | pa.RecordBatchReader) -> pa.Table:
+    table = source if isinstance(source, pa.Table) else source.read_all()
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return query.frame(frame.lazy()).collect().to_arrow()
+
+
+def _best_way(
+    dataset: Dataset,
+    plain: Server,
+    query: Query,
+    engine: Callable[[Query, pa.Table | pa.RecordBatchReader], pa.Table],
+    *,
+    by_hand: bool,
+) -> Callable[[], pa.Table]:
+    """The query over the plain server, in the way that took it least in two rounds."""
+    clients = [flight.connect(plain.uri) for _ in range(FRAGMENTS)]
+
+    def ticket(size: int | None, fragment: int | None) -> flight.Ticket:
+        asked: dict[str, object] = {"dataset": dataset.name, "batch_size": size, "fragment": fragment}
+        if by_hand:
+            asked |= {"columns": query.columns, "filter": query.filter}
+        return flight.Ticket(json.dumps(asked).encode())
+
+    def one_stream(size: int | None) -> pa.Table:
+        return engine(query, clients[0].do_get(ticket(size, None)).to_reader())
+
+    def parallel(size: int | None) -> pa.Table:
+        with ThreadPoolExecutor(FRAGMENTS) as pool:
+            tickets = [ticket(size, fragment) for fragment in range(FRAGMENTS)]
+            parts = pool.map(lambda client, part: client.do_get(part).read_all(), clients, tickets)
+            return engine(query, pa.concat_tables(parts))
+
+    ways = [(read, size) for read in (one_stream, parallel) for size in BATCH_SIZES]
+    least = {way: float("inf") for way in ways}
+    for _ in range(2):
+        for read, size in ways:
+            started = time.perf_counter()
+            read(size)
+            least[read, size] = min(least[read, size], time.perf_counter() - started)
+    best, best_size = min(ways, key=least.__getitem__)
+    return lambda: best(best_size)
+
+
+def _takes(
+    dataset: Dataset, remote: flight_client.RemoteDataset, plain: Server, num_rows: int, runs: int
+) -> Measurement:
+    """Other rows in every run, the same for all."""
+    reference = lance.dataset(str(dataset.path))
+    total = remote.count_rows()
+    client = flight.connect(plain.uri)
+    nothing = flight.Ticket(b"{}")
+    lookup = remote.lookup(COLUMNS)
+    chosen = {name: np.random.default_rng(SEED) for name in (OURS, LOOKUP, LOCAL)}
+
+    def rows(name: str) -> Sequence[int]:
+        keys: list[int] = chosen[name].integers(0, total, num_rows).tolist()
+        return keys
+
+    def local() -> None:
+        touch_table(reference.take(rows(LOCAL), columns=COLUMNS))
+        client.do_get(nothing).read_all()
+
+    competitors = {
+        OURS: lambda: touch_table(remote.take(rows(OURS), columns=COLUMNS)),
+        LOOKUP: lambda: touch_table(lookup.take(rows(LOOKUP))),
+        LOCAL: local,
+        ROUND_TRIP: lambda: client.do_get(nothing).read_all(),
+    }
+    size = reference.take(list(range(num_rows)), columns=COLUMNS).nbytes
+    task = f"{dataset.name} take {num_rows} of {len(COLUMNS)} columns"
+    measured = interleave(
+        task, targets.REMOTE_TAKE, size, competitors, max(runs, RUNS_OF_ONE_ROW // (4 if num_rows > 1 else 1))
+    )
+    lookup.close()
+    return measured
