@@ -136,7 +136,13 @@ class Actions:
         return self.action("cleanup", {"dataset": name, **fields})
 
     def versions(self, name: str, *, limit: int | None = None, **fields: Any) -> list[dict[str, Any]]:
-        """All versions, oldest first, with `version`, `timestamp` and `metadata`; or the newest `limit`."""
+        """All versions, oldest first, with `version`, `timestamp` and `metadata`; or the newest `limit`.
+
+        Args:
+            name: of the dataset.
+            limit: only so many, the newest.
+            **fields: `from_version`, `to_version`, `branch`; `rows`, see the protocol.
+        """
         body = {"dataset": name, "limit": limit, **fields}
         return list(self.action("list_versions", body, repeat=True)["versions"])
 

@@ -219,7 +219,7 @@ class Client(Actions):
             name: of the dataset.
             receipts: what `stage` returned, in the order in which the rows are to come.
             operation: the mode with which they were staged.
-            **fields: `branch`, `read_version`, `transaction_id`, `properties`.
+            **fields: `branch`, `read_version`, `transaction_id`, `properties`, `stream`.
 
         Raises:
             CommitConflictError: a receipt is used already, or another version makes this one impossible.

@@ -15,7 +15,7 @@ from flight_client.connection import Servers
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
 from flight_client.upload import Mode, upload
 
-_OF_COMMIT = {"branch", "transaction_id", "properties", "read_version"}
+_OF_COMMIT = {"branch", "transaction_id", "properties", "read_version", "stream"}
 """Fields that go with the commit instead of the upload; the branch goes with both."""
 
 _UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)

@@ -105,7 +105,8 @@ class StagedWrites:
     def commit(self, command: CommitCommand) -> int:
         """Make one version of staged writes and return it, all of them or none.
 
-        A `transaction_id` that was committed before is not committed again: its first result is given.
+        A `transaction_id` that was committed before is not committed again: its first result is given. Nor
+        is a batch of a stream: where its version is gone, the latest one is given.
 
         Raises:
             InvalidInputError: receipts that there are not, or that do not go together; a missing file.
@@ -118,11 +119,19 @@ class StagedWrites:
             earlier = earlier_result(target.storage, command.transaction_id)
             if earlier is not None:
                 return earlier.version
+            properties = dict(command.properties)
+            if command.stream is not None:
+                # Whoever else commits the batch now has the same id, and is found by `commit_writes`.
+                if target.snapshot is not None and command.stream.is_committed(
+                    target.snapshot.manifest.config
+                ):
+                    return target.snapshot.manifest.version
+                properties |= command.stream.properties
             staging = Staging(target.root)
             writes = staging.read(command.staged)
             self._check(command, writes)
             transaction = new_transaction(
-                _read_version(command, writes), uuid=command.transaction_id, properties=command.properties
+                _read_version(command, writes), uuid=command.transaction_id, properties=properties
             )
             claimed = staging.claim(command.staged, Claim(transaction.uuid, transaction.read_version))
             try:

@@ -20,12 +20,15 @@ from flight_server.names import DatasetReference, parse_name, shown
 from flight_server.staging import check_receipt
 from lance_core.errors import InvalidInputError
 from lance_core.mutations.merge_plan import MergePlan
+from lance_core.table.stream_progress import StreamBatch
 from lance_core.write.dataset import Mode
 
 MODES = ("create", "append", "overwrite", "merge_insert", "add_columns")
 OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "rewrite")
 """What the action `commit` makes of staged writes."""
 MAXIMUM_PROPERTIES = 256
+MAXIMUM_STREAM_NAME = 256
+"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class CommitCommand:
     """Conflicts are looked for from here on; None: from where the writes were made."""
     transaction_id: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    stream: StreamBatch | None = None
+    """Whose batch it is; committed once, however long ago that was."""
 
 
 def write_command(fields: Any) -> WriteCommand:
@@ -105,8 +110,11 @@ def parse_commit(data: bytes) -> CommitCommand:
     """The body of the action `commit`; errors as for `write_command`."""
     required = ("dataset", "operation", "staged")
     values = check_fields("commit", parse_object(data), _COMMIT_FIELDS, required)
-    if "properties" in values and values["operation"] not in ("append", "overwrite"):
-        raise InvalidInputError(f"commit: the field properties does not go with {values['operation']}")
+    for name in ("properties", "stream"):
+        if name in values and values["operation"] not in ("append", "overwrite"):
+            raise InvalidInputError(f"commit: the field {name} does not go with {values['operation']}")
+    if "stream" in values and "transaction_id" not in values:
+        raise InvalidInputError("commit: a batch of a stream needs a transaction_id, the same each time")
     reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
     return CommitCommand(dataset=reference, **values)
 
@@ -148,6 +156,14 @@ def properties(field: str, value: Any) -> dict[str, str]:
     if len(value) > MAXIMUM_PROPERTIES:
         raise InvalidInputError(f"{field}: {len(value)} properties; at most {MAXIMUM_PROPERTIES}")
     return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}
+
+
+def stream_batch(field: str, value: Any) -> StreamBatch:
+    """A batch of a stream: its name, its query and the number of the batch."""
+    values = check_fields(field, value, _STREAM_FIELDS, required=tuple(_STREAM_FIELDS))
+    if not 0 < len(values["name"]) <= MAXIMUM_STREAM_NAME:
+        raise InvalidInputError(f"{field}.name: expected 1 to {MAXIMUM_STREAM_NAME} characters")
+    return StreamBatch(**values)
 
 
 def receipts(field: str, value: Any) -> tuple[str, ...]:
@@ -199,10 +215,13 @@ _FIELDS_OF: Mapping[str, AbstractSet[str]] = {
 
 _ABORT_FIELDS: Mapping[str, Checker] = {"dataset": string, "branch": string, "staged": receipts}
 
+_STREAM_FIELDS: Mapping[str, Checker] = {"name": string, "query": string, "batch": integer()}
+
 _COMMIT_FIELDS: Mapping[str, Checker] = {
     **_ABORT_FIELDS,
     "operation": one_of(OPERATIONS),
     "read_version": integer(),
     "transaction_id": transaction_id,
     "properties": properties,
+    "stream": stream_batch,
 }

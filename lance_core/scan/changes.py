@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,15 @@ _MOVES_NOTHING = frozenset(
     }
 )
 """Operations after which every row that is left has its old address."""
+
+_KEEPS_ROWS = frozenset(
+    {"create_index", "merge", "project", "reserve_fragments", "rewrite", "update_bases", "update_config"}
+)
+"""Operations that neither add nor remove rows, nor give one another value in a column that it had."""
+
+Effect = Literal["same", "added", "replaced", "changed"]
+"""What a version did to the rows of the one before: nothing, though they may have moved and columns may have
+come or gone; added others; put others in their place; or anything else."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +140,21 @@ def compare_versions(begin: Snapshot, end: Snapshot) -> Changes:
                 found=operation or "an unknown operation",
             )
     return Changes(begin, end, transactions)
+
+
+def effect_on_rows(transaction: Transaction) -> Effect:
+    """What the version that a transaction made did to the rows of the version before."""
+    operation = transaction.WhichOneof("operation")
+    if operation in _KEEPS_ROWS:
+        return "same"
+    if operation == "append" or (operation == "update" and not _takes_rows(transaction.update)):
+        return "added"
+    return "replaced" if operation == "overwrite" else "changed"
+
+
+def _takes_rows(update: Transaction.Update) -> bool:
+    """Whether rows that were there are deleted, moved or changed."""
+    return bool(update.updated_fragments or update.removed_fragment_ids or update.fields_modified)
 
 
 def _transaction(end: Snapshot, version: int) -> Transaction:

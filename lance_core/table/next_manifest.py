@@ -35,6 +35,7 @@ from lance_core.table.operations import (
 from lance_core.table.operations.context import Context, TableSettings
 from lance_core.table.operations.fragments import reserve_until, sort_fragments
 from lance_core.table.signature import sign
+from lance_core.table.stream_progress import note_progress
 from lance_core.table.transaction import file_name
 
 __all__ = ["TableSettings", "next_manifest"]
@@ -98,6 +99,7 @@ def next_manifest(
     if message.fragments:  # old libraries did not note the highest id
         reserve_until(message, message.fragments[-1].id)
     _APPLY[operation](message, getattr(transaction, operation), context)
+    note_progress(message, transaction)
     _finish(message, transaction, context)
     return message, context.indices.section
 

@@ -144,6 +144,31 @@ def test_versions(client: flight.FlightClient, reference: lance.LanceDataset) ->
         act(client, "restore", dataset="t", version=9)
 
 
+def test_what_versions_did_to_rows(client: flight.FlightClient, reference: lance.LanceDataset) -> None:
+    """T44: how a stream of changes knows which versions have rows for it, and which take rows away."""
+    put(client, {"dataset": "t"}, TABLE.slice(0, 2))
+    act(client, "delete", dataset="t", predicate="n < 2")
+    act(client, "compact", dataset="t")
+    act(client, "add_columns", dataset="t", columns={"twice": "n * 2"})
+    act(client, "drop_columns", dataset="t", columns=["twice"])
+    act(client, "update", dataset="t", updates={"n": "n + 1"}, where="n = 5")
+    merge = {"dataset": "t", "mode": "merge_insert", "on": ["n"], "when_not_matched": "insert_all"}
+    put(client, merge, pa.table({"n": [999], "s": ["new"]}))
+    put(client, {"dataset": "t", "mode": "overwrite"}, TABLE.slice(0, 2))
+    listed = act(client, "list_versions", dataset="t", from_version=1, rows=True)["versions"]
+    assert "rows" not in listed[0]  # nobody knows without the version before
+    effects = [each["rows"] for each in listed[1:]]
+    same = ["same"] * (len(listed) - 6)  # a compaction makes one or two versions
+    assert effects == ["added", "changed", *same, "changed", "added", "replaced"]
+    assert [rows for _, rows in listed[1]["new_fragments"]] == [2]
+    assert [rows for _, rows in listed[-1]["new_fragments"]] == [2]
+    assert len({each["identity"] for each in listed}) == len(listed)
+    some = act(client, "list_versions", dataset="t", from_version=2, to_version=3)["versions"]
+    assert [each["version"] for each in some] == [2, 3]
+    act(client, "restore", dataset="t", version=2)
+    assert act(client, "list_versions", dataset="t", limit=2, rows=True)["versions"][1]["rows"] == "changed"
+
+
 def test_cleanup(client: flight.FlightClient, reference: lance.LanceDataset) -> None:
     put(client, {"dataset": "t", "mode": "overwrite"}, TABLE.slice(0, 2))
     clean = {"dataset": "t", "older_than_seconds": 0}

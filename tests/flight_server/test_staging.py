@@ -288,3 +288,79 @@ def test_staging_expiry_is_at_most_half_of_what_cleanup_spares(served: Path, ser
     """T41"""
     with pytest.raises(AssertionError, match="stage_expiry"):
         serve(served, "--stage-expiry", "300000")
+
+
+def commit_batch(client: flight.FlightClient, batch: int, *n: int, query: str = "q", name: str = "s") -> int:
+    """Commit rows as a batch of a stream, as a stream writer that does not know what came before."""
+    number = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{query}/{batch}"))
+    answer = act(
+        client,
+        "commit",
+        dataset="t",
+        operation="append",
+        staged=[stage(client, rows(*n), dataset="t")],
+        transaction_id=number,
+        stream={"name": name, "query": query, "batch": batch},
+    )
+    return int(answer["version"])
+
+
+def test_a_batch_of_a_stream_is_committed_once(client: flight.FlightClient, served: Path) -> None:
+    """T44: also when no version and no transaction file tells of it any more; the rows come with the note."""
+    assert [commit_batch(client, batch, batch) for batch in (3, 4)] == [2, 3]
+    assert commit_batch(client, 4, 99) == 3
+    assert commit_batch(client, 0, 7, name="other") == 4
+    put(client, {"dataset": "t"}, rows(5))
+    act(client, "cleanup", dataset="t", older_than_seconds=0, delete_unverified=False)
+    assert len(act(client, "list_versions", dataset="t")["versions"]) == 1
+    assert [commit_batch(client, batch, 99) for batch in (3, 4)] == [5, 5]
+    noted = lance.dataset(served / "t.lance").config()
+    assert noted["lance_flight.stream.s"] == '{"batch": 4, "query": "q"}'
+    lance.dataset(served / "t.lance").insert(rows(6))
+    assert commit_batch(client, 4, 99) == 6
+    assert commit_batch(client, 5, 8) == 7
+    assert numbers(served) == [0, 3, 4, 5, 6, 7, 8]
+
+
+def test_another_query_is_refused_the_name_of_a_stream(client: flight.FlightClient, served: Path) -> None:
+    """T44: its batch 0 is not the batch 0 that was committed."""
+    commit_batch(client, 0, 1)
+    with pytest.raises(pa.ArrowInvalid, match="stream s: another query wrote under this name"):
+        commit_batch(client, 0, 2, query="new checkpoint")
+    act(client, "update_config", dataset="t", config={"lance_flight.stream.s": None})
+    commit_batch(client, 0, 2, query="new checkpoint")
+    assert numbers(served) == [0, 1, 2]
+
+
+def test_a_batch_of_a_stream_at_many_servers_at_once(
+    client: flight.FlightClient, served: Path, serve: StartServer
+) -> None:
+    """T44: a driver that was thought dead commits the batch beside the one that replaced it."""
+    others = [serve(served) for _ in range(2)]
+    clients = [other.client() for other in others]
+    with ThreadPoolExecutor(6) as pool:
+        for batch in range(5):
+            versions = pool.map(lambda each, batch=batch: commit_batch(each, batch, batch + 1), clients * 3)
+            assert len(set(versions)) == 1
+    assert numbers(served) == [0, 1, 2, 3, 4, 5]
+    for each in clients:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        {"name": "s", "batch": 1},
+        {"name": "", "query": "q", "batch": 1},
+        {"name": "s" * 257, "query": "q", "batch": 1},
+        {"name": "s", "query": "q", "batch": -1},
+        "s",
+    ],
+)
+def test_batches_of_streams_that_make_no_sense(client: flight.FlightClient, stream: Any) -> None:
+    receipt = stage(client, rows(1), dataset="t")
+    commit = {"dataset": "t", "operation": "append", "staged": [receipt]}
+    with pytest.raises(pa.ArrowInvalid, match=r"commit\.stream"):
+        act(client, "commit", **commit, transaction_id=str(uuid.uuid4()), stream=stream)
+    with pytest.raises(pa.ArrowInvalid, match="needs a transaction_id"):
+        act(client, "commit", **commit, stream={"name": "s", "query": "q", "batch": 1})

@@ -1,6 +1,7 @@
 """Actions on the versions of a dataset."""
 
 import base64
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -16,11 +17,15 @@ from flight_server.service import PlannedScan, Service
 from flight_server.staging import Staging
 from flight_server.write_command import write_target
 from lance_core.dataset import summarize_version
-from lance_core.errors import InvalidInputError, VersionNotFoundError
+from lance_core.errors import CommitConflictError, InvalidInputError, VersionNotFoundError
 from lance_core.mutations.settings import restore_version
 from lance_core.pool import map_ahead
+from lance_core.scan.changes import Effect, effect_on_rows
+from lance_core.storage import Storage
 from lance_core.table.cleanup import CleanupPolicy, clean_up, explain_cleanup
+from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot
+from lance_core.table.transaction import read_transaction
 from lance_core.table.versions import list_versions as version_numbers
 
 _DEFAULT_AGE = timedelta(days=14)
@@ -29,24 +34,53 @@ _MAXIMUM_NAMED_FILES = 10_000
 
 
 def list_versions(service: Service, body: bytes) -> dict[str, Any]:
-    fields = {"dataset": string, "branch": string, "limit": integer(1)}
+    fields = {
+        "dataset": string,
+        "branch": string,
+        "limit": integer(1),
+        "from_version": VERSION,
+        "to_version": VERSION,
+        "rows": boolean,
+    }
     values = check_fields("list_versions", parse_object(body), fields, ("dataset",))
     reference = write_target(parse_name(values["dataset"]), values.get("branch"))
     storage = service.open(reference).storage
-    numbers = version_numbers(storage)[-values.get("limit", 0) :]
+    first, last = values.get("from_version", 0), values.get("to_version", sys.maxsize)
+    all_numbers = version_numbers(storage)
+    numbers = [number for number in all_numbers if first <= number <= last][-values.get("limit", 0) :]
 
-    def described(number: int) -> dict[str, Any] | None:
+    def read(number: int) -> Manifest | None:
         try:
-            manifest = open_snapshot(storage, number).manifest
+            return open_snapshot(storage, number).manifest
         except VersionNotFoundError:  # cleaned up since it was listed
             return None
-        return {
-            "version": number,
-            "timestamp": manifest.timestamp.isoformat(),
-            "metadata": summarize_version(manifest),
-        }
 
-    return {"versions": [each for each in map_ahead(described, numbers, storage.is_remote) if each]}
+    answer = []
+    before: Manifest | None = None
+    for manifest in map_ahead(read, numbers, storage.is_remote):
+        if manifest is not None:
+            entry = {
+                "version": manifest.version,
+                "timestamp": manifest.timestamp.isoformat(),
+                "identity": manifest.identity,
+                "metadata": summarize_version(manifest),
+            }
+            if values.get("rows") and before is not None and before.version == manifest.version - 1:
+                entry |= _rows(storage, before, manifest)
+            answer.append(entry)
+        before = manifest
+    return {"versions": answer}
+
+
+def _rows(storage: Storage, before: Manifest, manifest: Manifest) -> dict[str, Any]:
+    """What a version did to the rows of the one before, and the fragments that it added, with their rows."""
+    try:
+        effect: Effect = effect_on_rows(read_transaction(storage, manifest))
+    except CommitConflictError:  # made by a library that wrote no transactions
+        effect = "changed"
+    known = set(before.fragment_ids)
+    new = [[each.id, each.num_rows] for each in manifest.fragments if each.id not in known]
+    return {"rows": effect, "new_fragments": new}
 
 
 def find_transaction(service: Service, body: bytes) -> dict[str, Any]:
