@@ -15,6 +15,7 @@ import pyarrow.dataset as arrow
 from pyarrow import flight
 
 from flight_client.connection import Servers
+from flight_client.endpoints import EndpointReader
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import Key, Lookup
 from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
@@ -127,6 +128,24 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
             with_row_address=with_row_address,
         )
         return RemoteScanner(self._servers, self._target, self._schema, selection, self._options)
+
+    def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints themselves.
+
+        Conditions that are evaluated here are not: use SQL, see `RemoteScanner`.
+
+        Args:
+            endpoint: may come from another process.
+            first: the server to begin with, of those that redeem the ticket, counted round.
+
+        Raises:
+            LanceError: what the server reported, such as that the ticket has expired.
+        """
+        reader = EndpointReader(self._servers, endpoint, first)
+        try:
+            yield from reader
+        finally:
+            reader.cancel()
 
     def to_table(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pa.Table:
         """The rows as a table; arguments are those of `scanner`."""

@@ -19,9 +19,11 @@ class EndpointReader:
     A ticket gives the same batches each time, so that rows that were received are counted and left out.
     """
 
-    def __init__(self, servers: Servers, endpoint: flight.FlightEndpoint) -> None:
+    def __init__(self, servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
+        """Begin with server `first` of those that redeem the ticket, counted round."""
         self._servers = servers
         self._endpoint = endpoint
+        self._first = first
         self._stream: Stream | None = None
         self._is_cancelled = False
 
@@ -36,7 +38,8 @@ class EndpointReader:
         num_rows = failures = 0
         while not self._is_cancelled:
             try:
-                for batch in self._after(self._open(candidates[failures % len(candidates)]), num_rows):
+                server = candidates[(self._first + failures) % len(candidates)]
+                for batch in self._after(self._open(server), num_rows):
                     yield batch
                     num_rows += batch.num_rows
                     failures = 0

@@ -71,7 +71,8 @@ def test_parts_of_lance_core_import_only_what_lies_below() -> None:
     [
         ("lance_core", {"lance", "flight_server", "flight_client", "pyarrow.flight"}),
         ("flight_server", {"lance", "flight_client"}),
-        ("flight_client", {"lance", "lance_core", "flight_server"}),
+        ("flight_client", {"lance", "lance_core", "flight_server", "spark_pipeline"}),
+        ("spark_pipeline", {"lance", "lance_core", "flight_server"}),
     ],
 )
 def test_packages_do_without(package: str, forbidden: set[str]) -> None:

@@ -1,0 +1,211 @@
+"""Types of Lance and types of Spark, and the batches that go between them.
+
+Spark takes a batch only if it has exactly the Arrow schema that Spark derives from its own types: no views,
+no dictionaries, no fixed-size lists, timestamps in microseconds. Nothing is lost on the way: what does not
+fit is an error that names the column.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from flight_client import InvalidInputError, UnsupportedFeatureError
+
+_SIMPLE: dict[pa.DataType, spark.DataType] = {
+    pa.null(): spark.NullType(),
+    pa.bool_(): spark.BooleanType(),
+    pa.int8(): spark.ByteType(),
+    pa.int16(): spark.ShortType(),
+    pa.int32(): spark.IntegerType(),
+    pa.int64(): spark.LongType(),
+    pa.uint8(): spark.ShortType(),
+    pa.uint16(): spark.IntegerType(),
+    pa.uint32(): spark.LongType(),
+    pa.uint64(): spark.DecimalType(20, 0),
+    pa.float16(): spark.FloatType(),
+    pa.float32(): spark.FloatType(),
+    pa.float64(): spark.DoubleType(),
+    pa.string(): spark.StringType(),
+    pa.large_string(): spark.StringType(),
+    pa.string_view(): spark.StringType(),
+    pa.binary(): spark.BinaryType(),
+    pa.large_binary(): spark.BinaryType(),
+    pa.binary_view(): spark.BinaryType(),
+    pa.date32(): spark.DateType(),
+    pa.date64(): spark.DateType(),
+}
+"""Unsigned integers and half floats become the next wider type that has all their values."""
+
+_MAX_PRECISION = 38
+"""Digits of a decimal of Spark."""
+
+
+def spark_schema(schema: pa.Schema) -> spark.StructType:
+    """Spark's types for the columns of a dataset, all nullable.
+
+    Raises:
+        UnsupportedFeatureError: a column of a type that Spark has no counterpart for.
+    """
+    return spark.StructType([_spark_field(field, field.name) for field in schema])
+
+
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """The Arrow schema that Spark wants batches of these types to have."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def to_spark(batch: pa.RecordBatch, schema: spark.StructType) -> pa.RecordBatch:
+    """The columns that `schema` names, with exactly the types that Spark expects.
+
+    Raises:
+        InvalidInputError: a column that is missing, or a value that its type in Spark does not hold.
+    """
+    target = arrow_schema(schema)
+    columns = [_converted(_column(batch, field.name), field.type, field.name) for field in target]
+    return _batch(columns, target, batch.num_rows)
+
+
+def lance_schema(schema: spark.StructType) -> pa.Schema:
+    """The columns of a dataset that is made of rows of Spark."""
+    return arrow_schema(schema)
+
+
+def to_lance(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a dataset, `schema`, from a batch that Spark writes.
+
+    Raises:
+        InvalidInputError: a column that is missing, or a value that the dataset cannot hold.
+    """
+    columns = [_converted(_column(batch, field.name), field.type, field.name) for field in schema]
+    return _batch(columns, schema, batch.num_rows)
+
+
+def _batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    # Without columns only a struct can tell how many rows there are.
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    positions = batch.schema.get_all_field_indices(name)
+    if len(positions) != 1:
+        raise InvalidInputError(f"column {name!r}: {len(positions)} of this name in {batch.schema.names}")
+    return batch.column(positions[0])
+
+
+def _spark_field(field: pa.Field, path: str) -> spark.StructField:
+    return spark.StructField(field.name, _spark_type(field.type, path), nullable=True)
+
+
+def _spark_type(kind: pa.DataType, path: str) -> spark.DataType:
+    """The type of the column at `path`, a name with dots."""
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spark_type(kind.storage_type, path)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _spark_type(kind.value_type, path)
+    if types.is_fixed_size_binary(kind):
+        return spark.BinaryType()
+    if types.is_decimal(kind) and kind.precision <= _MAX_PRECISION and 0 <= kind.scale <= kind.precision:
+        return spark.DecimalType(kind.precision, kind.scale)
+    if types.is_timestamp(kind):
+        return spark.TimestampNTZType() if kind.tz is None else spark.TimestampType()
+    if types.is_duration(kind):
+        return spark.DayTimeIntervalType()
+    if types.is_time(kind) and hasattr(spark, "TimeType"):
+        return spark.TimeType()
+    if types.is_map(kind):
+        key, value = _spark_type(kind.key_type, f"{path}.key"), _spark_type(kind.item_type, f"{path}.value")
+        return spark.MapType(key, value, valueContainsNull=True)
+    if _is_list(kind):
+        return spark.ArrayType(_spark_type(kind.value_type, f"{path}[]"), containsNull=True)
+    if types.is_struct(kind):
+        return spark.StructType([_spark_field(child, f"{path}.{child.name}") for child in kind])
+    raise UnsupportedFeatureError(f"column {path!r}: Spark has no counterpart of the type {kind}")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def _converted(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    """The same values as `target`, a type of the same kind."""
+    kind = array.type
+    if kind == target:
+        return array
+    if isinstance(kind, pa.BaseExtensionType):
+        return _converted(array.storage, target, path)
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, _converted(array, target.storage_type, path))
+    if types.is_dictionary(kind):
+        return _converted(array.dictionary_decode(), target, path)
+    if types.is_run_end_encoded(kind):
+        return _converted(pc.run_end_decode(array), target, path)
+    if types.is_struct(kind) and types.is_struct(target):
+        return _struct(array, target, path)
+    if types.is_map(kind) and types.is_map(target):
+        return _map(array, target, path)
+    if _is_list(kind) and _is_list(target):
+        return _list(array, target, path)
+    try:
+        if types.is_dictionary(target):
+            return _converted(array, target.value_type, path).dictionary_encode().cast(target)
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInputError(f"column {path!r}: {target} cannot hold it: {error}") from None
+
+
+def _struct(array: pa.StructArray, target: pa.StructType, path: str) -> pa.StructArray:
+    children = []
+    for field in target:
+        position = array.type.get_field_index(field.name)
+        if position < 0:
+            raise InvalidInputError(f"column {f'{path}.{field.name}'!r} is missing")
+        children.append(_converted(array.field(position), field.type, f"{path}.{field.name}"))
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=array.is_null())
+
+
+def _list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    values = _converted(array.flatten(), target.value_type, f"{path}[]")
+    lists = pa.ListArray.from_arrays(
+        _offsets(pc.list_value_length(array)),
+        values,
+        type=pa.list_(target.value_field),
+        mask=array.is_null(),
+    )
+    if types.is_list(target):
+        return lists
+    try:
+        return lists.cast(target)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"column {path!r}: {target} cannot hold it: {error}") from None
+
+
+def _map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.MapArray:
+    lists = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
+    entries = lists.flatten()
+    return pa.MapArray.from_arrays(
+        _offsets(pc.list_value_length(lists)),
+        _converted(entries.field(0), target.key_type, f"{path}.key"),
+        _converted(entries.field(1), target.item_type, f"{path}.value"),
+        type=target,
+        mask=array.is_null(),
+    )
+
+
+def _offsets(lengths: pa.Array) -> pa.Array:
+    """Where lists of these lengths begin and end; null ones are empty."""
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends])

@@ -1,0 +1,121 @@
+"""Batch reads: the server plans, every partition of Spark is one endpoint of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyarrow import flight
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from flight_client import InvalidInputError, RemoteDataset, RemoteScanner
+from spark_pipeline.arrow_types import to_spark
+from spark_pipeline.filters import quoted, to_sql
+from spark_pipeline.options import Options
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is read of a dataset."""
+
+    columns: Sequence[str] | Mapping[str, str] | None = None
+    filter: str | None = None
+    batch_size: int | None = None
+
+    @staticmethod
+    def of_options(options: Options) -> Selection:
+        """What the options say."""
+        return Selection(options.columns, options.filter, options.batch_size)
+
+    def schema(self, dataset: RemoteDataset) -> pa.Schema:
+        """The columns that are read."""
+        return dataset.schema if self.columns is None else self.scanner(dataset).projected_schema
+
+    def scanner(self, dataset: RemoteDataset) -> RemoteScanner:
+        """A scan of it."""
+        return dataset.scanner(self.columns, self.filter, self.batch_size)
+
+
+@dataclass(frozen=True)
+class _Endpoint:
+    """One endpoint of a plan as it travels to an executor."""
+
+    data: bytes
+    number: int
+    """Its place in the plan."""
+
+
+class BatchReader(DataSourceReader):
+    """Reads one version of a dataset. Made where the query is planned, and pickled for the executors."""
+
+    def __init__(self, dataset: RemoteDataset, selection: Selection, schema: StructType) -> None:
+        """Read the columns that `schema` names.
+
+        Raises:
+            InvalidInputError: `schema` has a column that is not selected.
+        """
+        self._dataset = dataset
+        self._asked = selection
+        self._selection = _narrowed(selection, dataset, schema)
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """One per endpoint of the plan."""
+        endpoints = self._selection.scanner(self._dataset).plan.endpoints
+        return [
+            InputPartition(_Endpoint(endpoint.serialize(), number))
+            for number, endpoint in enumerate(endpoints)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of one partition, as Spark wants them.
+
+        Where several servers redeem the tickets, each partition begins with another one.
+        """
+        endpoint: _Endpoint = partition.value
+        batches = self._dataset.read_endpoint(
+            flight.FlightEndpoint.deserialize(endpoint.data), endpoint.number
+        )
+        return (to_spark(batch, self._schema) for batch in batches)
+
+
+class PushingReader(BatchReader):
+    """A reader that takes conditions of a query over.
+
+    Spark refuses every query of a class that has `pushFilters` unless its setting
+    `spark.sql.python.filterPushdown.enabled` is on, and keeps what was pushed for other queries of what was
+    loaded: see docs/spark.md.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take the conditions that the server evaluates as Spark does, and hand back the others."""
+        conditions = {id(each): self._sql(each) for each in filters}
+        pushed = [sql for sql in conditions.values() if sql is not None]
+        given = [] if self._asked.filter is None else [self._asked.filter]
+        # From what the options said, not from what another query left.
+        parts = [f"({sql})" for sql in (*given, *pushed)]
+        self._selection = replace(self._selection, filter=" AND ".join(parts) or None)
+        return [each for each in filters if conditions[id(each)] is None]
+
+    def _sql(self, condition: Filter) -> str | None:
+        if isinstance(self._asked.columns, Mapping):
+            return None  # names of the query may be those of computed columns
+        return to_sql(condition, self._dataset.schema, self._schema)
+
+
+def _narrowed(selection: Selection, dataset: RemoteDataset, schema: StructType) -> Selection:
+    """The selection without the columns that `schema` does not name."""
+    wanted = schema.names
+    selected = list(dataset.schema.names if selection.columns is None else selection.columns)
+    if wanted == selected:
+        return selection
+    unknown = [name for name in wanted if name not in selected]
+    if unknown:
+        raise InvalidInputError(f"column {unknown[0]!r} is none of {', '.join(selected)}")
+    if isinstance(selection.columns, Mapping):
+        return replace(selection, columns={name: selection.columns[name] for name in wanted})
+    if selection.columns is None:  # names of columns, in which dots do not mean children
+        return replace(selection, columns={name: quoted(name) for name in wanted})
+    return replace(selection, columns=wanted)

@@ -1,0 +1,188 @@
+"""Batch writes: tasks stage their rows, the driver commits what the successful ones staged, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+import flight_client
+from flight_client import DatasetNotFoundError, InvalidInputError, LanceError
+from flight_client.upload import Mode
+from spark_pipeline.arrow_types import lance_schema, spark_schema, to_lance
+from spark_pipeline.options import Options
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one task left to be committed."""
+
+    receipts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where rows go, and what they become: decided before anything is written. Can be pickled."""
+
+    table: str
+    branch: str | None
+    mode: Mode
+    """With which rows are staged."""
+    schema: pa.Schema
+    """Of the rows that are sent."""
+
+    @staticmethod
+    def of_options(
+        client: flight_client.Client, options: Options, rows: StructType, overwrite: bool
+    ) -> Destination:
+        """Where rows of this schema go.
+
+        Raises:
+            InvalidInputError: the dataset has other columns.
+            DatasetNotFoundError: there is no dataset, and none is to be created.
+        """
+        for name in ("version", "tag", "version_as_of", "timestamp_as_of", "columns", "filter"):
+            if getattr(options, name) is not None:
+                raise InvalidInputError(f"option {name}: it is for reads, rows become a new version")
+        try:
+            there = client.dataset(options.table, branch=options.branch)
+        except DatasetNotFoundError:
+            if not (overwrite or options.create):
+                raise
+            return Destination(options.table, options.branch, "create", lance_schema(rows))
+        if overwrite:
+            return Destination(options.table, options.branch, "overwrite", lance_schema(rows))
+        return Destination(options.table, options.branch, "append", _checked(there.schema, rows))
+
+    @property
+    def operation(self) -> Mode:
+        """Of the commit."""
+        return "overwrite" if self.mode == "create" else self.mode
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes rows as one new version. Made at the driver, pickled for the tasks and for the commit."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        """Prepare to write rows of `schema`; nothing is written yet.
+
+        Raises:
+            LanceError: they cannot be written.
+        """
+        self._options = options
+        self._transaction_id = str(uuid4())
+        with options.client() as client:
+            self._destination = Destination.of_options(client, options, schema, overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """Stage the rows of one task.
+
+        Spark may run a task several times; only what its successful attempt returns gets to `commit`. What
+        others staged is removed by the server when its time is over.
+        """
+        with self._options.client() as client:
+            return Staged(tuple(stage(client, self._destination, self._options, iterator)))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make one version of what the tasks staged."""
+        with self._options.client() as client:
+            commit(client, self._destination, self._options, receipts_of(messages), self._transaction_id)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks staged."""
+        with self._options.client() as client:
+            abort(client, self._destination, receipts_of(messages))
+
+
+def stage(
+    client: flight_client.Client,
+    destination: Destination,
+    options: Options,
+    batches: Iterator[pa.RecordBatch],
+) -> list[str]:
+    """Send the rows of a task for a commit to come; the receipts, none where there are no rows."""
+    rows = (to_lance(batch, destination.schema) for batch in batches if batch.num_rows)
+    first = next(rows, None)
+    if first is None:
+        return []
+    return _stage(client, destination, options, _chain(first, rows))
+
+
+def commit(
+    client: flight_client.Client,
+    destination: Destination,
+    options: Options,
+    receipts: Sequence[str],
+    transaction_id: str,
+) -> int | None:
+    """Make one version of receipts, once however often it is called; None where there is nothing to do.
+
+    Raises:
+        CommitConflictError: another version makes this one impossible.
+        CommitUnknownError: nobody can say whether it was made.
+    """
+    if not receipts:
+        if destination.mode == "append":
+            return None
+        receipts = _stage(client, destination, options, iter(()))  # a dataset without rows
+    return client.commit(
+        destination.table,
+        receipts,
+        destination.operation,
+        branch=destination.branch,
+        transaction_id=transaction_id,
+    )
+
+
+def abort(client: flight_client.Client, destination: Destination, receipts: Sequence[str]) -> None:
+    """Remove what was staged; what cannot be removed now is removed when its time is over."""
+    if receipts:
+        with suppress(LanceError):
+            client.abort(destination.table, receipts, branch=destination.branch)
+
+
+def receipts_of(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    """The receipts of tasks in their order; a task that failed has no message."""
+    return [receipt for message in messages if isinstance(message, Staged) for receipt in message.receipts]
+
+
+def _stage(
+    client: flight_client.Client, destination: Destination, options: Options, rows: Iterator[pa.RecordBatch]
+) -> list[str]:
+    fields: dict[str, Any] = {
+        "branch": options.branch,
+        "max_rows_per_file": options.max_rows_per_file,
+        "max_bytes_per_file": options.max_bytes_per_file,
+    }
+    return client.stage(destination.table, rows, destination.mode, schema=destination.schema, **fields)
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _checked(there: pa.Schema, rows: StructType) -> pa.Schema:
+    """The schema of the dataset, if rows of Spark have the same columns.
+
+    Raises:
+        InvalidInputError: columns are missing, unknown, or of another type.
+    """
+    expected = spark_schema(there)
+    problems = [f"{name!r} is none of its columns" for name in rows.names if name not in expected.names]
+    for field in expected:
+        if field.name not in rows.names:
+            problems.append(f"{field.name!r} ({field.dataType.simpleString()}) is missing")
+            continue
+        given, wanted = rows[field.name].dataType.simpleString(), field.dataType.simpleString()
+        if given != wanted:
+            problems.append(f"{field.name!r} is {given}, {wanted} expected")
+    if problems:
+        raise InvalidInputError(f"rows do not fit the dataset: {'; '.join(problems)}")
+    return there

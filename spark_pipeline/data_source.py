@@ -1,0 +1,91 @@
+"""The data source `lance_flight`: what Spark asks for readers and writers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from flight_client import RemoteDataset
+from spark_pipeline.arrow_types import spark_schema
+from spark_pipeline.batch_read import BatchReader, PushingReader, Selection
+from spark_pipeline.batch_write import BatchWriter
+from spark_pipeline.options import Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class LanceFlightDataSource(DataSource):
+    """Datasets of a lance-flight server, `spark.read.format("lance_flight")`.
+
+    Spark makes one for every `load()` and `save()`, in a Python worker beside the driver, and pickles it.
+    """
+
+    _dataset: RemoteDataset | None = None
+    """The version that `schema` opened: what is loaded stays that version."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return "lance_flight"
+
+    def schema(self) -> StructType:
+        """The columns that are read.
+
+        Raises:
+            LanceError: the options make no sense, or the server refused them.
+        """
+        options = Options.parse(self.options)
+        with options.client() as client:
+            self._dataset = options.dataset(client)
+            return spark_schema(Selection.of_options(options).schema(self._dataset))
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """A reader of the columns that `schema` names."""
+        options = Options.parse(self.options)
+        reader = PushingReader if options.push_down_filters else BatchReader
+        with options.client() as client:
+            dataset = self._dataset or options.dataset(client)
+            return reader(dataset, Selection.of_options(options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """A writer of rows of `schema`."""
+        return BatchWriter(Options.parse(self.options), schema, overwrite)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `lance_flight` known to a session."""
+    spark.dataSource.register(LanceFlightDataSource)
+
+
+def read(
+    spark: SparkSession,
+    uri: str | Sequence[str],
+    dataset: str,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    filter: str | None = None,
+    **options: str | int | bool,
+) -> DataFrame:
+    """Rows of a dataset; only the columns and rows that are asked for leave the server.
+
+    Args:
+        spark: the session; the source is registered if it is not.
+        uri: `grpc://host:port`, or several servers of the same folder.
+        dataset: its name on the server.
+        columns: names, nested ones with dots; or SQL by name; all if None.
+        filter: a condition in SQL, as the server understands it.
+        **options: the other options of the data source, such as `tag` or `token`.
+    """
+    register(spark)
+    reader = spark.read.format(LanceFlightDataSource.name()).options(**options)
+    reader = reader.option("uri", uri if isinstance(uri, str) else ",".join(uri)).option("table", dataset)
+    if columns is not None:
+        named = dict(columns) if isinstance(columns, Mapping) else list(columns)
+        reader = reader.option("columns", json.dumps(named))
+    if filter is not None:
+        reader = reader.option("filter", filter)
+    return reader.load()

@@ -1,0 +1,161 @@
+"""The options of the data source, from the lower-case strings that Spark hands over to typed values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import flight_client
+from flight_client import InvalidInputError, RemoteDataset
+
+OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode", "header", "inferschema"})
+"""Options that Spark, or a reader written for another format, may add; they mean nothing here."""
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _integer(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _uris(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _columns(text: str) -> tuple[str, ...] | dict[str, str]:
+    """Names with commas between them, or JSON: a list of names, or an object of SQL by name."""
+    if not text.lstrip().startswith(("[", "{")):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    parsed = json.loads(text)
+    if not all(isinstance(value, str) for value in (parsed.values() if isinstance(parsed, dict) else parsed)):
+        raise ValueError
+    return parsed if isinstance(parsed, dict) else tuple(parsed)
+
+
+def option(
+    name: str, parse: Callable[[str], Any], expected: str, default: Any = None, *, shown: bool = True
+) -> Any:
+    """A field of `Options`: what Spark's users call it, how its text is read, and what is expected there."""
+    return field(default=default, repr=shown, metadata={"option": name, "parse": parse, "expected": expected})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `.option(...)` said. Can be pickled; its `repr` shows no token."""
+
+    uri: tuple[str, ...] = option("uri", _uris, "grpc://host:port, several with commas", ())
+    """The servers of the dataset."""
+    table: str = option("table", _text, "the name of a dataset", "")
+    """Its name on the server; `path` means the same."""
+    version: int | None = option("version", _integer, "the number of a version")
+    tag: str | None = option("tag", _text, "the name of a tag")
+    branch: str | None = option("branch", _text, "the name of a branch")
+    version_as_of: int | None = option("versionAsOf", _integer, "the number of a version")
+    """As `version`; the name that Spark's other formats use."""
+    timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601")
+    """The last version before this time."""
+    columns: tuple[str, ...] | Mapping[str, str] | None = option("columns", _columns, "names or SQL by name")
+    """Names with commas between them, a JSON list of names, or a JSON object of SQL by name."""
+    filter: str | None = option("filter", _text, "a condition in SQL")
+    """Only rows for which it is true; the server evaluates it."""
+    push_down_filters: bool = option("pushDownFilters", _boolean, "true or false", False)
+    batch_size: int | None = option("batchSize", _positive, "rows, 1 or more")
+    """Rows of a batch that is read, at most."""
+    token: str | None = option("token", _text, "a token", shown=False)
+    token_file: str | None = option("tokenFile", _text, "a path")
+    """A file that holds the token."""
+    tls_root_certs: str | None = option("tlsRootCerts", _text, "a path, or PEM", shown=False)
+    max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more")
+    max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more")
+    max_versions_per_trigger: int | None = option("maxVersionsPerTrigger", _positive, "versions, 1 or more")
+    app_id: str | None = option("app_id", _text, "a text")
+    """Names the writing application: with the number of a batch it makes a stream's commits happen once."""
+    create: bool = option("create", _boolean, "true or false", False)
+    """Whether an append creates the dataset where there is none."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """The options that Spark hands over.
+
+        Raises:
+            InvalidInputError: an option that there is not, or a value that it cannot have; no server or no
+                dataset is named, or more than one version.
+        """
+        known = {each.metadata["option"].lower(): each for each in fields(cls)}
+        texts = {name.lower(): text for name, text in given.items()}
+        path = texts.pop("path", None)
+        if path is not None and texts.setdefault("table", path) != path:
+            raise InvalidInputError(f"options table and path: {texts['table']!r} and {path!r}; give one")
+        values = {}
+        for name, text in texts.items():
+            if name in known:
+                values[known[name].name] = _parsed(known[name].metadata, text)
+            elif name not in OF_SPARK:
+                near = get_close_matches(name, known, 1)
+                hint = f"; {known[near[0]].metadata['option']} is meant?" if near else ""
+                raise InvalidInputError(f"option {name!r} is none of lance_flight{hint}")
+        options = cls(**values)
+        for name, value in (("uri", options.uri), ("table", options.table)):
+            if not value:
+                raise InvalidInputError(f"option {name} is missing: {known[name].metadata['expected']}")
+        options._check_one("version", "tag", "versionAsOf", "timestampAsOf")
+        options._check_one("token", "tokenFile")
+        return options
+
+    def client(self) -> flight_client.Client:
+        """A client of the servers. Nothing is sent before it is needed.
+
+        gRPC does not survive a fork, and Spark forks its Python workers: call this where the client is used.
+        """
+        token = self.token
+        if self.token_file is not None:
+            try:
+                token = Path(self.token_file).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise InvalidInputError(f"option tokenFile: {error}") from None
+        return flight_client.connect(self.uri, token=token, tls_root_certs=self.tls_root_certs)
+
+    def dataset(self, client: flight_client.Client) -> RemoteDataset:
+        """The version that is asked for, the latest if none is.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset, version, tag or branch.
+        """
+        numbered = self.version if self.version is not None else self.version_as_of
+        version = self.tag if numbered is None else numbered
+        return client.dataset(self.table, version, branch=self.branch, asof=self.timestamp_as_of)
+
+    def _check_one(self, *names: str) -> None:
+        """At most one of these options is given."""
+        by_name = {each.metadata["option"]: getattr(self, each.name) for each in fields(self)}
+        given = [name for name in names if by_name[name] is not None]
+        if len(given) > 1:
+            raise InvalidInputError(f"options {' and '.join(given)} exclude each other")
+
+
+def _parsed(known: Mapping[str, Any], text: str) -> Any:
+    try:
+        return known["parse"](text)
+    except (ValueError, KeyError):
+        shown = "" if "token" in known["option"].lower() else f", {text!r} given"
+        raise InvalidInputError(f"option {known['option']}: {known['expected']} expected{shown}") from None
