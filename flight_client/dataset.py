@@ -61,10 +61,13 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         return _unpickled, (*state, self._condition, self._sql, self._options)
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{field.name}: {field.type}" for field in self._schema)
+        shown = self._schema.names[:_MAX_SHOWN_COLUMNS]
+        lines = [f"  {name}: {kind}" for name, kind in zip(shown, self._schema.types, strict=False)]
+        if hidden := len(self._schema) - len(shown):
+            lines.append(f"  ... and {hidden:,} more columns")
         filtered = "".join(f", filter={part}" for part in (self._sql, self._condition) if part is not None)
         facts = f"version={self.version}, rows={self._num_rows:,}{filtered}"
-        return f"RemoteDataset({self.name!r}, {facts})\n{fields}"
+        return "\n".join([f"RemoteDataset({self.name!r}, {facts})", *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -302,6 +305,8 @@ def _unpickled(
 ) -> RemoteDataset:
     return RemoteDataset(servers, target, schema, num_rows, condition=condition, sql=sql, options=options)
 
+
+_MAX_SHOWN_COLUMNS = 50
 
 _MAX_TICKET_KEYS = 40_000
 """A command has at most 1 MiB, and a key 20 digits."""
