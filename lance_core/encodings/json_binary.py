@@ -1,4 +1,4 @@
-"""JSON columns: stored as binary JSON in large_binary values, shown as text.
+"""JSON columns: stored as binary JSON in large_binary values, given and shown as text.
 
 A value is a container: a big-endian header with its kind and number of members, an entry per member with type
 and length, then the bytes of all members. Whatever the file version, only this layer knows of it.
@@ -7,10 +7,12 @@ Source: Lance table format, "Logical types"; docs/format.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.kernels import CorruptData, OffsetOverflow, json_text
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.kernels import Block, CorruptData, OffsetOverflow, json_binary, json_text
 from lance_core.schema.fields import Field
 
 
@@ -49,23 +51,54 @@ def show_json(array: pa.Array, field: Field) -> pa.Array:
     return _with_values(make(item), array, shown, num_buffers=2)
 
 
-def _text(array: pa.Array, field: Field) -> pa.Array:
-    validity, offsets, data = array.buffers()
-    empty = pa.py_buffer(b"")
+def store_json(array: pa.Array, column: str) -> pa.Array:
+    """JSON text, or binary JSON that a caller has made, as binary JSON.
+
+    The text may be written as the reference allows: docs/format.md lists what that is beyond the standard.
+
+    Raises:
+        InvalidInputError: a value is no JSON, with its number among those of the array; or no UTF-8; or the
+            array has another type.
+    """
+    types = pa.types
+    if not any(kind(array.type) for kind in (types.is_large_binary, types.is_string, types.is_large_string)):
+        raise InvalidInputError("type of JSON values", column=column, expected="string", found=array.type)
     try:
-        blocks = json_text(
-            (offsets or pa.py_buffer(bytes(8))).slice(8 * array.offset),
-            data or empty,
-            validity,
-            array.offset,
-            len(array),
-        )
+        if types.is_large_binary(array.type):
+            _converted(array, json_text)
+            return array
+        array = array.cast(pa.large_utf8())
+        array.validate(full=True)
+        validity, blocks = _converted(array, json_binary)
+    except (CorruptData, pa.ArrowInvalid) as error:
+        raise InvalidInputError(f"JSON: {error}", column=column) from None
+    return pa.Array.from_buffers(pa.large_binary(), len(array), [validity, *map(pa.py_buffer, blocks)])
+
+
+def _converted(
+    array: pa.Array, kernel: Callable[..., tuple[Block, Block]]
+) -> tuple[pa.Buffer | None, tuple[Block, Block]]:
+    """The validity, from bit 0 on, and what a kernel makes of the values of an array with 64-bit offsets."""
+    validity, offsets, data = array.buffers()
+    blocks = kernel(
+        (offsets or pa.py_buffer(bytes(8))).slice(8 * array.offset),
+        data or pa.py_buffer(b""),
+        validity,
+        array.offset,
+        len(array),
+    )
+    if validity is not None and array.offset:
+        validity = array.is_valid().buffers()[1]
+    return validity, blocks
+
+
+def _text(array: pa.Array, field: Field) -> pa.Array:
+    try:
+        validity, blocks = _converted(array, json_text)
     except CorruptData as error:
         raise CorruptFileError(str(error), column=field.name) from None
     except OffsetOverflow:
         raise UnsupportedFeatureError("more than 2 GiB of JSON in one array", column=field.name) from None
-    if validity is not None and array.offset:
-        validity = array.is_valid().buffers()[1]
     text = pa.Array.from_buffers(pa.utf8(), len(array), [validity, *map(pa.py_buffer, blocks)])
     try:
         text.validate(full=True)

@@ -128,6 +128,11 @@ def json_text(
 ) -> tuple[Block, Block]:
     """32-bit offsets and UTF-8 text of binary JSON values that have 64-bit offsets."""
 
+def json_binary(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
+) -> tuple[Block, Block]:
+    """64-bit offsets and the binary form of JSON text that has 64-bit offsets: the reverse of `json_text`."""
+
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int

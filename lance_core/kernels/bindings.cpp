@@ -12,6 +12,7 @@
 #include "bitpacking.hpp"
 #include "byte_stream_split.hpp"
 #include "chunks.hpp"
+#include "encode_json.hpp"
 #include "flat.hpp"
 #include "fsst.hpp"
 #include "fullzip.hpp"
@@ -242,6 +243,18 @@ NB_MODULE(_kernels, m) {
         OptionalSource validity_source(validity);
         return without_gil([&] {
           return as_tuple(json_text(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), first_bit, n));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"));
+  m.def(
+      "json_binary",
+      [](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t n) {
+        Source offset_source(offsets);
+        Source data_source(data);
+        OptionalSource validity_source(validity);
+        return without_gil([&] {
+          return as_tuple(
+              json_binary(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), first_bit, n));
         });
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"));

@@ -6,39 +6,13 @@
 #include <limits>
 #include <string>
 
+#include "json_binary.hpp"
+
 namespace lance {
 namespace {
 
-// A container begins with a header: its kind in three bits, the number of its members in the others.
-constexpr uint32_t kKindMask = 0xE0000000;
-constexpr uint32_t kCountMask = 0x1FFFFFFF;
-constexpr uint32_t kArray = 0x80000000;
-constexpr uint32_t kObject = 0x40000000;
-constexpr uint32_t kScalar = 0x20000000;
+using namespace json;
 
-// Then one entry per member (in objects one per key, then one per value): type and length of the bytes that follow
-// all entries, in the same order. The highest bit has no meaning.
-constexpr uint32_t kTypeMask = 0x70000000;
-constexpr uint32_t kLengthMask = 0x0FFFFFFF;
-constexpr uint32_t kNull = 0x00000000;
-constexpr uint32_t kString = 0x10000000;
-constexpr uint32_t kNumber = 0x20000000;
-constexpr uint32_t kFalse = 0x30000000;
-constexpr uint32_t kTrue = 0x40000000;
-constexpr uint32_t kContainer = 0x50000000;
-
-// The first byte of a number is its type; big-endian bytes follow.
-constexpr uint8_t kZero = 0x00;
-constexpr uint8_t kNaN = 0x10;
-constexpr uint8_t kInfinity = 0x20;
-constexpr uint8_t kMinusInfinity = 0x30;
-constexpr uint8_t kSigned = 0x40;
-constexpr uint8_t kUnsigned = 0x50;
-constexpr uint8_t kFloat = 0x60;
-
-constexpr size_t kEntryBytes = 4;
-// The frames of this recursion are small; a deeper value is taken for damage before it can exhaust the stack.
-constexpr int kMaxDepth = 2048;
 // Exponents of numbers that are written without one, as the first digit's power of ten.
 constexpr int kLeastPlain = -5;
 constexpr int kMostPlain = 15;
@@ -366,10 +340,6 @@ class Writer {
 
   std::string& out_;
 };
-
-bool is_valid(Bytes validity, size_t bit) {
-  return validity.size == 0 || (validity.slice(bit / 8, 1).data[0] >> (bit % 8) & 1) != 0;
-}
 
 }  // namespace
 

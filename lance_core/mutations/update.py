@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -131,11 +132,11 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
     if not isinstance(text, str):
         raise TypeError(f"updates must map names to SQL text, they hold {field.name!r}: {text!r}")
-    if any(node.is_blob or node.is_blob_v2 or node.is_json for node in field.walk()):
-        raise UnsupportedFeatureError("updating a column of blobs or JSON", column=field.name)
+    if any(node.is_blob or node.is_blob_v2 or (node.is_json and node is not field) for node in field.walk()):
+        raise UnsupportedFeatureError("updating a column of blobs, or with JSON in it", column=field.name)
     try:
         value = parse_expression(text, expression_schema(schema), checked=True)
-        value = cast(value, field.to_arrow().type)
+        value = _json(value) if field.is_json else cast(value, field.to_arrow().type)
     except InvalidInputError as error:
         raise InvalidInputError(f"column {field.name!r}: {error}") from None
     blobs = {known.name for known in schema.fields if any(n.is_blob or n.is_blob_v2 for n in known.walk())}
@@ -143,3 +144,14 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
         if path[0] in blobs:
             raise UnsupportedFeatureError("values computed from a blob column", column=path[0])
     return value
+
+
+def _json(value: Expression) -> Expression:
+    """The value of a JSON column: text, or that of such a column."""
+    from lance_core.expressions.build import cast
+
+    if isinstance(value.type, pa.JsonType):
+        return value
+    if not (pa.types.is_null(value.type) or pa.types.is_string(value.type)):
+        raise InvalidInputError("value of a JSON column", expected="text", found=value.type)
+    return cast(value, pa.utf8())

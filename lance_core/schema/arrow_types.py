@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.schema.logical_types import FIXED_SIZE_LIST, JSON, leaf_type, list_size
+from lance_core.schema.logical_types import ARROW_JSON, FIXED_SIZE_LIST, JSON, leaf_type, list_size
 
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
@@ -65,7 +65,7 @@ def describe(
     `children` are described fields too; errors are those of `assemble`.
     """
     if logical_type == JSON:
-        return pa.field(name, pa.utf8(), nullable, {**metadata, EXTENSION_NAME: "arrow.json"})
+        return pa.field(name, pa.utf8(), nullable, {**metadata, EXTENSION_NAME: ARROW_JSON})
     return pa.field(name, assemble(name, logical_type, children, file=file), nullable, metadata or None)
 
 

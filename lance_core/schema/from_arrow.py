@@ -15,7 +15,14 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import file_pb2
 from lance_core.schema.arrow_types import EXTENSION_METADATA, EXTENSION_NAME
 from lance_core.schema.fields import BLOB, BLOB_V2, Schema
-from lance_core.schema.logical_types import BFLOAT16, FIXED_SIZE_LIST, JSON, LANCE_JSON, logical_type
+from lance_core.schema.logical_types import (
+    ARROW_JSON,
+    BFLOAT16,
+    FIXED_SIZE_LIST,
+    JSON,
+    LANCE_JSON,
+    logical_type,
+)
 from lance_core.schema.tree import MAX_DEPTH
 
 _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
@@ -75,7 +82,7 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
     if depth > MAX_DEPTH:
         raise UnsupportedFeatureError("nesting depth of the schema", expected=f"at most {MAX_DEPTH}")
     metadata = field_metadata(field)
-    name = JSON if metadata.get(EXTENSION_NAME) == LANCE_JSON else _name(field.type, field)
+    name = JSON if _is_json(field, metadata) else _name(field.type, field)
     if BLOB in metadata and name != "large_binary" and metadata.get(EXTENSION_NAME) != BLOB_V2:
         # The reference looks for descriptors wherever it sees the key.
         raise InvalidInputError("blob", column=field.name, expected="large_binary", found=name)
@@ -96,6 +103,20 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
     messages.append(message)
     for child in _children(field):
         _append(messages, child, message.id, depth + 1)
+
+
+def _is_json(field: pa.Field, metadata: Mapping[str, str]) -> bool:
+    """Whether values are JSON: text that Arrow calls so, or large_binary that Lance does."""
+    if pa.types.is_large_binary(storage_type(field.type)):
+        return metadata.get(EXTENSION_NAME) == LANCE_JSON
+    return _is_json_text(field)
+
+
+def _is_json_text(field: pa.Field) -> bool:
+    if isinstance(field.type, pa.JsonType):
+        return True
+    is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    return is_text and (field.metadata or {}).get(EXTENSION_NAME.encode()) == ARROW_JSON.encode()
 
 
 def _schema_metadata(schema: pa.Schema) -> dict[str, bytes]:
@@ -200,7 +221,7 @@ def field_metadata(field: pa.Field) -> dict[str, str]:
         metadata = {key.decode(): value.decode() for key, value in (raw or {}).items()}
     except UnicodeDecodeError:
         raise InvalidInputError("metadata of a field is not UTF-8", column=field.name) from None
-    if metadata.get(EXTENSION_NAME) == "arrow.json":
+    if _is_json_text(field):
         # Lance stores it in a form of its own, and says so.
         metadata |= {EXTENSION_NAME: LANCE_JSON, EXTENSION_METADATA: ""}
     return metadata

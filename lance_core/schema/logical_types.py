@@ -13,6 +13,9 @@ from lance_core.errors import UnsupportedFeatureError
 JSON = "json"
 """Binary JSON in a large_binary column, shown to the user as the extension type arrow.json."""
 
+ARROW_JSON = "arrow.json"
+"""Extension name of JSON text."""
+
 LANCE_JSON = "lance.json"
 """Extension name of binary JSON in the field's metadata."""
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.encodings.json_binary import store_json
+from lance_core.errors import InvalidInputError
 from lance_core.schema import Field, Schema, schema_from_arrow
 
 _VIEW_BYTES = 16
@@ -33,15 +34,12 @@ class Conformer:
         ids = _matched(table.fields, schema_from_arrow(given).fields, "")
         messages = [message for message in table.messages if message.id in ids]
         self.schema = Schema(messages, table.raw_metadata)
-        for node in (node for field in self.schema.fields for node in field.walk()):
-            if node.is_json:
-                raise UnsupportedFeatureError("writing JSON columns", column=node.name)
         self._given = given
         self._columns = [given.get_field_index(field.name) for field in self.schema.fields]
         types = [pa.field(field.name, field.arrow_type, field.nullable) for field in self.schema.fields]
         self._stored = pa.schema(types)
         self._is_stored = given.equals(self._stored) and all(
-            node.nullable for field in self.schema.fields for node in field.walk()
+            node.nullable and not node.is_json for field in self.schema.fields for node in field.walk()
         )
 
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -129,7 +127,9 @@ def convert(
             row = pc.index(nulls, True).as_py()
             raise InvalidInputError("null in a column that allows none", column=path, found=f"row {row}")
     wanted = field.arrow_type
-    if array.type.equals(wanted) and all(node.nullable for node in field.walk()):
+    if field.is_json:
+        return store_json(array, path)
+    if array.type.equals(wanted) and all(node.nullable and not node.is_json for node in field.walk()):
         return array
     if pa.types.is_struct(wanted):
         return _struct(array, field, path, parents)

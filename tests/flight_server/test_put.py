@@ -440,3 +440,21 @@ def test_only_uploads_read_from_clients() -> None:
         if isinstance(node, ast.Attribute) and node.attr in reading
     }
     assert readers == {"handlers/incoming.py"}
+
+
+def test_json_columns(client: flight.FlightClient, root: Path, name: str) -> None:
+    """T27: documents arrive as text, and are stored as the reference stores them or refused."""
+    texts = pa.array(['{"b": [1, 2.5], "a": null}', None, "'bare'"])
+    table = pa.table({"id": range(3), "j": pa.ExtensionArray.from_storage(pa.json_(), texts)})
+    put(client, {"dataset": name, "mode": "create"}, table)
+
+    put(
+        client,
+        {"dataset": name, "mode": "merge_insert", "on": ["id"], "when_matched": "update_all"},
+        table.slice(1, 1),
+    )
+    wrong = pa.table({"id": [9], "j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{"]))})
+    with pytest.raises(pa.ArrowInvalid, match=r"no JSON.*column j"):
+        put(client, name, wrong)
+    rows = sorted(reference(root, name).to_table().to_pylist(), key=lambda row: row["id"])
+    assert [row["j"] for row in rows] == ['{"a":null,"b":[1,2.5]}', None, '"bare"']

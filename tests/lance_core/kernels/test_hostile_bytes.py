@@ -102,6 +102,12 @@ def json_values() -> bytes:
     return values.arrow_offsets(rows, 64) + b"".join(rows)
 
 
+def json_texts() -> bytes:
+    """Offsets and bytes of three texts."""
+    rows = [b'{"k": [1, -200, 0x1F.8, 1e400, "a\\ud83d\\ude00"], m: {}}', b"", b"[,'\\u{0041}',nan]"]
+    return values.arrow_offsets(rows, 64) + b"".join(rows)
+
+
 def levels_of_lists() -> bytes:
     layers = (nested.NULLABLE_ITEM, nested.NULL_AND_EMPTY_LIST, nested.EMPTYABLE_LIST)
     rows = [[[1, None], None, []], [], [[2], [3, 4]]]
@@ -325,6 +331,7 @@ CASES = {
         struct.pack("<HHHIxxxxxx4H4H4i", 4, 8, 8, 16, 1, 0, 1, 0, 0, 0, 1, 0, *range(4)),
     ),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
+    "json_binary": Case(lambda d: kernels.json_binary(d[:32], d[32:], None, 0, 3), json_texts()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
     ),
@@ -374,6 +381,9 @@ def test_deep_json() -> None:
         value = json_container(ARRAY, (5, value))
     with pytest.raises(kernels.CorruptData, match="deeper"):
         kernels.json_text(values.arrow_offsets([value], 64), value, None, 0, 1)
+    text = b"[" * 20_000
+    with pytest.raises(kernels.CorruptData, match="deeper"):
+        kernels.json_binary(values.arrow_offsets([text], 64), text, None, 0, 1)
 
 
 def test_every_kernel_is_here() -> None:

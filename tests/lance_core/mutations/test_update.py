@@ -281,8 +281,6 @@ def test_json_columns_are_copied_as_they_are(tmp_path: Path) -> None:
     for opened in (dataset, lance.dataset(path)):
         rows = opened.to_table().to_pylist()
         assert {row["id"] % 10: row["doc"] for row in rows} == shown
-    with pytest.raises(UnsupportedFeatureError, match="JSON"):
-        dataset.update({"doc": "null"})
 
 
 def test_indices_of_the_reference_stay_right(tmp_path: Path) -> None:

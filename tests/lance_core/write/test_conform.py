@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_core
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 from lance_core.schema import schema_from_arrow
 from lance_core.write.conform import Conformer
 from support.arrays import Spec, make_array
@@ -161,13 +161,6 @@ def test_a_batch_of_another_schema_is_refused(tmp_path: Path) -> None:
         lance_core.write_dataset(lying, tmp_path)
 
     assert not list(tmp_path.rglob("*.lance"))
-
-
-def test_json_columns_are_refused_by_name(tmp_path: Path) -> None:
-    table = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}']))})
-
-    with pytest.raises(UnsupportedFeatureError, match=r"JSON columns.*column j"):
-        lance_core.write_dataset(table, tmp_path)
 
 
 NESTED = pa.schema(
