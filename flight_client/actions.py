@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.connection import Servers
-from flight_client.endpoints import EndpointReader
+from flight_client.endpoints import read_endpoint
 from flight_client.errors import DatasetNotFoundError
 from flight_client.staged import WriteResult
 
@@ -256,11 +256,7 @@ class Changes:
     def _read(self, kind: str) -> Iterator[pa.RecordBatch]:
         for part in self._parts[kind]:
             endpoint = flight.FlightEndpoint(base64.b64decode(part["ticket"]), [])
-            reader = EndpointReader(self._servers, endpoint)
-            try:
-                yield from reader
-            finally:
-                reader.cancel()
+            yield from read_endpoint(self._servers, endpoint)
 
 
 def _encoded(schema: pa.Schema) -> str:

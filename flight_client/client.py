@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,7 @@ from pyarrow import flight
 from flight_client.actions import Actions
 from flight_client.connection import Access, Server, Servers
 from flight_client.dataset import RemoteDataset
+from flight_client.endpoints import read_endpoint
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.scanner import ReadOptions, Target
 from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
@@ -128,6 +129,10 @@ class Client(Actions):
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
         target = Target(described["dataset"], described["version"], described["branch"])
         return RemoteDataset(self._servers, target, schema, described["rows"], options=self._options)
+
+    def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be opened."""
+        return read_endpoint(self._servers, endpoint, first)
 
     def write(
         self,

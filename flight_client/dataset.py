@@ -15,7 +15,7 @@ import pyarrow.dataset as arrow
 from pyarrow import flight
 
 from flight_client.connection import Servers
-from flight_client.endpoints import EndpointReader
+from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import Key, Lookup
 from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
@@ -144,11 +144,7 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         Raises:
             LanceError: what the server reported, such as that the ticket has expired.
         """
-        reader = EndpointReader(self._servers, endpoint, first)
-        try:
-            yield from reader
-        finally:
-            reader.cancel()
+        return read_endpoint(self._servers, endpoint, first)
 
     def to_table(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pa.Table:
         """The rows as a table; arguments are those of `scanner`."""

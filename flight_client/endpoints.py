@@ -78,6 +78,17 @@ class EndpointReader:
             stream.cancel()
 
 
+def read_endpoint(
+    servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The batches of an endpoint. Closing the iterator ends the stream; arguments are those of the reader."""
+    reader = EndpointReader(servers, endpoint, first)
+    try:
+        yield from reader
+    finally:
+        reader.cancel()
+
+
 @dataclass
 class _Waiting:
     """Batches of one endpoint that nobody has asked for yet."""

@@ -33,9 +33,9 @@ class Selection:
         """The columns that are read."""
         return dataset.schema if self.columns is None else self.scanner(dataset).projected_schema
 
-    def scanner(self, dataset: RemoteDataset) -> RemoteScanner:
-        """A scan of it."""
-        return dataset.scanner(self.columns, self.filter, self.batch_size)
+    def scanner(self, dataset: RemoteDataset, fragments: Sequence[int] | None = None) -> RemoteScanner:
+        """A scan of it, of all fragments or of some."""
+        return dataset.scanner(self.columns, self.filter, self.batch_size, fragments=fragments)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BatchReader(DataSourceReader):
         """
         self._dataset = dataset
         self._asked = selection
-        self._selection = _narrowed(selection, dataset, schema)
+        self._selection = narrowed(selection, dataset, schema)
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
@@ -105,7 +105,7 @@ class PushingReader(BatchReader):
         return to_sql(condition, self._dataset.schema, self._schema)
 
 
-def _narrowed(selection: Selection, dataset: RemoteDataset, schema: StructType) -> Selection:
+def narrowed(selection: Selection, dataset: RemoteDataset, schema: StructType) -> Selection:
     """The selection without the columns that `schema` does not name."""
     wanted = schema.names
     selected = list(dataset.schema.names if selection.columns is None else selection.columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -120,8 +120,11 @@ def commit(
     options: Options,
     receipts: Sequence[str],
     transaction_id: str,
+    stream: Mapping[str, str | int] | None = None,
 ) -> int | None:
     """Make one version of receipts, once however often it is called; None where there is nothing to do.
+
+    `stream` says which batch of which stream they are, see the action `commit`.
 
     Raises:
         CommitConflictError: another version makes this one impossible.
@@ -137,6 +140,7 @@ def commit(
         destination.operation,
         branch=destination.branch,
         transaction_id=transaction_id,
+        stream=stream,
     )
 
 

@@ -14,6 +14,8 @@ from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.batch_read import BatchReader, PushingReader, Selection
 from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.options import Options
+from spark_pipeline.stream_read import StreamReader, with_change_columns
+from spark_pipeline.stream_write import StreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +44,8 @@ class LanceFlightDataSource(DataSource):
         options = Options.parse(self.options)
         with options.client() as client:
             self._dataset = options.dataset(client)
-            return spark_schema(Selection.of_options(options).schema(self._dataset))
+            columns = spark_schema(Selection.of_options(options).schema(self._dataset))
+        return with_change_columns(columns) if options.on_changes == "report" else columns
 
     def reader(self, schema: StructType) -> BatchReader:
         """A reader of the columns that `schema` names."""
@@ -55,6 +58,15 @@ class LanceFlightDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A writer of rows of `schema`."""
         return BatchWriter(Options.parse(self.options), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
+        """A reader of versions as batches of the columns that `schema` names."""
+        return StreamReader(Options.parse(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        """A writer of batches of rows of `schema`."""
+        has_checkpoint = "checkpointLocation" in self.options
+        return StreamWriter(Options.parse(self.options), schema, overwrite, has_checkpoint=has_checkpoint)
 
 
 def register(spark: SparkSession) -> None:

@@ -38,6 +38,14 @@ def _boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.strip().lower()]
 
 
+def _one_of(*choices: str) -> Callable[[str], str]:
+    return {choice: choice for choice in choices}.__getitem__
+
+
+def _starting(text: str) -> int | str:
+    return "latest" if text.strip().lower() == "latest" else _positive(text)
+
+
 def _uris(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -88,6 +96,14 @@ class Options:
     max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more")
     max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more")
     max_versions_per_trigger: int | None = option("maxVersionsPerTrigger", _positive, "versions, 1 or more")
+    starting_version: int | str | None = option(
+        "startingVersion", _starting, "the number of a version, 1 or more, or latest"
+    )
+    """The first version whose changes a stream delivers; "latest": those that come after the latest."""
+    on_changes: str = option(
+        "onChanges", _one_of("fail", "ignore", "report"), "fail, ignore or report", "fail"
+    )
+    """What a stream does with updated and deleted rows."""
     app_id: str | None = option("app_id", _text, "a text")
     """Names the writing application: with the number of a batch it makes a stream's commits happen once."""
     create: bool = option("create", _boolean, "true or false", False)

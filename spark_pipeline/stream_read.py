@@ -1,0 +1,289 @@
+"""Streaming reads: the versions of a dataset as batches of rows.
+
+An offset is a version up to which everything was delivered:
+
+    {"version": 12, "identity": "...", "snapshot": false}
+
+`identity` tells the version from one of the same number in a dataset that was dropped and made again. With
+`snapshot` the rows of the version itself are still to come, all of them: so a stream begins. What a batch has
+depends on its two offsets alone, so that Spark can ask for it again at any time.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+import flight_client
+from flight_client import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from spark_pipeline.arrow_types import to_spark
+from spark_pipeline.batch_read import Selection, narrowed
+from spark_pipeline.options import Options
+
+CHANGE_TYPE = "_change_type"
+"""What became of the row: insert, update (the row as it is now) or delete (as it was)."""
+COMMIT_VERSION = "_commit_version"
+"""The version that did it."""
+
+_KINDS = {"inserted": "insert", "updated": "update", "deleted": "delete"}
+"""Lists of the answer of the action `changes`, and what a row of them is."""
+
+
+def with_change_columns(schema: StructType) -> StructType:
+    """The columns of a stream that reports changes.
+
+    Raises:
+        InvalidInputError: the dataset has columns of these names.
+    """
+    for name in (CHANGE_TYPE, COMMIT_VERSION):
+        if name in schema.names:
+            raise InvalidInputError(f"option onChanges: the dataset has a column {name!r} of its own")
+    added = [StructField(CHANGE_TYPE, StringType()), StructField(COMMIT_VERSION, LongType())]
+    return StructType([*schema.fields, *added])
+
+
+@dataclass(frozen=True)
+class Position:
+    """An offset."""
+
+    version: int
+    identity: str
+    snapshot: bool = False
+
+    @staticmethod
+    def of_version(listed: dict[str, Any]) -> Position:
+        """After a version, as `list_versions` describes it."""
+        return Position(int(listed["version"]), str(listed["identity"]))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a batch as they travel to an executor."""
+
+    endpoint: bytes
+    number: int
+    """Counts the parts, so that they begin with different servers."""
+    kind: str
+    """What becomes of the rows: see CHANGE_TYPE."""
+    version: int
+    """The version that did it."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the versions of one dataset, in their order. Spark makes one for the driver, and pickles another
+    one, which does nothing but `read`, for the executors.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Read the columns that `schema` names.
+
+        Raises:
+            InvalidInputError: options that make no sense for a stream.
+        """
+        for name in ("version", "tag", "version_as_of", "timestamp_as_of"):
+            if getattr(options, name) is not None:
+                raise InvalidInputError(f"option {name}: a stream reads all versions from startingVersion on")
+        if options.on_changes != "fail" and (options.filter or isinstance(options.columns, dict)):
+            raise InvalidInputError(
+                f"option onChanges {options.on_changes!r} goes with names of columns and without a filter; "
+                "select from the stream and filter it"
+            )
+        self._options = options
+        self._schema = schema
+        added = (CHANGE_TYPE, COMMIT_VERSION) if options.on_changes == "report" else ()
+        self._columns = StructType([field for field in schema if field.name not in added])
+        self._last: int | None = None
+        """The version to stop at."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query begins that has no checkpoint."""
+        start = self._options.starting_version
+        if start is None:  # with what there is, then what comes
+            return asdict(replace(self._latest(), snapshot=True))
+        if not isinstance(start, int):
+            return asdict(self._latest())
+        before = max(start - 1, 1)
+        listed = self._versions(from_version=before, to_version=before)
+        if not listed:
+            latest = self._latest().version
+            if start > latest:
+                raise InvalidInputError(
+                    f"option startingVersion: there is no {start}, {latest} is the latest"
+                )
+            raise VersionNotFoundError(
+                f"option startingVersion: version {before} of {self._options.table} was cleaned up, and "
+                f"without it nobody knows what version {start} changed"
+            )
+        return asdict(replace(Position.of_version(listed[0]), snapshot=start == 1))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """As many versions as the user allows; Spark knows no limit of versions, and hands this one back."""
+        limit = self._options.max_versions_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Stop at what is there now."""
+        self._last = self._latest().version
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the next batch ends: the rows of the first version are a batch of their own."""
+        begin = Position(**start)
+        if begin.snapshot:
+            return asdict(replace(begin, snapshot=False))
+        last = begin.version + limit.max_files if isinstance(limit, ReadMaxFiles) else None
+        if self._last is not None:
+            last = max(begin.version, self._last if last is None else min(last, self._last))
+        return asdict(Position.of_version(self._since(begin, last)[-1]))
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The latest version, for the progress of the query."""
+        return asdict(self._latest())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The rows of a batch, one partition per endpoint.
+
+        Raises:
+            UnsupportedFeatureError: rows were changed or deleted, and the user did not say what then.
+        """
+        begin, finish = Position(**start), Position(**end)
+        parts: list[_Part] = []
+        listed = self._since(begin, finish.version, rows=True)
+        if Position.of_version(listed[-1]) != replace(finish, snapshot=False):
+            raise self._replaced(finish)
+        if begin.snapshot and not finish.snapshot:
+            parts += self._scanned(begin.version, None)
+        parts += self._changed(listed)
+        return [InputPartition(replace(part, number=number)) for number, part in enumerate(parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of one partition, as Spark wants them."""
+        part: _Part = partition.value
+        with self._options.client() as client:
+            endpoint = flight.FlightEndpoint.deserialize(part.endpoint)
+            for batch in client.read_endpoint(endpoint, part.number):
+                if self._options.on_changes == "report":
+                    batch = _with_change(batch, part)
+                yield to_spark(batch, self._schema)
+
+    def stop(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    @cached_property
+    def _client(self) -> flight_client.Client:
+        return self._options.client()
+
+    def _changed(self, listed: list[dict[str, Any]]) -> Iterator[_Part]:
+        """The rows of all versions but the first one of the list."""
+        mode = self._options.on_changes
+        added: list[int] = []
+        for index, version in enumerate(listed[1:], 1):
+            before, after = listed[index - 1], listed[index + 1 : index + 2]
+            number, effect = int(version["version"]), version["rows"]
+            if effect == "replaced" and before["metadata"]["total_rows"] != "0" and mode != "ignore":
+                if mode == "fail":
+                    raise self._not_appended(number, "replaced all rows")
+                yield from self._scanned(number - 1, None, "delete", number)
+            if effect == "replaced":
+                yield from self._scanned(number, None)
+            elif effect == "added":
+                added += [fragment for fragment, _ in version["new_fragments"]]
+                # Fragments stay as they are while others are added: one plan for all of them.
+                if mode == "report" or not after or after[0]["rows"] != "added":
+                    yield from self._scanned(number, added)
+                    added = []
+            elif effect == "changed":
+                if mode == "fail":
+                    raise self._not_appended(number, "updated or deleted rows")
+                yield from self._compared(number)
+
+    def _scanned(
+        self, version: int, fragments: list[int] | None, kind: str = "insert", commit: int | None = None
+    ) -> Iterator[_Part]:
+        """The rows of fragments, of all if None, of a version; that, or `commit`, did what `kind` says."""
+        dataset = self._client.dataset(self._options.table, version, branch=self._options.branch)
+        selection = narrowed(Selection.of_options(self._options), dataset, self._columns)
+        plan = selection.scanner(dataset, fragments).plan
+        if plan.total_records:
+            for endpoint in plan.endpoints:
+                yield _Part(endpoint.serialize(), 0, kind, version if commit is None else commit)
+
+    def _compared(self, version: int) -> Iterator[_Part]:
+        """What a version did to the rows of the one before, as far as the server can tell."""
+        body = {
+            "dataset": self._options.table,
+            "branch": self._options.branch,
+            "from_version": version - 1,
+            "to_version": version,
+        }
+        found = self._client.action("changes", body, repeat=True)
+        reported = _KINDS if self._options.on_changes == "report" else ["inserted"]
+        for name in reported:
+            for each in found[name]:
+                endpoint = flight.FlightEndpoint(base64.b64decode(each["ticket"]), [])
+                yield _Part(endpoint.serialize(), 0, _KINDS[name], version)
+
+    def _latest(self) -> Position:
+        return Position.of_version(self._versions(limit=1)[0])
+
+    def _versions(self, **fields: Any) -> list[dict[str, Any]]:
+        return self._client.versions(self._options.table, branch=self._options.branch, **fields)
+
+    def _since(self, begin: Position, last: int | None, *, rows: bool = False) -> list[dict[str, Any]]:
+        """The versions from that of `begin` on.
+
+        Raises:
+            DatasetNotFoundError: the dataset is not the one that the stream has read.
+            VersionNotFoundError: one of them was cleaned up.
+        """
+        listed = self._versions(from_version=begin.version, to_version=last, rows=rows)
+        positions = [Position.of_version(each) for each in listed]
+        if not positions and self._latest().version < begin.version:
+            raise self._replaced(begin)
+        expected = range(begin.version, begin.version + max(len(positions), 1))
+        gone = set(expected).difference(position.version for position in positions)
+        if gone:
+            raise VersionNotFoundError(
+                f"version {min(gone)} of {self._options.table} was cleaned up, and without it nobody knows "
+                "what the next one changed; begin again with a new checkpoint, and keep versions longer"
+            )
+        if positions[0].identity != begin.identity:
+            raise self._replaced(begin)
+        return listed
+
+    def _replaced(self, position: Position) -> DatasetNotFoundError:
+        return DatasetNotFoundError(
+            f"{self._options.table} is not the dataset that the stream has read up to version "
+            f"{position.version}: it was dropped and made again; begin again with a new checkpoint"
+        )
+
+    def _not_appended(self, version: int, what: str) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            f"version {version} of {self._options.table} {what}, and the stream delivers added rows only; "
+            "set the option onChanges to ignore, or to report"
+        )
+
+
+def _with_change(batch: pa.RecordBatch, part: _Part) -> pa.RecordBatch:
+    kinds = pa.repeat(pa.scalar(part.kind), batch.num_rows)
+    versions = pa.repeat(pa.scalar(part.version, pa.int64()), batch.num_rows)
+    return batch.append_column(CHANGE_TYPE, kinds).append_column(COMMIT_VERSION, versions)
