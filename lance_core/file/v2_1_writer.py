@@ -288,7 +288,9 @@ def _encode(waiting: Sequence[LeafRows], column: LeafColumn, recorder: PageRecor
     pages = []
     for rows in join(waiting):
         for page, part in encode_pages(rows, column):
-            summary = recorder.summary(part.values, page.items) if recorder and has_summary else None
+            summary = (
+                recorder.summary(part.values, page.items, page.bounds) if recorder and has_summary else None
+            )
             pages.append(_Page(page, summary))
     return pages
 

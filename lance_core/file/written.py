@@ -18,10 +18,18 @@ class PageRecorder(Protocol):
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
         """Statistics of the values of a page of a 0.1 file."""
 
-    def summary(self, values: pa.Array, items: pa.Array | None = None) -> Any:
-        """Statistics of the values of a page, of which `items` are the distinct ones where they are known.
+    def summary(
+        self,
+        values: pa.Array,
+        items: pa.Array | None = None,
+        bounds: tuple[bytes, bytes] | None = None,
+    ) -> Any:
+        """Statistics of the values of a page; called from several threads.
 
-        Called from several threads.
+        Args:
+            values: of the page.
+            items: the distinct ones, where they are known.
+            bounds: the least and the greatest of integers or times without nulls, where they are known.
         """
 
     def add_page(self, column: int, first_row: int, num_rows: int, summary: Any, crc32c: int) -> None:

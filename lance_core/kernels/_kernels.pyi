@@ -283,8 +283,8 @@ def pack_inline(values: _Bytes, word_bits: int) -> Stream:
     """A chunk per 1024 values."""
 
 def pack_out_of_line(values: _Bytes, word_bits: int, bits: int) -> Block: ...
-def survey_words(values: _Bytes, word_bits: int) -> tuple[int, int, int]:
-    """Bytes of `pack_inline`, runs of equal values, and bits of the largest value."""
+def survey_words(values: _Bytes, word_bits: int, is_signed: bool = False) -> tuple[int, int, int, int, int]:
+    """Bytes of `pack_inline`, runs of equal values, bits of the largest value; least and greatest word."""
 
 def encode_runs(
     values: _Bytes, word_bits: int, chunk_values: int, chunk_bytes: int

@@ -106,12 +106,12 @@ void bind_words(nb::module_& m) {
       nb::arg("values"), nb::arg("word_bits"), nb::arg("bits"));
   m.def(
       "survey_words",
-      [](nb::handle values, unsigned word_bits) {
+      [](nb::handle values, unsigned word_bits, bool is_signed) {
         Source source(values);
-        WordSurvey out = without_gil([&] { return survey_words(source.bytes(), word_bits); });
-        return std::make_tuple(out.packed_bytes, out.num_runs, out.highest_bit);
+        WordSurvey out = without_gil([&] { return survey_words(source.bytes(), word_bits, is_signed); });
+        return std::make_tuple(out.packed_bytes, out.num_runs, out.highest_bit, out.least, out.most);
       },
-      nb::arg("values"), nb::arg("word_bits"));
+      nb::arg("values"), nb::arg("word_bits"), nb::arg("is_signed") = false);
   m.def(
       "encode_runs",
       [](nb::handle values, unsigned word_bits, size_t chunk_values, size_t chunk_bytes) {

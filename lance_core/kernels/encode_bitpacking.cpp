@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace lance {
 namespace {
@@ -57,6 +58,31 @@ LANCE_MULTIVERSION unsigned needed_bits(const uint8_t* values, size_t n) { retur
 LANCE_MULTIVERSION unsigned needed_bits(const uint16_t* values, size_t n) { return bits_of(values, n); }
 LANCE_MULTIVERSION unsigned needed_bits(const uint32_t* values, size_t n) { return bits_of(values, n); }
 LANCE_MULTIVERSION unsigned needed_bits(const uint64_t* values, size_t n) { return bits_of(values, n); }
+
+template <class T>
+struct Extent {
+  T least;
+  T most;
+};
+
+template <class T>
+inline __attribute__((always_inline)) Extent<T> extent_in(const T* values, size_t n) {
+  T least = values[0], most = values[0];
+  for (size_t i = 0; i < n; ++i) {
+    least = values[i] < least ? values[i] : least;
+    most = values[i] > most ? values[i] : most;
+  }
+  return {least, most};
+}
+
+LANCE_MULTIVERSION Extent<uint8_t> extent_of(const uint8_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<uint16_t> extent_of(const uint16_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<uint32_t> extent_of(const uint32_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<uint64_t> extent_of(const uint64_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<int8_t> extent_of(const int8_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<int16_t> extent_of(const int16_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<int32_t> extent_of(const int32_t* values, size_t n) { return extent_in(values, n); }
+LANCE_MULTIVERSION Extent<int64_t> extent_of(const int64_t* values, size_t n) { return extent_in(values, n); }
 
 // How many values differ from the one before them.
 template <class T>
@@ -118,20 +144,30 @@ PackedChunks pack_chunks(Bytes values) {
   return out;
 }
 
-template <class T>
+// `Number` is T or its signed twin, and decides about the order.
+template <class T, class Number>
 WordSurvey survey(Bytes values) {
   size_t n = values.size / sizeof(T);
-  WordSurvey result{0, n != 0, 0};
+  WordSurvey result{0, n != 0, 0, 0, 0};
   Group<T> group;
+  Extent<Number> all{std::numeric_limits<Number>::max(), std::numeric_limits<Number>::min()};
   for (size_t i = 0; i < n; i += kGroup) {
     size_t count = std::min(kGroup, n - i);
     const T* words = group.at(values.data + i * sizeof(T), count);
-    unsigned bits = needed_bits(words, count);
+    Extent<T> extent = extent_of(words, count);
+    Extent<Number> bounds{static_cast<Number>(extent.least), static_cast<Number>(extent.most)};
+    if (bounds.least > bounds.most) {  // positive and negative numbers
+      bounds = extent_of(reinterpret_cast<const Number*>(words), count);
+    }
+    all = {std::min(all.least, bounds.least), std::max(all.most, bounds.most)};
+    unsigned bits = static_cast<unsigned>(std::bit_width(extent.most));
     result.num_runs += changes(words, count);
     result.num_runs += i != 0 && words[0] != load<T>(values.data + (i - 1) * sizeof(T));
     result.packed_bytes += sizeof(T) + packed_bytes(bits);
     result.highest_bit = std::max(result.highest_bit, bits);
   }
+  result.least = static_cast<T>(all.least);
+  result.most = static_cast<T>(all.most);
   return result;
 }
 
@@ -207,16 +243,16 @@ PackedChunks pack_inline(Bytes values, unsigned word_bits) {
   }
 }
 
-WordSurvey survey_words(Bytes values, unsigned word_bits) {
+WordSurvey survey_words(Bytes values, unsigned word_bits, bool is_signed) {
   switch (word_bits) {
     case 8:
-      return survey<uint8_t>(values);
+      return is_signed ? survey<uint8_t, int8_t>(values) : survey<uint8_t, uint8_t>(values);
     case 16:
-      return survey<uint16_t>(values);
+      return is_signed ? survey<uint16_t, int16_t>(values) : survey<uint16_t, uint16_t>(values);
     case 32:
-      return survey<uint32_t>(values);
+      return is_signed ? survey<uint32_t, int32_t>(values) : survey<uint32_t, uint32_t>(values);
     case 64:
-      return survey<uint64_t>(values);
+      return is_signed ? survey<uint64_t, int64_t>(values) : survey<uint64_t, uint64_t>(values);
     default:
       corrupt("words of %u bits", word_bits);
   }

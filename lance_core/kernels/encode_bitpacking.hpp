@@ -31,8 +31,10 @@ struct WordSurvey {
   size_t packed_bytes;   // in chunks of inline bit packing
   size_t num_runs;       // of equal values, however long
   unsigned highest_bit;  // bits that the largest value needs
+  uint64_t least;  // of the words, in the order of signed or unsigned numbers; bounds of a page cost no further pass
+  uint64_t most;
 };
 
-WordSurvey survey_words(Bytes values, unsigned word_bits);
+WordSurvey survey_words(Bytes values, unsigned word_bits, bool is_signed);
 
 }  // namespace lance

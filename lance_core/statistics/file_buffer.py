@@ -19,9 +19,11 @@ Source: docs/format.md, "Page statistics and checksums in 2.x files".
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +32,7 @@ import pyarrow.compute as pc
 from lance_core.errors import CorruptFileError
 from lance_core.file.metadata import BufferRange
 from lance_core.statistics.collect import PageSummary, has_bounds
-from lance_core.statistics.sealed import DamagedBatch, seal, unseal
+from lance_core.statistics.sealed import BatchForm, DamagedBatch, unseal
 from lance_core.statistics.stored_bounds import decode_bounds
 from lance_core.statistics.table import statistics_schema
 
@@ -64,21 +66,48 @@ def to_buffer(columns: Mapping[int, Sequence[PageEntry]]) -> pa.Buffer:
     numbered = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
     entries = [entry for _, _, entry in numbered]
     summaries = [entry.summary or _NOTHING for entry in entries]
-    arrays = [
-        [number for number, _, _ in numbered],
-        [page for _, page, _ in numbered],
-        [entry.first_row for entry in entries],
-        [entry.rows for entry in entries],
-        [summary.null_count for summary in summaries],
-        [summary.nan_count for summary in summaries],
-        [summary.least for summary in summaries],
-        [summary.most for summary in summaries],
-        [entry.crc32c for entry in entries],
+    parts = [
+        _numbers("i", [number for number, _, _ in numbered]),
+        _numbers("i", [page for _, page, _ in numbered]),
+        _numbers("q", [entry.first_row for entry in entries]),
+        _numbers("q", [entry.rows for entry in entries]),
+        _numbers("q", [summary.null_count for summary in summaries]),
+        _numbers("q", [summary.nan_count for summary in summaries]),
+        _texts([summary.least for summary in summaries]),
+        _texts([summary.most for summary in summaries]),
+        _numbers("I", [entry.crc32c for entry in entries]),
     ]
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(values, field.type) for values, field in zip(arrays, _SCHEMA, strict=True)], schema=_SCHEMA
-    )
-    return pa.py_buffer(seal(batch))
+    return pa.py_buffer(_form().seal(len(entries), parts))
+
+
+@cache
+def _form() -> BatchForm:
+    return BatchForm(_SCHEMA)
+
+
+_Column = tuple[int, Sequence[bytes]]
+"""Number of nulls, and buffers as Arrow has them."""
+
+
+def _numbers(kind: str, values: Sequence[int | None]) -> _Column:
+    num_nulls, validity = _validity(values)
+    return num_nulls, (validity, struct.pack(f"<{len(values)}{kind}", *[value or 0 for value in values]))
+
+
+def _texts(values: Sequence[bytes | None]) -> _Column:
+    num_nulls, validity = _validity(values)
+    known = [value or b"" for value in values]
+    ends = accumulate(map(len, known), initial=0)
+    return num_nulls, (validity, struct.pack(f"<{len(values) + 1}i", *ends), b"".join(known))
+
+
+def _validity(values: Sequence[object]) -> tuple[int, bytes]:
+    """How many are None, and a bitmap of the others where any is."""
+    num_nulls = values.count(None)
+    if not num_nulls:
+        return 0, b""
+    bits = sum(1 << place for place, value in enumerate(values) if value is not None)
+    return num_nulls, bits.to_bytes(-(-len(values) // 8), "little")
 
 
 class FilePageStatistics:

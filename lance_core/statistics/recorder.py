@@ -21,8 +21,15 @@ class FilePageRecorder:
         """Statistics of the values of a page of a 0.1 file."""
         return page_bounds(values)
 
-    def summary(self, values: pa.Array, items: pa.Array | None = None) -> PageSummary:
-        """Statistics of the values of a page, of which `items` are the distinct ones where they are known."""
+    def summary(
+        self,
+        values: pa.Array,
+        items: pa.Array | None = None,
+        bounds: tuple[bytes, bytes] | None = None,
+    ) -> PageSummary:
+        """See `PageRecorder.summary`."""
+        if bounds is not None:
+            return PageSummary(0, 0, *bounds)
         if items is None or pa.types.is_floating(values.type):  # NaN are counted one by one
             return page_summary(values)
         return replace(page_summary(items), null_count=values.null_count)

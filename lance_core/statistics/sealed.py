@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from lance_core import kernels
 
 _CRC = struct.Struct("<I")
+_END = b"\xff\xff\xff\xff" + bytes(4)
+"""Of an Arrow IPC stream."""
+_PREFIX = 8
+"""Bytes before a message: a mark and its length."""
+_ALIGNMENT = 8
+"""Of the buffers of a batch."""
 
 
 class DamagedBatch(ValueError):  # noqa: N818
@@ -20,8 +27,52 @@ def seal(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    written = sink.getvalue()
-    return b"".join((written, _CRC.pack(kernels.crc32c(written))))
+    return _sealed(sink.getvalue())
+
+
+def _sealed(*parts: bytes | pa.Buffer) -> bytes:
+    written = b"".join(parts)
+    return written + _CRC.pack(kernels.crc32c(written))
+
+
+class BatchForm:
+    """What `seal` makes of batches of one schema, from raw buffers and without arrays.
+
+    The message of a batch has its numbers at fixed places: it is that of a batch of one row with others put
+    in (an empty one would leave out some). For the few rows of a data file that takes a fraction of the time
+    that arrays and Arrow's writer do.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        """`schema` has columns of numbers and binary only."""
+        self._schema = bytes(schema.serialize())
+        arrays = [pa.array([b"" if pa.types.is_binary(field.type) else 0], field.type) for field in schema]
+        whole = bytes(pa.RecordBatch.from_arrays(arrays, schema=schema).serialize())
+        (size,) = struct.unpack_from("<I", whole, _PREFIX - 4)
+        self._message = whole[: _PREFIX + size]
+        data = memoryview(self._message)[_PREFIX:]
+        root, batch = _header(data)
+        self._body_bytes = _PREFIX + root + _field(data, root, 3)
+        self._num_rows = _PREFIX + batch + _field(data, batch, 0)
+        self._nodes, self._buffers = (
+            _PREFIX + _target(data, batch + _field(data, batch, number)) + 4 for number in (1, 2)
+        )
+
+    def seal(self, num_rows: int, columns: Sequence[tuple[int, Sequence[bytes]]]) -> bytes:
+        """The bytes of a batch; of each column the number of nulls and the buffers, validity first."""
+        places, body, position = [], [], 0
+        for buffer in (buffer for _, buffers in columns for buffer in buffers):
+            places += [position, len(buffer)]
+            padding = -len(buffer) % _ALIGNMENT
+            body += [buffer, bytes(padding)]
+            position += len(buffer) + padding
+        message = bytearray(self._message)
+        nodes = [number for num_nulls, _ in columns for number in (num_rows, num_nulls)]
+        struct.pack_into("<q", message, self._body_bytes, position)
+        struct.pack_into("<q", message, self._num_rows, num_rows)
+        struct.pack_into(f"<{len(nodes)}q", message, self._nodes, *nodes)
+        struct.pack_into(f"<{len(places)}q", message, self._buffers, *places)
+        return _sealed(self._schema, message, *body, _END)
 
 
 def unseal(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -73,10 +124,20 @@ def _is_compressed(message: pa.Buffer) -> bool:
     third field and the compression of a record batch its fourth (Arrow columnar format, Message.fbs).
     """
     data = memoryview(message)
-    (root,) = struct.unpack_from("<I", data)
-    header = root + _field(data, root, 2)
-    (distance,) = struct.unpack_from("<I", data, header)
-    return _field(data, header + distance, 3) != 0
+    _, batch = _header(data)
+    return _field(data, batch, 3) != 0
+
+
+def _header(data: memoryview) -> tuple[int, int]:
+    """Where a message and its header are."""
+    root = _target(data, 0)
+    return root, _target(data, root + _field(data, root, 2))
+
+
+def _target(data: memoryview, at: int) -> int:
+    """What the distance that is stored at a place leads to."""
+    (distance,) = struct.unpack_from("<I", data, at)
+    return int(at + distance)
 
 
 def _field(data: memoryview, table: int, number: int) -> int:

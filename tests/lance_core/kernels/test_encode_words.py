@@ -62,10 +62,13 @@ def test_blocks_pack_their_tail_where_that_is_shorter(bits: int, n: int) -> None
 @given(st.integers(0, 2**32), st.integers(1, 3000))
 def test_a_survey_counts_what_packing_and_runs_take(bits: int, seed: int, n: int) -> None:
     numbers = random_words(random.Random(seed), n, bits)
-    packed_bytes, num_runs, highest = kernels.survey_words(words(numbers, bits), bits)
+    packed_bytes, num_runs, highest, *bounds = kernels.survey_words(words(numbers, bits), bits)
     assert packed_bytes == sum(map(len, kernels.pack_inline(words(numbers, bits), bits).chunks()))
     assert num_runs == 1 + sum(a != b for a, b in pairwise(numbers))
     assert highest == max(numbers).bit_length()
+    assert bounds == [min(numbers), max(numbers)]
+    signed = sorted(numbers, key=lambda number: (number + (1 << bits - 1)) % (1 << bits))
+    assert kernels.survey_words(words(numbers, bits), bits, True)[3:] == (signed[0], signed[-1])
 
 
 @pytest.mark.parametrize("bits", WORDS)

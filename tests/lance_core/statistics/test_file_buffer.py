@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
+from lance_core.file.data_file import open_data_file
 from lance_core.statistics.collect import PageSummary, merge_bounds, page_bounds
 from lance_core.statistics.file_buffer import PageEntry, buffer_of, from_buffer, to_buffer
+from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.statistics.sealed import seal
+from lance_core.storage.memory import MemoryFile
 from support.arrays import Spec, make_array
 from support.types import ORDERED
+from support.written import write_file
 
 ROWS = 40
 
@@ -193,3 +201,63 @@ def test_where_the_buffer_is(number: str | None, expected: Any) -> None:
             buffer_of(metadata, buffers, "f")
     else:
         assert buffer_of(metadata, buffers, "f") == expected
+
+
+SUMMARIES = st.none() | st.builds(
+    PageSummary,
+    st.none() | st.integers(0, 2**40),
+    st.none() | st.integers(0, 2**40),
+    st.none() | st.binary(max_size=70),
+    st.none() | st.binary(max_size=70),
+)
+
+
+@given(st.lists(SUMMARIES, max_size=40))
+def test_the_stream_is_the_one_that_arrow_writes(summaries: list[PageSummary | None]) -> None:
+    pages = [PageEntry(7 * number, 7, each, 2**32 - 1 - number) for number, each in enumerate(summaries)]
+    data = to_buffer({0: pages})
+    (batch,) = from_buffer(data, "f").table.to_batches() or [None]
+    assert batch is None or bytes(data) == seal(batch)
+    with pa.ipc.open_stream(data.slice(0, data.size - 4)) as stream:
+        found = stream.read_all().to_pydict()
+    known = [each or PageSummary(None, None, None, None) for each in summaries]
+    assert found["min"] == [each.least for each in known]
+    assert found["null_count"] == [each.null_count for each in known]
+    assert found["crc32c"] == [page.crc32c for page in pages]
+
+
+WORDS = [t for t in ORDERED if pa.types.is_integer(t) or pa.types.is_temporal(t)]
+
+
+@pytest.mark.parametrize("shape", ["around zero", "small", "runs", "nulls"])
+@pytest.mark.parametrize("data_type", WORDS, ids=str)
+def test_bounds_that_the_encoder_finds_are_those_of_the_values(
+    tmp_path: Path, data_type: pa.DataType, shape: str
+) -> None:
+    """T26: a wrong bound would prune rows that pass."""
+    rng = np.random.default_rng(5)
+    bits = data_type.bit_width
+    low = -(1 << bits - 1) if pa.types.is_signed_integer(data_type) or pa.types.is_temporal(data_type) else 0
+    high = low + (1 << bits) - 1
+    if data_type in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"), pa.date64()):
+        low, high = 0, 86399  # Arrow knows what such values may be
+    numbers = rng.integers(low, high, 3000, endpoint=True, dtype=np.uint64 if low == 0 else np.int64)
+    if shape == "small":
+        numbers = numbers // (1 << bits // 2)
+    if shape == "runs":
+        numbers = np.sort(numbers)[np.repeat(np.arange(30), 100)]
+    mask = rng.random(3000) < 0.1 if shape == "nulls" else None
+    kind = pa.from_numpy_dtype(np.dtype(f"{'u' if low == 0 else ''}int{bits}"))
+    values = pa.array(numbers.astype(kind.to_pandas_dtype()), mask=mask).view(data_type)
+    table = pa.table({"v": values})
+    path = tmp_path / "v.lance"
+    write_file(path, table.to_batches(), table.schema, "2.2", recorder=FilePageRecorder)
+    file = MemoryFile("v", path.read_bytes())
+    opened = open_data_file(file)
+    place = buffer_of(opened.schema.metadata, opened.metadata.global_buffers, "v")
+    assert place is not None
+    found = from_buffer(file.read(*place), "v").column(0, data_type)
+    assert found is not None
+    expected = page_bounds(values)
+    for name in ("null_count", "min", "max"):
+        assert found[name].combine_chunks().equals(expected[name]), name

@@ -24,6 +24,8 @@ class Chunks:
     counts: Counts
     """Values per chunk: powers of two, but for the last."""
     encoding: proto.CompressiveEncoding
+    bounds: tuple[bytes, bytes] | None = None
+    """The least and the greatest word, where they are known."""
 
 
 def flat_chunk_values(value_bits: int) -> int:

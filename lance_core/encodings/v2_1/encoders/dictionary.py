@@ -111,7 +111,7 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
     if fixed_bits(values.type) != 64:
         return True
     data = values.buffers()[1].slice(values.offset * 8, len(values) * 8)
-    packed_bytes, num_runs, _ = kernels.survey_words(data, 64)
+    packed_bytes, num_runs, *_ = kernels.survey_words(data, 64)
     in_dictionary = len(values) * max(distinct - 1, 1).bit_length() / 8 + distinct * 8
     return bool(min(packed_bytes, num_runs * 9) > in_dictionary)
 

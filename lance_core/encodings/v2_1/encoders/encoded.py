@@ -36,3 +36,5 @@ class EncodedPage:
     """Top-level rows."""
     items: pa.Array | None = None
     """The distinct values of a page that has a dictionary of its own making."""
+    bounds: tuple[bytes, bytes] | None = None
+    """The least and the greatest value of a page of integers or times without nulls, where they are known."""

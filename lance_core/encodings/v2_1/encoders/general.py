@@ -1,6 +1,7 @@
 """LZ4 and ZSTD around what another encoding made, where that makes it smaller."""
 
 import struct
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -47,7 +48,7 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
     if frames.num_bytes >= first.num_bytes:
         return chunks
     encoding = messages.general(scheme_of(options.compression), options.level, chunks.encoding)
-    return Chunks([frames, *chunks.streams[1:]], chunks.counts, encoding)
+    return replace(chunks, streams=[frames, *chunks.streams[1:]], encoding=encoding)
 
 
 def _zstd(level: int | None) -> zstandard.ZstdCompressor:

@@ -78,7 +78,16 @@ def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
     asked = column.options.layout
     if asked == "fullzip" or (asked is None and _value_bytes(values) >= FULL_ZIP_BYTES):
         return _zipped(structure, values, column)
-    return mini_block_page(structure, _chunks(values, column), column.is_2_2)
+    chunks = _chunks(values, column)
+    page = mini_block_page(structure, chunks, column.is_2_2)
+    if chunks.bounds is None or values.null_count or not _is_number(arrow_type):
+        return page
+    return replace(page, bounds=chunks.bounds)
+
+
+def _is_number(arrow_type: pa.DataType) -> bool:
+    """Whether values have the order of their words; floats have not, nor have bytes."""
+    return bool(pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type))
 
 
 def _value_bytes(values: pa.Array) -> int:
@@ -102,7 +111,8 @@ def _chunks(values: pa.Array, column: LeafColumn) -> Chunks:
     bits = fixed_bits(arrow_type)
     width = bits // 8
     data = data.slice(values.offset * width, len(values) * width)
-    return encode_words(data, bits, len(values), column.options)
+    is_signed = not pa.types.is_unsigned_integer(arrow_type)
+    return encode_words(data, bits, len(values), column.options, is_signed=is_signed)
 
 
 def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage:

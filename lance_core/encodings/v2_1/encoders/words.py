@@ -3,6 +3,8 @@
 The whole page is surveyed in one pass; the smallest form wins, and of equal ones the fastest to read.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -30,15 +32,17 @@ _MAX_ENTROPY = 4.0
 """Bits per byte of a stream; above, splitting bytes does not help a compressor."""
 
 
-def encode_words(data: pa.Buffer, bits: int, num_values: int, options: EncodingOptions) -> Chunks:
-    """Values of `bits` bits (8 or more), one after the other in `data`."""
+def encode_words(
+    data: pa.Buffer, bits: int, num_values: int, options: EncodingOptions, *, is_signed: bool = False
+) -> Chunks:
+    """Values of `bits` bits (8 or more), one after the other in `data`; `is_signed` is about their bounds."""
     compressed = options.compression in ("lz4", "zstd")
     if options.compression == "none" or bits not in _WORDS:
         chunks = _flat(data, bits, num_values)
     elif options.compression is not None and _splits_bytes(data, bits, options):
         chunks = _split(data, bits, num_values)
     else:
-        chunks = _smallest(data, bits, num_values, options)
+        chunks = _smallest(data, bits, num_values, options, is_signed)
     return compress_chunks(chunks, options) if compressed else chunks
 
 
@@ -56,20 +60,23 @@ def _flat(data: pa.Buffer, bits: int, num_values: int) -> Chunks:
     return Chunks([flat_chunks(data, bits // 8, counts)], Counts(counts.data), messages.flat(bits))
 
 
-def _smallest(data: pa.Buffer, bits: int, num_values: int, options: EncodingOptions) -> Chunks:
+def _smallest(
+    data: pa.Buffer, bits: int, num_values: int, options: EncodingOptions, is_signed: bool
+) -> Chunks:
     width = bits // 8
-    packed_bytes, num_runs, _ = kernels.survey_words(data, bits)
+    packed_bytes, num_runs, _, least, most = kernels.survey_words(data, bits, is_signed)
+    bounds = least.to_bytes(width, "little"), most.to_bytes(width, "little")
     # Long runs count as several, and all end with their chunk.
     num_runs += num_values // kernels.LONGEST_RUN + num_values // MAX_CHUNK_VALUES
     run_bytes = num_runs * (width + 1)
     raw_bytes = num_values * width
     if run_bytes < raw_bytes and run_bytes <= packed_bytes and num_runs < options.run_threshold * num_values:
         counts, values, lengths = kernels.encode_runs(data, bits, MAX_CHUNK_VALUES, _RUN_CHUNK_BYTES)
-        return Chunks([values, lengths], counts, messages.runs(bits))
+        return Chunks([values, lengths], counts, messages.runs(bits), bounds)
     if packed_bytes < raw_bytes:
         counts = Counts(even_counts(num_values, _GROUP).data)
-        return Chunks([kernels.pack_inline(data, bits)], counts, messages.inline_bitpacking(bits))
-    return _flat(data, bits, num_values)
+        return Chunks([kernels.pack_inline(data, bits)], counts, messages.inline_bitpacking(bits), bounds)
+    return replace(_flat(data, bits, num_values), bounds=bounds)
 
 
 def _splits_bytes(data: pa.Buffer, bits: int, options: EncodingOptions) -> bool:
