@@ -12,6 +12,7 @@ from lance_core.file.direct import Piece
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.row_runs import Rows
+from lance_core.kernels import ColumnPages
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
@@ -43,6 +44,13 @@ class ColumnReader(Protocol):
         """Rows `[start, end)` for whoever reads several columns at once, with `read_pieces`.
 
         `None` where they can only be read on their own. Raises what `read` raises.
+        """
+
+    def known_pages(self) -> ColumnPages | None:
+        """All pages, for whoever takes rows of several columns at once, with `kernels.take_rows`.
+
+        `None` where they can only be taken on their own, and as long as not everything is known that finding
+        rows needs.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:

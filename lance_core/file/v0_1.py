@@ -230,6 +230,9 @@ class ColumnReader:
     def pieces(self, start: int, end: int) -> None:
         """There are none: columns are read one by one."""
 
+    def known_pages(self) -> None:
+        """There are none: columns are read one by one."""
+
     def pick(self, rows: Numbers) -> Picking[list[pa.Array]]:
         """The same; it reads by itself."""
         return self.take(rows)

@@ -80,6 +80,9 @@ class ColumnReader:
     def pieces(self, start: int, end: int) -> None:
         """There are none: columns are read one by one."""
 
+    def known_pages(self) -> None:
+        """There are none: columns are read one by one."""
+
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
         """The values at ascending rows; see `lance_core.file.columns`."""
         if not len(rows):

@@ -23,7 +23,7 @@ from lance_core.file.direct import Piece
 from lance_core.file.metadata import ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import CorruptData, MiniBlocks, OffsetOverflow
+from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
 from lance_core.schema.columns import owns_column
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -46,6 +46,7 @@ class ColumnReader:
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
         self._is_leaf = owns_column(field)
+        self._known_pages: tuple[ColumnPages | None] | None = None  # once all are known
         self._joined_cuts: Rows | None = None
         """Rows at which joined pages of any leaf begin, and the number of rows; None until all are known."""
         self.num_rows = metadata.num_rows
@@ -105,6 +106,21 @@ class ColumnReader:
         list_type = None if self._is_leaf else self._field.arrow_type
         leaf_type = self._leaves[0].arrow_type
         return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+
+    def known_pages(self) -> ColumnPages | None:
+        """What a kernel needs to take any rows; see `lance_core.file.columns`."""
+        reader = self._file.piece_reader()
+        if reader is None or not self._is_leaf:
+            return None
+        if self._known_pages is None:
+            known = self._leaves[0].known_pages()
+            if known is None:
+                return None
+            pages, starts = known
+            direct = [page for page in pages if page is not None]
+            is_direct = 0 < len(direct) == len(pages)
+            self._known_pages = (ColumnPages(direct, starts, *reader) if is_direct else None,)
+        return self._known_pages[0]
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """The values at ascending rows; see `lance_core.file.columns`."""
@@ -249,6 +265,17 @@ class _Leaf:
             start = stop
             number += 1
         return found
+
+    def known_pages(self) -> tuple[list[MiniBlocks | None], memoryview] | None:
+        """What a kernel needs of each page, and where these begin; `None` before all are known."""
+        if self._runs is None:
+            if not self.is_known:
+                return None
+            self.join()
+        assert self._runs is not None
+        starts, runs = self._runs
+        pages = [run.direct(self._file.read_ranges) for run in runs]
+        return pages, np.array([*starts, self.num_rows], np.int64).data
 
     def in_one_page(self, start: int, end: int) -> bool:
         """Whether one page holds rows `[start, end)`."""

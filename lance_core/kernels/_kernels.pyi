@@ -476,3 +476,24 @@ def decode_rows(
     Gives the number of the first wanted value, how many are wanted, the validity of the values, the values or
     their offsets, their bytes, and offsets and validity of the lists around them; None where that failed.
     """
+
+class ColumnPages:
+    """The pages of a column of one file."""
+
+    def __init__(
+        self, pages: list[MiniBlocks], starts: _Bytes, file: PieceReader, keeps_open: object
+    ) -> None:
+        """`starts` (int64): the first row of each page, and the number of rows.
+
+        `keeps_open` holds the descriptor of the file.
+        """
+
+def take_rows(
+    parts: Sequence[tuple[Sequence[ColumnPages], _Bytes, _Bytes | None]], num_columns: int, num_rows: int
+) -> list[tuple[Block | None, Block, Block | None] | None]:
+    """Read and decode single rows of columns without lists.
+
+    Each part has the columns of a file, rows (int64, in any order), and their places among the `num_rows`
+    rows of the result; without places they are all of these. Gives the validity of each column, its values
+    or their offsets, and their bytes; None where that failed.
+    """

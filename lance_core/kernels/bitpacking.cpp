@@ -75,27 +75,14 @@ void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index) {
 
 template <class T>
 void unpack_out_of_line_chunk(Bytes chunk, size_t n, unsigned bits, T* out, size_t index) {
-  if (bits >= sizeof(T) * 8) {
-    corrupt("%u packed bits for values of %zu bits", bits, sizeof(T) * 8);
-  }
+  auto [full, is_raw] = OutOfLineShape<T>::of(chunk.size, n, bits, index);
   size_t group_bytes = packed_bytes(bits);
-  size_t full = n / kGroup;
   size_t tail = n % kGroup;
-  size_t words = chunk.size / sizeof(T);
-  size_t group_words = group_bytes / sizeof(T);
-  if (group_words != 0 && full > words / group_words) {
-    corrupt("chunk %zu of %zu bytes for %zu values of %u bits", index, chunk.size, n, bits);
-  }
-  size_t rest = words - full * group_words;
-  bool raw = rest == tail;
-  if (chunk.size % sizeof(T) != 0 || (!raw && (tail == 0 || rest != group_words))) {
-    corrupt("chunk %zu of %zu bytes for %zu values of %u bits", index, chunk.size, n, bits);
-  }
   for (size_t i = 0; i < full; ++i) {
     unpack_group(chunk.data + i * group_bytes, bits, out + i * kGroup);
   }
   const uint8_t* last = chunk.data + full * group_bytes;
-  if (raw) {
+  if (is_raw) {
     copy_bytes(out + full * kGroup, last, tail * sizeof(T));
   } else if (tail != 0) {
     T scratch[kGroup];

@@ -6,15 +6,25 @@
 
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace lance {
 namespace {
 
-// What this thread copies out of at present; `begin` is null while it copies nothing.
+// What this thread copies out of at present; no maps while it copies nothing.
 struct Guarded {
-  const volatile uint8_t* begin;
-  const volatile uint8_t* end;
+  const MapRange* maps;
+  size_t num_maps;
   sigjmp_buf jump;
+
+  bool holds(const uint8_t* address) const {
+    for (size_t i = 0; i < num_maps; ++i) {
+      if (address >= maps[i].begin && address < maps[i].end) {
+        return true;
+      }
+    }
+    return false;
+  }
 };
 
 thread_local Guarded guarded;
@@ -24,8 +34,7 @@ int num_copying = 0;
 struct sigaction previous;
 
 void on_bus_error(int number, siginfo_t* info, void* context) {
-  auto* address = static_cast<const volatile uint8_t*>(info->si_addr);
-  if (guarded.begin != nullptr && address >= guarded.begin && address < guarded.end) {
+  if (guarded.holds(static_cast<const uint8_t*>(info->si_addr))) {
     siglongjmp(guarded.jump, 1);
   }
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
@@ -41,35 +50,40 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
 }
 
-// Holds the handler for as long as any thread copies.
-class Handler {
- public:
-  Handler() {
-    std::lock_guard lock(mutex);
-    if (num_copying++ == 0) {
-      struct sigaction action{};
-      action.sa_sigaction = on_bus_error;
-      // A jump out of the handler must not leave the signal blocked.
-      action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-      sigaction(SIGBUS, &action, &previous);
-    }
+// Copies of values have few lengths; a call for each would cost more than what it copies.
+inline void copy_one(const Copy& copy) {
+  switch (copy.length) {
+    case 1:
+      *copy.to = *copy.from;
+      return;
+    case 2:
+      std::memcpy(copy.to, copy.from, 2);
+      return;
+    case 4:
+      std::memcpy(copy.to, copy.from, 4);
+      return;
+    case 8:
+      std::memcpy(copy.to, copy.from, 8);
+      return;
+    case 16:
+      std::memcpy(copy.to, copy.from, 16);
+      return;
+    default:
+      std::memcpy(copy.to, copy.from, copy.length);
   }
-  ~Handler() {
-    std::lock_guard lock(mutex);
-    struct sigaction current;
-    if (--num_copying == 0 && sigaction(SIGBUS, nullptr, &current) == 0 && is_ours(current)) {
-      sigaction(SIGBUS, &previous, nullptr);
-    }
-  }
-};
+}
 
 // Nothing in here may need a destructor: the jump skips them.
-__attribute__((noinline)) bool copy_all(const uint8_t* data, const Copy* copies, size_t n) {
+__attribute__((noinline)) bool copy_all(const Copy* copies, size_t n) {
+  constexpr size_t kAhead = 16;  // places that lie far apart are waited for together
   if (sigsetjmp(guarded.jump, 0) != 0) {
     return false;
   }
   for (size_t i = 0; i < n; ++i) {
-    std::memcpy(copies[i].to, data + copies[i].offset, copies[i].length);
+    if (i + kAhead < n) {
+      __builtin_prefetch(copies[i + kAhead].from);
+    }
+    copy_one(copies[i]);
   }
   return true;
 }
@@ -92,12 +106,30 @@ FileMap::~FileMap() {
   }
 }
 
-bool FileMap::copy(const Copy* copies, size_t n) const {
-  Handler handler;
-  guarded.begin = data_;
-  guarded.end = data_ + bytes_;
-  bool done = copy_all(data_, copies, n);
-  guarded.begin = nullptr;
+GuardedCopies::GuardedCopies(std::vector<MapRange> maps) : maps_(std::move(maps)) {
+  std::lock_guard lock(mutex);
+  if (num_copying++ == 0) {
+    struct sigaction action{};
+    action.sa_sigaction = on_bus_error;
+    // A jump out of the handler must not leave the signal blocked.
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    sigaction(SIGBUS, &action, &previous);
+  }
+}
+
+GuardedCopies::~GuardedCopies() {
+  std::lock_guard lock(mutex);
+  struct sigaction current;
+  if (--num_copying == 0 && sigaction(SIGBUS, nullptr, &current) == 0 && is_ours(current)) {
+    sigaction(SIGBUS, &previous, nullptr);
+  }
+}
+
+bool GuardedCopies::run(const std::vector<Copy>& copies) const {
+  guarded.maps = maps_.data();
+  guarded.num_maps = maps_.size();
+  bool done = copy_all(copies.data(), copies.size());
+  guarded.num_maps = 0;
   return done;
 }
 

@@ -7,14 +7,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace lance {
 
-// One range of the file and where its bytes go.
+// Bytes of a map (or any others) and where they go.
 struct Copy {
-  size_t offset;
+  const uint8_t* from;
   size_t length;
   uint8_t* to;
+};
+
+struct MapRange {
+  const uint8_t* begin;
+  const uint8_t* end;
 };
 
 class FileMap {
@@ -26,13 +32,27 @@ class FileMap {
   FileMap& operator=(const FileMap&) = delete;
 
   bool is_open() const { return data_ != nullptr; }
-
-  // Copies ranges that lie in the file; false where the system could not bring all of them.
-  bool copy(const Copy* copies, size_t n) const;
+  const uint8_t* data() const { return data_; }
+  MapRange range() const { return {data_, data_ + bytes_}; }
 
  private:
   const uint8_t* data_ = nullptr;
   size_t bytes_ = 0;
+};
+
+// Copies out of maps; the guard stands for as long as this lives.
+class GuardedCopies {
+ public:
+  explicit GuardedCopies(std::vector<MapRange> maps);
+  ~GuardedCopies();
+  GuardedCopies(const GuardedCopies&) = delete;
+  GuardedCopies& operator=(const GuardedCopies&) = delete;
+
+  // Makes copies of bytes inside the maps, and of others; false where the system could not bring all of them.
+  bool run(const std::vector<Copy>& copies) const;
+
+ private:
+  std::vector<MapRange> maps_;
 };
 
 }  // namespace lance

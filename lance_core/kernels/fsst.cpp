@@ -8,7 +8,6 @@ namespace lance {
 namespace {
 
 constexpr uint8_t kEscape = 255;
-constexpr size_t kSlack = 8;  // a symbol is stored as eight bytes, whatever its length
 
 // Decodes codes to `out`, which has room for 8 bytes a code and the slack. Returns the end of the output, or nullptr
 // when an escape has nothing behind it.
@@ -134,26 +133,6 @@ class Output {
   size_t used_ = 0;
 };
 
-// Exact number of bytes that codes expand to; SIZE_MAX when an escape or a code has nothing behind it.
-size_t expanded_size(const SymbolTable& table, const uint8_t* code, const uint8_t* end) {
-  size_t bytes = 0;
-  while (code < end) {
-    if (*code != kEscape) {
-      if (*code >= table.num_symbols) {
-        return SIZE_MAX;
-      }
-      bytes += table.length[*code++];
-    } else {
-      if (end - code < 2) {
-        return SIZE_MAX;
-      }
-      ++bytes;
-      code += 2;
-    }
-  }
-  return bytes;
-}
-
 template <class T>
 void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8_t* codes, size_t n, Output& out,
                    std::vector<uint32_t>& ends, T*& to, size_t chunk) {
@@ -163,7 +142,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   // Close to the end of the guess: count before growing. A table that is not full can be asked for symbols it lacks.
   if ((last - first) * 8 > out.room() ||
       (table.num_symbols < kEscape && may_lack_symbols(begin, last - first, static_cast<uint8_t>(table.num_symbols)))) {
-    size_t exact = expanded_size(table, begin, codes + last);
+    size_t exact = expanded_size(table, {begin, last - first});
     if (exact == SIZE_MAX) {
       corrupt("chunk %zu has an escape or a code with nothing behind it", chunk);
     }
@@ -207,7 +186,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
 
 // Bytes to reserve for `coded` bytes, judged from a sample of codes.
 size_t guess_size(const SymbolTable& table, Bytes sample, size_t coded) {
-  size_t expanded = expanded_size(table, sample.data, sample.data + sample.size);
+  size_t expanded = expanded_size(table, sample);
   if (sample.size == 0 || expanded == SIZE_MAX) {
     return coded * 3;
   }
@@ -313,6 +292,31 @@ VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes dat
   check_offsets(offsets, num_values, data.size, offset_bits);
   return offset_bytes(offset_bits) == 4 ? expand_array<uint32_t>(table, offsets, data, num_values)
                                         : expand_array<uint64_t>(table, offsets, data, num_values);
+}
+
+size_t expanded_size(const SymbolTable& table, Bytes codes) {
+  const uint8_t* code = codes.data;
+  const uint8_t* end = code + codes.size;
+  size_t bytes = 0;
+  while (code < end) {
+    if (*code != kEscape) {
+      if (*code >= table.num_symbols) {
+        return SIZE_MAX;
+      }
+      bytes += table.length[*code++];
+    } else {
+      if (end - code < 2) {
+        return SIZE_MAX;
+      }
+      ++bytes;
+      code += 2;
+    }
+  }
+  return bytes;
+}
+
+uint8_t* expand_value(const SymbolTable& table, Bytes codes, uint8_t* out) {
+  return expand(table, codes.data, codes.data + codes.size, out);
 }
 
 }  // namespace lance

@@ -23,4 +23,10 @@ VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, co
 VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
                               unsigned offset_bits);
 
+// One value at a time: the bytes that its codes expand to, SIZE_MAX when an escape or a code has nothing behind it.
+size_t expanded_size(const SymbolTable& table, Bytes codes);
+// Writes them, and up to kSlack bytes behind them. Gives their end.
+constexpr size_t kSlack = 8;  // a symbol is stored as eight bytes, whatever its length
+uint8_t* expand_value(const SymbolTable& table, Bytes codes, uint8_t* out);
+
 }  // namespace lance

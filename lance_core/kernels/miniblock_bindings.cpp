@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "miniblock.hpp"
+#include "takes.hpp"
 
 namespace lance {
 namespace {
@@ -89,6 +90,37 @@ void set_lists(PyMiniBlocks& self, nb::handle first_rows, nb::handle ended_rows,
   page.lists = std::move(lists);
 }
 
+// The pages of a column, and the objects that they belong to.
+struct PyColumnPages {
+  ColumnPages column;
+  nb::object pages;
+  nb::object file;
+  nb::object keeps_open;
+};
+
+void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file, nb::object keeps_open) {
+  new (self) PyColumnPages{};
+  ColumnPages& column = self->column;
+  column.starts = read_int64(starts);
+  for (nb::handle page : pages) {
+    column.pages.push_back(&nb::cast<const PyMiniBlocks&>(page).page);
+  }
+  if (column.pages.empty() || column.starts.size() != column.pages.size() + 1 || column.starts[0] != 0) {
+    corrupt("%zu pages that begin at %zu rows", column.pages.size(), column.starts.size());
+  }
+  for (size_t i = 0; i < column.pages.size(); ++i) {
+    if (column.starts[i] > column.starts[i + 1]) {
+      corrupt("page %zu begins behind its end", i);
+    }
+  }
+  column.file = &nb::cast<PieceReader&>(file);
+  self->pages = std::move(pages);
+  self->file = std::move(file);
+  self->keeps_open = std::move(keeps_open);
+}
+
+using PyRowsToTake = std::tuple<std::vector<const PyColumnPages*>, nb::object, nb::object>;
+
 nb::object optional_block(std::optional<Block>& block) { return block ? nb::cast(std::move(*block)) : nb::none(); }
 
 nb::object as_object(std::optional<DecodedRows>& rows) {
@@ -98,6 +130,14 @@ nb::object as_object(std::optional<DecodedRows>& rows) {
   return nb::make_tuple(rows->first_value, rows->num_values, optional_block(rows->validity),
                         nb::cast(std::move(rows->values)), optional_block(rows->data),
                         optional_block(rows->list_offsets), optional_block(rows->list_validity));
+}
+
+nb::object as_object(std::optional<TakenColumn>& column) {
+  if (!column) {
+    return nb::none();
+  }
+  return nb::make_tuple(optional_block(column->validity), nb::cast(std::move(column->values)),
+                        optional_block(column->data));
 }
 
 }  // namespace
@@ -132,6 +172,34 @@ void bind_miniblock(nb::module_& m) {
         return results;
       },
       nb::arg("pieces"));
+  nb::class_<PyColumnPages>(m, "ColumnPages")
+      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"), nb::arg("keeps_open"));
+  m.def(
+      "take_rows",
+      [](const std::vector<PyRowsToTake>& parts, size_t num_columns, size_t num_rows) {
+        std::vector<std::unique_ptr<Source>> sources;
+        std::vector<RowsToTake> wanted;
+        for (const auto& [columns, rows, places] : parts) {
+          RowsToTake part;
+          for (const PyColumnPages* column : columns) {
+            part.columns.push_back(&column->column);
+          }
+          sources.push_back(std::make_unique<Source>(rows));
+          part.rows = sources.back()->bytes();
+          if (!places.is_none()) {
+            sources.push_back(std::make_unique<Source>(places));
+            part.places = sources.back()->bytes();
+          }
+          wanted.push_back(std::move(part));
+        }
+        auto taken = without_gil([&] { return take_rows(wanted, num_columns, num_rows); });
+        nb::list results;
+        for (std::optional<TakenColumn>& column : taken) {
+          results.append(as_object(column));
+        }
+        return results;
+      },
+      nb::arg("parts"), nb::arg("num_columns"), nb::arg("num_rows"));
 }
 
 }  // namespace lance

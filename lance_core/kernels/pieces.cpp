@@ -154,12 +154,13 @@ bool PieceReader::copy(const std::vector<PieceRanges>& parts, Pieces& pieces) {
   bool all_short = true;
   walk_ranges(parts, pieces, [&](int64_t offset, size_t length, uint8_t* to) {
     all_short &= length <= kLongestCopy;
-    copies.push_back({static_cast<size_t>(offset), length, to});
+    copies.push_back({map_->data() + offset, length, to});
   });
-  if (!all_short || !map_->copy(copies.data(), copies.size())) {
-    return false;
-  }
-  return is_whole();
+  return all_short && GuardedCopies({map_->range()}).run(copies) && is_whole();
+}
+
+const FileMap* PieceReader::map_for(size_t num_ranges) {
+  return num_read_.fetch_add(num_ranges) >= map_after_ && map().is_open() ? &*map_ : nullptr;
 }
 
 const FileMap& PieceReader::map() {
@@ -168,7 +169,6 @@ const FileMap& PieceReader::map() {
 }
 
 bool PieceReader::is_whole() const {
-  // What lies in the last page behind the end of a file that was truncated reads as zeros.
   struct stat status;
   return fstat(descriptor_, &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
 }
@@ -203,8 +203,7 @@ bool PieceReader::copy_run(size_t offset, size_t length, uint8_t* to) {
     posix_fadvise(descriptor_, static_cast<off_t>(offset + done),
                   static_cast<off_t>(std::min(length - done, kReadAhead)), POSIX_FADV_WILLNEED);
   }
-  Copy copy{offset, length, to};
-  return map_->copy(&copy, 1) && is_whole();
+  return GuardedCopies({map_->range()}).run({{map_->data() + offset, length, to}}) && is_whole();
 }
 
 void PieceReader::call(const std::vector<PieceRanges>& parts, Pieces& pieces) const {

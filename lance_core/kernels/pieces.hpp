@@ -34,6 +34,15 @@ class PieceReader {
   // Every range must lie in the file. The descriptor stays open meanwhile.
   Pieces read(const std::vector<PieceRanges>& parts);
 
+  // The map, for whoever copies `num_ranges` short ranges out of it and then asks `is_whole`; null where reading them
+  // costs less.
+  const FileMap* map_for(size_t num_ranges);
+
+  // Whether the file is as long as it was. What lies behind the end of one that was truncated reads as zeros.
+  bool is_whole() const;
+
+  size_t file_bytes() const { return file_bytes_; }
+
   // One long range; false where not all of it could be read. Counts as one range for each block of 64 KiB.
   bool read_run(size_t offset, size_t length, uint8_t* to);
 
@@ -42,8 +51,6 @@ class PieceReader {
   bool copy(const std::vector<PieceRanges>& parts, Pieces& pieces);
   bool copy_run(size_t offset, size_t length, uint8_t* to);
   const FileMap& map();
-  // Whether the file is as long as it was.
-  bool is_whole() const;
   void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;
 
   int descriptor_;

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.v2_1.direct import TakenRows, taken_array
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.direct import Piece
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.kernels import OffsetOverflow
+from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.scan.blobs import BlobSource, described_bytes, read_blobs
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.projection import ComputedColumn, DataColumn
@@ -102,6 +103,14 @@ class StoredColumn:
         """Arrays as the reader gives them, as users see them."""
         return [_present(array, self._column) for array in arrays]
 
+    def known_pages(self) -> ColumnPages | None:
+        """For whoever takes rows of several columns at once; see `ColumnReader.known_pages`."""
+        return self._reader.known_pages()
+
+    def taken(self, taken: TakenRows, num_rows: int) -> pa.Array:
+        """What the kernel gave for `known_pages`, as users see it."""
+        return _present(taken_array(taken, num_rows, self._column.field.arrow_type), self._column)
+
     def take(self, rows: Rows) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.take(rows)]
 
@@ -109,6 +118,11 @@ class StoredColumn:
         """The same for whoever reads for several columns of `file` at once; see `ColumnReader.pick`."""
         arrays = yield from self._reader.pick(rows)
         return [_present(array, self._column) for array in arrays]
+
+
+def known_pages(column: Column) -> ColumnPages | None:
+    """What a kernel needs to take rows of a column; see `ColumnReader.known_pages`."""
+    return column.known_pages() if isinstance(column, StoredColumn) else None
 
 
 def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:

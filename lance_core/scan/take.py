@@ -9,7 +9,7 @@ Source: Lance table format, "Row addresses, row ids, lineage".
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
@@ -20,8 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.kernels import take_rows
 from lance_core.pool import map_ahead, run_all
-from lance_core.scan.columns import Column, take_together
+from lance_core.scan.columns import Column, StoredColumn, known_pages, take_together
 from lance_core.scan.deletions import LiveRows
 from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
@@ -102,10 +103,7 @@ class RowTaker:
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
         """The rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be read."""
-        if _ascends(offsets):
-            return self._rows(self.addresses_at(offsets, fragments))
-        sorted_offsets, inverse = np.unique(offsets, return_inverse=True)
-        return self._rows(self.addresses_at(sorted_offsets, fragments), inverse)
+        return self._rows(self.addresses_at(offsets, fragments))
 
     def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
         """The rows of `row_ids`, see `addresses_of`; raises LanceError when something cannot be read."""
@@ -219,37 +217,84 @@ class RowTaker:
                 self._open.move_to_end(fragment.id)
         return opened
 
-    def _rows(self, addresses: Keys, order: npt.NDArray[np.intp] | None = None) -> pa.RecordBatch:
-        """The rows at addresses that all exist; with `order` those at `addresses[order]`."""
+    def _rows(self, addresses: Keys) -> pa.RecordBatch:
+        """The rows at addresses that all exist, in any order."""
         if not self._projection.columns:
-            num_rows = len(addresses if order is None else order)
-            rows = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
+            rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
+        groups = list(_groups(addresses >> _OFFSET_BITS))
+        fragments = [self._opened(self._fragments[fragment_id]) for fragment_id, _ in groups]
+        columns = list(map_ahead(lambda part: part.columns(self._opener), fragments, self._opener.is_remote))
+        rows = (addresses & _OFFSET_MASK).view(np.int64)
+        arrays = _taken_at_once(columns, rows, [chosen for _, chosen in groups], len(self.schema))
+        missing = [number for number, array in enumerate(arrays) if array is None]
+        if missing:
+            opened = {fragment_id: some for (fragment_id, _), some in zip(groups, columns, strict=True)}
+            for number, array in zip(missing, self._taken_alone(addresses, opened, missing), strict=True):
+                arrays[number] = array
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _taken_alone(
+        self, addresses: Keys, opened: Mapping[int, Sequence[Column]], numbers: Sequence[int]
+    ) -> list[pa.Array]:
+        """Some of the columns at addresses, each as it gives single rows."""
+        order = None
         if not _ascends(addresses):
             addresses, inverse = np.unique(addresses, return_inverse=True)
-            order = inverse if order is None else inverse[order]
-        indices = None if order is None else pa.array(order)
-        is_remote = self._opener.is_remote
-        parts = [
-            (self._opened(self._fragments[fragment_id]), (addresses[chosen] & _OFFSET_MASK).astype(np.int64))
+            order = pa.array(inverse)
+        tasks = [
+            (
+                [opened[fragment_id][number] for number in numbers],
+                (addresses[chosen] & _OFFSET_MASK).view(np.int64),
+            )
             for fragment_id, chosen in _groups(addresses >> _OFFSET_BITS)
         ]
-        opened = map_ahead(lambda part: part[0].columns(self._opener), parts, is_remote)
-        tasks = [(columns, rows) for (_, rows), columns in zip(parts, opened, strict=True)]
-        step = len(self._projection.columns)
+        is_remote = self._opener.is_remote
+        step = len(numbers)
         try:
             if is_remote or len(addresses) * step >= _FEW_VALUES:
                 jobs = [partial(column.take, rows) for columns, rows in tasks for column in columns]
                 taken = run_all(jobs, is_remote)
             else:
                 taken = [arrays for columns, rows in tasks for arrays in take_together(columns, rows)]
-            joined = [
-                _joined([array for arrays in taken[index::step] for array in arrays], field.type, indices)
-                for index, field in enumerate(self.schema)
+            return [
+                _joined(
+                    [array for arrays in taken[index::step] for array in arrays],
+                    self.schema.field(number).type,
+                    order,
+                )
+                for index, number in enumerate(numbers)
             ]
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
-        return pa.RecordBatch.from_arrays(joined, schema=self.schema)
+
+
+def _taken_at_once(
+    fragments: Sequence[Sequence[Column]], rows: npt.NDArray[np.int64], places: Sequence[Chosen], step: int
+) -> list[pa.Array | None]:
+    """Columns of fragments, at some of the `rows` each, as one call of a kernel takes them.
+
+    `None` for columns that have to be taken in another way.
+    """
+    arrays: list[pa.Array | None] = [None] * step
+    known = [[known_pages(column) for column in columns] for columns in fragments]
+    numbers = [number for number in range(step) if known and all(pages[number] for pages in known)]
+    if not numbers:
+        return arrays
+    parts = [
+        (
+            [page for page in (pages[number] for number in numbers) if page is not None],
+            rows[chosen].data,
+            None if isinstance(chosen, slice) and len(fragments) == 1 else _numbers(chosen).data,
+        )
+        for pages, chosen in zip(known, places, strict=True)
+    ]
+    taken = take_rows(parts, len(numbers), len(rows))
+    for number, values in zip(numbers, taken, strict=True):
+        column = fragments[0][number]
+        if values is not None and isinstance(column, StoredColumn):
+            arrays[number] = column.taken(values, len(rows))
+    return arrays
 
 
 def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
@@ -338,6 +383,10 @@ def _groups(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
     cuts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
     for start, end in pairwise(cuts):
         yield int(ids[start]), slice(start, end) if order is None else order[start:end]
+
+
+def _numbers(chosen: Chosen) -> npt.NDArray[np.intp]:
+    return np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
 
 
 def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
