@@ -35,6 +35,8 @@ class StoredFile(NamedTuple):
     """Bytes."""
     modified: float | None
     """Seconds since the epoch; None where the storage does not say."""
+    appeared: float | None = None
+    """When the file got its name, or a little later, as `modified`."""
 
 
 class ReadableFile(ABC):

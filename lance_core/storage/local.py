@@ -103,7 +103,7 @@ class LocalStorage(Storage):
                     elif entry.is_file(follow_symlinks=False):
                         with suppress(FileNotFoundError):
                             status = entry.stat(follow_symlinks=False)
-                            yield StoredFile(name, status.st_size, status.st_mtime)
+                            yield StoredFile(name, status.st_size, status.st_mtime, status.st_ctime)
         except OSError as error:
             raise storage_error(error, path) from None
         for directory in directories:

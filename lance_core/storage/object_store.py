@@ -127,7 +127,8 @@ class ObjectStorage(Storage):
 
         while page := _repeated(next_page, self._clients, path or "."):
             for meta in page:
-                yield StoredFile(meta["path"][skipped:], meta["size"], meta["last_modified"].timestamp())
+                modified = meta["last_modified"].timestamp()
+                yield StoredFile(meta["path"][skipped:], meta["size"], modified, modified)
             after = page[-1]["path"]
 
     def exists(self, path: str) -> bool:

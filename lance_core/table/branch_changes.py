@@ -20,7 +20,6 @@ from lance_core.errors import (
 from lance_core.storage import Storage
 from lance_core.table.clone import clone_table
 from lance_core.table.refs import (
-    TREE,
     Branch,
     branch_path,
     branch_storage,
@@ -31,9 +30,9 @@ from lance_core.table.refs import (
 )
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.tag_changes import branch_json, create_ref, new_name
-from lance_core.table.versions import VERSIONS, manifest_path
+from lance_core.table.versions import REFS, TREE, VERSIONS, manifest_path
 
-_DATASET_DIRECTORIES = {VERSIONS, "_transactions", "data", "_deletions", "_indices", "_refs", TREE}
+_DATASET_DIRECTORIES = {VERSIONS, "_transactions", "data", "_deletions", "_indices", REFS, TREE}
 
 
 def create_branch(root: Storage, name: str, source: Snapshot) -> Snapshot:

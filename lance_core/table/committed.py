@@ -5,13 +5,19 @@ id, too, and the version that the transaction was made on: its own version is on
 Source: Lance table format, "Transactions"; docs/format.md.
 """
 
-from lance_core.errors import DatasetNotFoundError, FileMissingError, VersionNotFoundError
+from lance_core.errors import (
+    CommitUnknownError,
+    DatasetNotFoundError,
+    FileMissingError,
+    PutUnknownError,
+    VersionNotFoundError,
+)
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import DIRECTORY, transaction_uuid
-from lance_core.table.versions import list_versions
+from lance_core.table.versions import list_versions, require_in_history
 
 
 def find_committed(storage: Storage, transaction_id: str) -> Manifest | None:
@@ -22,6 +28,7 @@ def find_committed(storage: Storage, transaction_id: str) -> Manifest | None:
 
     Raises:
         InvalidInputError: the id is no UUID.
+        CommitUnknownError: it made a version that newer ones may know nothing of, see `require_in_history`.
         LanceError: the storage failed, or a manifest cannot be read.
     """
     uuid = transaction_uuid(transaction_id)
@@ -56,5 +63,15 @@ def _find(storage: Storage, versions: list[int], transaction_id: str) -> Manifes
         except VersionNotFoundError:  # cleaned up since it was listed
             continue
         if manifest.transaction_uuid == transaction_id:
+            _require_in_history(storage, manifest)
             return manifest
     return None
+
+
+def _require_in_history(storage: Storage, manifest: Manifest) -> None:
+    try:
+        require_in_history(storage, manifest.version, manifest.name)
+    except PutUnknownError as error:
+        raise CommitUnknownError(
+            f"nobody can say whether version {manifest.version} is part of the history"
+        ) from error

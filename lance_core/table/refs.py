@@ -21,12 +21,12 @@ from lance_core.errors import (
     RefNotFoundError,
 )
 from lance_core.storage import Storage
+from lance_core.table.versions import REFS, TREE
 
 MAIN = "main"
 
-TAGS = "_refs/tags"
-BRANCHES = "_refs/branches"
-TREE = "tree"
+TAGS = f"{REFS}/tags"
+BRANCHES = f"{REFS}/branches"
 
 _SUFFIX = ".json"
 _MAX_BYTES = 1 << 20

@@ -32,6 +32,11 @@ from lance_core.table.manifest_store import (
 
 VERSIONS = "_versions"
 
+REFS = "_refs"
+"""Where tags and branches have their names, below the main branch."""
+TREE = "tree"
+"""Where branches are, below the main one."""
+
 HINT = f"{VERSIONS}/latest_version_hint.json"
 """Where the reference notes a version that is there. Only its commits use it."""
 
@@ -51,7 +56,7 @@ def list_versions(storage: Storage) -> tuple[int, ...]:
     if store is not None:
         latest_in_store(store, storage)  # lets the newest appear in the directory, where the others are
     names, inverted = _manifest_names(storage)
-    return tuple(sorted(_MAX_VERSION - int(name) if inverted else int(name) for name in names))
+    return tuple(sorted(_decoded(names, inverted)))
 
 
 def detached_versions(storage: Storage) -> tuple[int, ...]:
@@ -184,22 +189,47 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
     except PutUnknownError:
         if not _is_there(storage, path, data, sync):
             raise
-    if version > 1 and not storage.exists(version_path(version - 1, inverted)):
-        _require_newest(storage, version)
+    try:
+        require_in_history(storage, version, path)
+    except StorageError as error:  # the version is there: from here on nothing may be taken back
+        raise PutUnknownError(f"version {version} was put, and nobody can say whether it counts") from error
     return path
 
 
-def _require_newest(storage: Storage, version: int) -> None:
+def require_in_history(storage: Storage, version: int, path: str) -> None:
     """Refuse a version that was made where another one of its number had been, made and cleaned up meanwhile.
 
-    Cleanup removes the version before it first, so that only where that one is gone this has to be asked.
+    It lies below newer versions that know nothing of it. Cleanup goes from the oldest version on and leaves
+    out those with names: where the version before is there and none has a name, none of its number can have
+    been. Else the next version tells: it must not be the older file.
+
+    Raises:
+        PutUnknownError: the version may be such a one.
+        StorageError: the storage failed.
     """
-    numbers, inverted = _manifest_names(storage)
-    newest = _MAX_VERSION - int(min(numbers)) if inverted else max(map(int, numbers))
-    if newest != version:
+    if version == 1 or version == max(_versions(storage.first_names(VERSIONS)), default=0):
+        return
+    inverted = path == version_path(version, True)
+    has_parent = storage.exists(version_path(version - 1, inverted))
+    if has_parent and not _may_have_names(storage):
+        return
+    appeared = {file.path: file.appeared for file in storage.list_files(VERSIONS)}
+    later = [each for each in _versions([path.rpartition("/")[2] for path in appeared]) if each > version]
+    if not later:
+        return
+    own, following = (appeared.get(each) or 0 for each in (path, version_path(min(later), inverted)))
+    if own > following or (own == following and not has_parent):
         raise PutUnknownError(
-            f"version {version - 1} was cleaned up while version {version} was made, and {newest} is there"
+            f"while version {version} was made, later ones were made and older ones cleaned up: it may lie"
+            " below versions that know nothing of it"
         )
+
+
+def _may_have_names(storage: Storage) -> bool:
+    """Whether a version may have a tag, or a branch may have begun with it."""
+    if f"/{TREE}/" in storage.uri:  # what names versions of a branch is at the root
+        return True
+    return any(True for _ in storage.list_files(REFS))
 
 
 def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
@@ -257,6 +287,15 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
     if not numbers:
         raise DatasetNotFoundError(f"no dataset at {storage.uri}")
     return numbers, inverted
+
+
+def _versions(names: list[str]) -> list[int]:
+    """The versions among names of files, in no order."""
+    return _decoded(*_numbers(names))
+
+
+def _decoded(numbers: list[str], inverted: bool) -> list[int]:
+    return [_MAX_VERSION - int(number) if inverted else int(number) for number in numbers]
 
 
 def _numbers(names: list[str]) -> tuple[list[str], bool]:

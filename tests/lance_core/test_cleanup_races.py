@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import lance
 import pyarrow as pa
@@ -151,22 +152,33 @@ def test_no_row_tag_or_branch_is_lost(tmp_path: Path, seed: int) -> None:
             values(dataset.checkout_version(entry["version"]))
 
 
-def test_a_version_in_the_place_of_one_that_was_cleaned_up_is_not_acknowledged(tmp_path: Path) -> None:
-    """T41: it would lie below newer versions, where nobody sees it."""
-    path = str(tmp_path / "t.lance")
-    lance_core.write_dataset(rows(1), path)
+@pytest.mark.parametrize("named", [None, "main", "dev"])
+def test_a_version_in_the_place_of_one_that_was_cleaned_up_is_not_acknowledged(
+    named: str | None, tmp_path: Path
+) -> None:
+    """T41: it would lie below newer versions, where nobody sees it; also when the version before is named."""
+    path = place = str(tmp_path / "t.lance")
+    dataset: Any = lance_core.write_dataset(rows(1), path)
+    if named == "dev":
+        dataset = dataset.create_branch("dev")
+        place = f"{path}/tree/dev"
+    if named:
+        dataset.tags.create("gold", dataset.version if named == "main" else ("dev", None))
 
     def others_write_and_clean_up(name: str, call: Callable[[], None]) -> None:
         for value in (2, 3):
-            lance.write_dataset(rows(value), path, mode="append")
-        lance_core.dataset(path).cleanup_old_versions(timedelta(0))
+            lance_core.write_dataset(rows(value), place, mode="append")
+        lance_core.dataset(place).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
         call()
 
-    storage = FaultStorage(path, 0, others_write_and_clean_up, only="put _versions/")
-    options = DatasetWriteOptions(sync=False)
+    storage = FaultStorage(place, 0, others_write_and_clean_up, only="put _versions/")
+    number = str(uuid4())
+    options = DatasetWriteOptions(sync=False, transaction_id=number)
     with pytest.raises(CommitUnknownError):
         write_data(storage, rows(4), None, "append", options)
-    assert values(lance.dataset(path)) == values(lance_core.dataset(path)) == [1, 2, 3]
+    assert values(lance.dataset(place)) == values(lance_core.dataset(place)) == [1, 2, 3]
+    with pytest.raises(CommitUnknownError):  # whoever asks again is not told that it is there
+        lance_core.dataset(place).insert(rows(4), transaction_id=number)
 
 
 def test_a_version_whose_parent_is_cleaned_up_at_once_counts(tmp_path: Path) -> None:
@@ -179,4 +191,20 @@ def test_a_version_whose_parent_is_cleaned_up_at_once_counts(tmp_path: Path) -> 
 
     storage = FaultStorage(path, 0, cleaned_up, only="put _versions/")
     write_data(storage, rows(2), None, "append", DatasetWriteOptions(sync=False))
+    assert values(lance.dataset(path)) == [1, 2]
+
+
+def test_a_version_that_cannot_be_looked_up_keeps_its_files(tmp_path: Path) -> None:
+    """T39: it is there; that nobody can tell whether it counts takes nothing back."""
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(1), path)
+    storage = FaultStorage(path, 0, only="put _versions/")
+
+    def fails_from_here_on(name: str, call: Callable[[], None]) -> None:
+        call()
+        storage.lookups_fail = True
+
+    storage.fault = fails_from_here_on
+    with pytest.raises(CommitUnknownError):
+        write_data(storage, rows(2), None, "append", DatasetWriteOptions(sync=False))
     assert values(lance.dataset(path)) == [1, 2]

@@ -55,10 +55,11 @@ class FaultStorage(Storage):
         self._real = LocalStorage(str(path))
         self.uri = self._real.uri
         self._at = at
-        self._fault = fault
+        self.fault = fault
         self._only = only
         self.calls: list[str] = []
         self.reads_fail = False
+        self.lookups_fail = False
 
     def change(self, name: str, call: Callable[[], None]) -> None:
         """Make a call, or let it go wrong."""
@@ -67,7 +68,7 @@ class FaultStorage(Storage):
             return
         self.calls.append(name)
         if len(self.calls) - 1 == self._at:
-            self._fault(name, call)
+            self.fault(name, call)
         else:
             call()
 
@@ -86,6 +87,8 @@ class FaultStorage(Storage):
         return self._real.list_files(path)
 
     def exists(self, path: str) -> bool:
+        if self.lookups_fail:
+            raise StorageError("injected into a lookup")
         return self._real.exists(path)
 
     def below(self, path: str) -> Storage:

@@ -17,6 +17,8 @@ from support.mixed_writes import OWN, SCHEMA, SHARED, State, apply
 
 TESTS = Path(__file__).parents[1]
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
+STEPS = os.environ.get("LANCE_TEST_STEPS")
+"""Steps of each writer, in place of those that a test asks for: see docs/development.md."""
 History = list[dict[str, Any]]
 """The steps of one writer, each with the version it made or an error."""
 Options = dict[str, str]
@@ -104,6 +106,7 @@ def run_and_check(
     uri: str, libraries: list[str], steps: int, *, stable_row_ids: bool, options: Options
 ) -> None:
     """Let writers run on a new dataset, and check and print what became of it."""
+    steps = int(STEPS or steps)
     table = pa.table({"id": [SHARED], "value": [0]}, schema=SCHEMA)
     lance_core.write_dataset(table, uri, enable_stable_row_ids=stable_row_ids, storage_options=options)
     histories = run(uri, libraries, steps, options)
