@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import lance
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import flight_client
-from flight_client import RemoteDataset
+from flight_client import RemoteDataset, RemoteScanner
 from support.served import Root
 
 QUERIES = [
@@ -43,25 +45,86 @@ def test_duckdb(trips: RemoteDataset, root: Root, query: str) -> None:
     assert remote.sql(query).arrow().read_all().equals(expected)
 
 
-def test_duckdb_pushes_columns_and_filters(trips: RemoteDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+@pytest.fixture
+def scans(trips: RemoteDataset, monkeypatch: pytest.MonkeyPatch) -> list[RemoteScanner]:
+    """The scans that engines begin, on a server that knows the bounds of `id`."""
+    list(trips.to_batches(["id"], "id < 0"))
+    begun: list[RemoteScanner] = []
     scanner = RemoteDataset.scanner
 
-    def noting(self: RemoteDataset, *arguments: object, **named: object) -> object:
-        made = scanner(self, *arguments, **named)  # type: ignore[arg-type]
-        asked.append(made)
+    def noting(self: RemoteDataset, *arguments: Any, **named: Any) -> RemoteScanner:
+        made = scanner(self, *arguments, **named)
+        begun.append(made)
         return made
 
     monkeypatch.setattr(RemoteDataset, "scanner", noting)
-    list(trips.to_batches(["id"], "id < 0"))  # learns the bounds of the pages
-    asked.clear()
-    connection = duckdb.connect()
-    connection.register("trips", trips)
-    connection.sql("SELECT driver FROM trips WHERE id > 2500").fetchall()
-    (scan,) = asked
-    assert scan.projected_schema.names == ["driver"]
-    assert scan.statistics["fragments_pruned"] == 2
-    assert scan.explain()["pages_pruned"] > 0
+    return begun
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the server is to plan: columns sent, columns filtered by, fragments of three left out."""
+
+    sent: set[str]
+    filtered_by: set[str] = field(default_factory=set)
+    pruned: int = 0
+
+
+def plan_of(scan: RemoteScanner) -> Plan:
+    """What the server says about a scan."""
+    explained = scan.explain()
+    columns = explained["fragments"][0]["columns"]
+    used = {
+        use: {column["name"] for column in columns if use in column["use"]} for use in ("output", "filter")
+    }
+    assert explained["filter"] == bool(used["filter"])
+    assert used["output"] == set(scan.projected_schema.names)
+    return Plan(used["output"], used["filter"], scan.statistics["fragments_pruned"])
+
+
+PLANNED = {
+    "projection": ("SELECT id, city FROM trips", Plan({"id", "city"})),
+    "range": ("SELECT driver FROM trips WHERE id BETWEEN 2500 AND 2520", Plan({"driver"}, {"id"}, 2)),
+    "two conditions": (
+        "SELECT id FROM trips WHERE id > 2500 AND driver = 'driver 3'",
+        Plan({"id"}, {"id", "driver"}, 2),
+    ),
+    "nested": (
+        "SELECT id FROM trips WHERE pickup.zone = 'zone 5' AND id < 900",
+        Plan({"id"}, {"id", "pickup"}, 2),
+    ),
+    "join": (
+        "SELECT z.zone, a.driver FROM trips a JOIN zones z ON a.id = z.id WHERE a.id < 20",
+        Plan({"id", "driver"}, {"id"}, 2),
+    ),
+    "aggregate": (
+        "SELECT driver, count(fare) FROM trips WHERE id >= 2000 GROUP BY driver",
+        Plan({"driver", "fare"}, {"id"}, 2),
+    ),
+    "limit": ("SELECT id FROM trips WHERE id > 1500 LIMIT 7", Plan({"id"}, {"id"}, 1)),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_server_plans_what_duckdb_asks_for(
+    trips: RemoteDataset, scans: list[RemoteScanner], root: Root, name: str
+) -> None:
+    query, planned = PLANNED[name]
+    zones = pa.table({"id": [7, 12, 2600], "zone": ["a", "b", "c"]})
+    found = []
+    for source in (trips, root.trips):
+        connection = duckdb.connect()
+        connection.register("trips", source)
+        connection.register("zones", zones)
+        found.append(connection.sql(query).fetchall())
+    if name != "limit":
+        assert sorted(found[0], key=str) == sorted(found[1], key=str)
+    assert len(found[0]) == len(found[1]) > 0
+    (scan,) = scans
+    plan = plan_of(scan)
+    assert plan.sent <= planned.sent | planned.filtered_by
+    assert plan.sent >= planned.sent - {"id"}
+    assert (plan.filtered_by, plan.pruned) == (planned.filtered_by, planned.pruned)
 
 
 FRAMES = {
@@ -94,10 +157,37 @@ def test_polars(trips: RemoteDataset, root: Root, name: str) -> None:
     assert_frame_equal(query(trips.to_polars()).collect(), local)
 
 
-def test_polars_pushes_columns_and_filters(trips: RemoteDataset) -> None:
-    plan = trips.to_polars().filter(pl.col("id") < 10).select("driver").explain()
-    assert "PROJECT 2/7 COLUMNS" in plan
-    assert 'SELECTION: col("id") < 10' in plan
+POLARS_PLANNED = {
+    "projection": (lambda frame: frame.select("id", "city"), Plan({"id", "city"})),
+    "range": (
+        lambda frame: frame.filter(pl.col("id").is_between(2500, 2520)).select("driver"),
+        Plan({"driver", "id"}, {"id"}, 2),  # it evaluates what it pushed once more
+    ),
+    "join": (
+        lambda frame: frame.filter(pl.col("id") < 20).select("id", "driver").join(ZONES, on="id"),
+        Plan({"id", "driver"}, {"id"}, 2),
+    ),
+    "aggregate": (
+        lambda frame: frame.filter(pl.col("id") >= 2000).group_by("driver").agg(pl.col("fare").max()),
+        Plan({"driver", "fare", "id"}, {"id"}, 2),
+    ),
+    "limit": (lambda frame: frame.select("id").head(7), Plan({"id"}, pruned=2)),
+    "slice": (lambda frame: frame.slice(995, 30).select("driver"), Plan({"driver"}, pruned=2)),
+    "length": (lambda frame: frame.select(pl.len()), Plan(set())),
+}
+ZONES = pl.LazyFrame({"id": [7, 12, 2600], "zone": ["a", "b", "c"]})
+
+
+@pytest.mark.parametrize("name", POLARS_PLANNED)
+def test_the_server_plans_what_polars_asks_for(
+    trips: RemoteDataset, scans: list[RemoteScanner], root: Root, name: str
+) -> None:
+    query, planned = POLARS_PLANNED[name]
+    found = query(trips.to_polars()).collect()
+    assert_frame_equal(found, query(pl.from_arrow(root.trips).lazy()).collect(), check_row_order=False)
+    assert found.height > 0
+    (scan,) = scans
+    assert plan_of(scan) == planned
 
 
 COMPARISONS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
@@ -137,17 +227,24 @@ def values(rows: pa.Table, client: flight_client.Client, root: Root) -> RemoteDa
     return client.dataset("values")
 
 
+@pytest.fixture(scope="module")
+def both(rows: pa.Table, values: RemoteDataset) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the tables `local` and `remote`."""
+    connection = duckdb.connect()
+    connection.register("local", rows)
+    connection.register("remote", values)
+    return connection
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=PREDICATES)
-def test_duckdb_agrees_on_drawn_predicates(rows: pa.Table, values: RemoteDataset, predicate: str) -> None:
+def test_duckdb_agrees_on_drawn_predicates(both: duckdb.DuckDBPyConnection, predicate: str) -> None:
     """Whatever DuckDB pushes comes back exactly: it does not look again."""
-    query = f"SELECT row FROM data WHERE {predicate} ORDER BY row"
-    found = []
-    for source in (rows, values):
-        connection = duckdb.connect()
-        connection.register("data", source)
-        found.append(connection.sql(query).fetchall())
-    assert found[1] == found[0]
+    local, remote = (
+        both.sql(f"SELECT row FROM {name} WHERE {predicate} ORDER BY row").fetchall()
+        for name in ("local", "remote")
+    )
+    assert remote == local
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
