@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 from benchmarks import (
@@ -19,6 +20,7 @@ from benchmarks import (
     opening,
     peak_memory,
     single_rows,
+    spark_reads,
     targets,
 )
 from benchmarks.data import Dataset, prepare
@@ -68,7 +70,10 @@ def main() -> None:
                     ratios += flight_scan.ratios(measurement)
             if options.only == "" or "clients" in chosen:
                 (mixed,) = prepare(options.folder, options.scale, [CLIENTS_DATASET])
-                for measurement, compared in clients.measure(mixed, ours, plain, options.runs):
+                for measurement, compared in chain(
+                    clients.measure(mixed, ours, plain, options.runs),
+                    spark_reads.measure(mixed, ours, options.runs),
+                ):
                     measurements.append(measurement)
                     _client_rows(measurement)
                     ratios += compared
@@ -140,10 +145,11 @@ def _remote_rows(measurement: Measurement) -> None:
 
 
 def _client_rows(measurement: Measurement) -> None:
-    print(f"\n{measurement.task}")
+    first = next(iter(measurement.seconds))
+    _heading(measurement.task, "median", "ours faster")
     for name, seconds in measurement.seconds.items():
-        faster = "" if name == clients.OURS else f"{measurement.ratio(clients.OURS, name):.2f}x"
-        print(f"  {name:<42}{_ms(seconds)}{faster:>12}", flush=True)
+        faster = f"{measurement.ratio(first, name):.2f}x" if name != first else ""
+        print(f"  {name:<42}{_ms(seconds)}{faster:>12}{_speed(measurement, name)}", flush=True)
 
 
 def _closing_table(lines: Iterable[Line]) -> None:

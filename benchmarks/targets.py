@@ -36,6 +36,10 @@ ENGINES_RANGE = "DuckDB, Polars, 1000 rows of a range: the same"
 ENGINES_BY_HAND = "columns and filter told the plain server by hand"
 REMOTE_TAKE = "remote take: pylance here and a round trip"
 REMOTE_LOOKUP = "the same, on an open lookup"
+SPARK_MEMORY = "Spark, whole table: same batches from memory"
+SPARK_PARQUET = "Spark, whole table: Parquet"
+SPARK_COLUMNS = "Spark, two columns: Parquet"
+SPARK_SELECTIVE = "Spark, 0.1 % of the rows or less: Parquet"
 
 TARGETS: dict[str, float | None] = {
     SCAN_FIXED: 4,
@@ -65,6 +69,10 @@ TARGETS: dict[str, float | None] = {
     ENGINES_BY_HAND: 1,
     REMOTE_TAKE: 1,
     REMOTE_LOOKUP: 1,
+    SPARK_MEMORY: 0.75,
+    SPARK_PARQUET: None,
+    SPARK_COLUMNS: None,
+    SPARK_SELECTIVE: 2,
 }
 """How many times faster each line has to be; None where it is only told."""
 
