@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,8 @@ class MemorySource(DataSource):
     def name(cls) -> str:
         return "from_memory"
 
-    def schema(self) -> str:
-        return (Path(self.options["folder"]) / SCHEMA_FILE).read_text()
+    def schema(self) -> StructType:
+        return StructType.fromJson(json.loads((Path(self.options["folder"]) / SCHEMA_FILE).read_text()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return MemoryReader(self.options["folder"])
