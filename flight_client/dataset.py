@@ -88,6 +88,11 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         return self._target.version
 
     @property
+    def branch(self) -> str | None:
+        """The branch that the version belongs to; None for main."""
+        return self._target.branch
+
+    @property
     def schema(self) -> pa.Schema:
         """All columns."""
         return self._schema

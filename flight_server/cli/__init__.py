@@ -14,6 +14,7 @@ from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
 from flight_server.cli.inspect import inspect
 from flight_server.cli.ls import ls
+from flight_server.cli.pipeline import pipeline
 from flight_server.cli.put import put
 from flight_server.cli.scan import scan
 from flight_server.cli.serve import serve
@@ -46,3 +47,8 @@ def main(
 
 for verb in (serve, ls, show, head, scan, put, delete, compact, inspect):
     app.command()(verb)
+
+# The jobs have commands and options of their own, `--help` included.
+app.command(
+    add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)(pipeline)

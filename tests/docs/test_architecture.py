@@ -25,6 +25,8 @@ LAYERS = [
     {"mutations"},
     {"facade"},
 ]
+MAY_IMPORT = {ROOT / "flight_server" / "cli" / "pipeline.py"}
+"""The command line belongs to all packages, and hands the jobs on Spark their arguments."""
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
 
 
@@ -70,14 +72,14 @@ def test_parts_of_lance_core_import_only_what_lies_below() -> None:
     ("package", "forbidden"),
     [
         ("lance_core", {"lance", "flight_server", "flight_client", "pyarrow.flight"}),
-        ("flight_server", {"lance", "flight_client"}),
+        ("flight_server", {"lance", "flight_client", "spark_pipeline"}),
         ("flight_client", {"lance", "lance_core", "flight_server", "spark_pipeline"}),
         ("spark_pipeline", {"lance", "lance_core", "flight_server"}),
     ],
 )
 def test_packages_do_without(package: str, forbidden: set[str]) -> None:
     """The format knows no network, and nothing leans on the reference library."""
-    files = modules(package)
+    files = [path for path in modules(package) if path not in MAY_IMPORT]
     assert files
     found = [
         f"{path.relative_to(ROOT)} imports {module}"
@@ -86,3 +88,12 @@ def test_packages_do_without(package: str, forbidden: set[str]) -> None:
         if any(module == name or module.startswith(f"{name}.") for name in forbidden)
     ]
     assert not found, found
+
+
+def test_the_jobs_are_imported_when_they_are_asked_for() -> None:
+    """The command line has the jobs among its verbs; who serves needs neither them nor Spark."""
+    (path,) = MAY_IMPORT
+    at_once = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [ast.unparse(node) for node in at_once if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not [name for name in names if "spark_pipeline" in name]
+    assert [module for module in imported_modules(path) if module.startswith("spark_pipeline.")]

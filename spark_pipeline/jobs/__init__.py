@@ -1,0 +1,31 @@
+"""The jobs of a pipeline: functions that read and write datasets of a server with Spark.
+
+Each writes all or nothing, as one version. With a `transaction_id` a job that is run again, since nobody
+knows how far it came, finds what it did.
+"""
+
+from spark_pipeline.jobs.backfill import backfill
+from spark_pipeline.jobs.compact import compact
+from spark_pipeline.jobs.deduplicate import deduplicate
+from spark_pipeline.jobs.export import export
+from spark_pipeline.jobs.ingest import ingest
+from spark_pipeline.jobs.merge import merge
+from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.source import Source
+from spark_pipeline.jobs.transform import transform
+from spark_pipeline.jobs.verify import verify
+
+__all__ = [
+    "Outcome",
+    "Server",
+    "Source",
+    "backfill",
+    "compact",
+    "deduplicate",
+    "export",
+    "ingest",
+    "merge",
+    "transform",
+    "verify",
+]

@@ -1,0 +1,140 @@
+"""Verify: are the rows of a dataset those of its source? Counts and checksums, by bucket and fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from flight_client import InvalidInputError
+from spark_pipeline.arrow_types import spark_schema
+from spark_pipeline.jobs.checksum import HASHES, bucket, checksum, with_hashes
+from spark_pipeline.jobs.columns import column_named, selected
+from spark_pipeline.jobs.fragments import ROW_ADDRESS, fragment_rows
+from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.source import Source
+
+_BUCKET, _FRAGMENT = "_lance_flight_bucket", "_lance_flight_fragment"
+_FRAGMENT_BITS = 32
+_MAX_SHOWN = 20
+
+
+def verify(
+    spark: SparkSession,
+    server: Server,
+    dataset: str,
+    source: Source,
+    *,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    where: str | None = None,
+    keys: Sequence[str] = (),
+    buckets: int = 256,
+) -> Outcome:
+    """Compare the rows of a dataset with those of a source, whatever their order.
+
+    Both sides are cut into buckets by the values of `keys`, and rows and checksums of every bucket are
+    compared (see `checksum`). Where buckets differ, their rows are compared one by one, and the fragments are
+    named that hold rows which the source has not. Columns that the source has not are left out.
+
+    The outcome's `details`: `is_equal`, `source_rows`, `dataset_rows`, `columns_left_out`, `buckets`,
+    `buckets_different`; where it is not equal, how many rows are `missing` in the dataset and `unexpected`
+    there, `fragments` (unexpected rows by fragment number) and `keys` (some keys of rows that differ).
+
+    Args:
+        spark: a session.
+        server: where the dataset is.
+        dataset: its name, perhaps with a version: `trips@12`.
+        source: the rows that it should have.
+        columns, where: what `ingest` made of the source; see `selected`.
+        keys: columns that name a row, so that a changed row is found by its key; all columns without them.
+        buckets: how many.
+
+    Raises:
+        InvalidInputError: the columns are not those of the dataset.
+        LanceError: what a server reported.
+        PySparkException: the source cannot be read, or a value does not fit the type of the dataset.
+    """
+    client = server.client()
+    opened = client.dataset(dataset)
+    there = client.fragments(opened.name, version=opened.version, branch=opened.branch)
+    schema = spark_schema(opened.schema)
+    expected = _as_in(schema, selected(source.frame(spark, server), columns, where))
+    compared = expected.columns
+    unknown = sorted(set(keys) - set(compared))
+    if unknown:
+        raise InvalidInputError(f"keys: the source has no column {unknown[0]!r}")
+    expected = _prepared(expected, compared, keys or compared, buckets)
+    numbers = [each["id"] for each in there]
+    found = _prepared(
+        fragment_rows(spark, server, opened, numbers, compared), compared, keys or compared, buckets
+    )
+    mine, theirs = _by_bucket(found), _by_bucket(expected)
+    different = sorted(
+        number for number in mine.keys() | theirs.keys() if mine.get(number) != theirs.get(number)
+    )
+    details: dict[str, Any] = {
+        "is_equal": not different,
+        "source_rows": sum(rows for rows, *_ in theirs.values()),
+        "dataset_rows": sum(rows for rows, *_ in mine.values()),
+        "columns_left_out": [name for name in schema.fieldNames() if name not in compared],
+        "buckets": buckets,
+        "buckets_different": different,
+    }
+    if different:
+        details |= _differences(expected, found, keys, different)
+    return Outcome(dataset, opened.version, rows=details["dataset_rows"], details=details)
+
+
+def _as_in(schema: StructType, frame: DataFrame) -> DataFrame:
+    """The rows with the types of the dataset."""
+    extra = sorted(set(frame.columns) - set(schema.fieldNames()))
+    if extra:
+        raise InvalidInputError(f"the dataset has no column {extra[0]!r}")
+    types = {field.name: field.dataType for field in schema}
+    return frame.select(*(column_named(name).cast(types[name]).alias(name) for name in frame.columns))
+
+
+def _prepared(frame: DataFrame, compared: Sequence[str], keys: Sequence[str], buckets: int) -> DataFrame:
+    """Of the columns only the keys; with hashes, bucket and, where addresses are known, fragment."""
+    hashed = with_hashes(frame, compared).withColumn(_BUCKET, bucket(frame, keys, buckets))
+    kept: list[Column] = [column_named(name) for name in (*keys, *HASHES, _BUCKET)]
+    if ROW_ADDRESS in frame.columns:
+        kept.append(f.shiftrightunsigned(ROW_ADDRESS, _FRAGMENT_BITS).alias(_FRAGMENT))
+    return hashed.select(*kept)
+
+
+def _by_bucket(frame: DataFrame) -> dict[int, tuple[Any, ...]]:
+    rows = frame.groupBy(_BUCKET).agg(*checksum()).collect()
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+def _differences(
+    expected: DataFrame, found: DataFrame, keys: Sequence[str], buckets: Sequence[int]
+) -> dict[str, Any]:
+    """Rows of which one side has more, in the buckets that differ."""
+    expected, found = (frame.where(f.col(_BUCKET).isin(*buckets)) for frame in (expected, found))
+    theirs = expected.groupBy(*HASHES).agg(f.count(f.lit(1)).alias("theirs"))
+    mine = found.groupBy(*HASHES).agg(f.count(f.lit(1)).alias("mine"))
+    surplus = (f.coalesce("mine", f.lit(0)) - f.coalesce("theirs", f.lit(0))).alias("surplus")
+    unequal = mine.join(theirs, list(HASHES), "full_outer").select(*HASHES, surplus).where("surplus <> 0")
+    unequal = unequal.cache()
+    try:
+        totals = unequal.groupBy(f.col("surplus") > 0).agg(f.sum(f.abs("surplus"))).collect()
+        by_side = dict(tuple(row) for row in totals)
+        unexpected = found.join(unequal.where("surplus > 0"), list(HASHES))
+        fragments = unexpected.groupBy(_FRAGMENT).count().orderBy(_FRAGMENT).collect()
+        named = [column_named(key) for key in keys]
+        sides = [side.join(unequal, list(HASHES)).select(*named) for side in (expected, found)]
+        shown = sides[0].union(sides[1]).distinct().orderBy(*named).limit(_MAX_SHOWN) if keys else None
+        return {
+            "missing": by_side.get(False, 0),
+            "unexpected": by_side.get(True, 0),
+            "fragments": {str(row[0]): row[1] for row in fragments},
+            "keys": [] if shown is None else [[str(value) for value in row] for row in shown.collect()],
+        }
+    finally:
+        unequal.unpersist()

@@ -1,0 +1,94 @@
+"""Pipeline files: what they say, and how they are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flight_client import InvalidInputError
+from spark_pipeline.jobs import Source
+from spark_pipeline.pipeline_file import Pipeline
+
+GOOD = """
+[pipeline]
+name = "trips"
+uri = "grpc://127.0.0.1:8815"
+
+[spark]
+"spark.sql.shuffle.partitions" = "8"
+
+[[step]]
+name = "load"
+job = "ingest"
+dataset = "trips"
+source = { path = ["raw/a.csv", "raw/b.csv"], options = { header = "true" } }
+columns = { id = "trip", fare = "CAST(total AS DOUBLE)" }
+sort_by = ["id"]
+partitions = 4
+
+[[step]]
+name = "daily"
+job = "transform"
+dataset = "daily"
+sql = "SELECT 1"
+inputs = { trips = "trips", zones = { path = "zones.parquet" } }
+"""
+
+
+def read(folder: Path, text: str) -> Pipeline:
+    (folder / "pipeline.toml").write_text(text, encoding="utf-8")
+    return Pipeline.read(folder / "pipeline.toml")
+
+
+def test_what_a_file_says(tmp_path: Path) -> None:
+    pipeline = read(tmp_path, GOOD)
+    assert (pipeline.name, pipeline.uri) == ("trips", "grpc://127.0.0.1:8815")
+    load, daily = pipeline.steps
+    assert load.arguments["source"] == Source(path=["raw/a.csv", "raw/b.csv"], options={"header": "true"})
+    assert load.arguments["partitions"] == 4
+    assert daily.arguments["inputs"] == {"trips": "trips", "zones": Source(path="zones.parquet")}
+
+
+def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
+    """T44: the same step of the same run has the same transaction id, any other has another."""
+    pipeline = read(tmp_path, GOOD)
+    load, daily = pipeline.steps
+    assert pipeline.transaction_id("monday", load) == read(tmp_path, GOOD).transaction_id("monday", load)
+    renamed = read(tmp_path, GOOD.replace('name = "trips"', 'name = "other"', 1))
+    ids = [
+        each.transaction_id(run, step)
+        for each in (pipeline, renamed)
+        for run in "ab"
+        for step in (load, daily)
+    ]
+    assert len(set(ids)) == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "trips"\n', "", "pipeline: key name is missing"),
+        ("[pipeline]", "[pipelines]", "pipelines: no such table"),
+        ("uri = ", "url = ", "pipeline: key url is unknown; uri is meant?"),
+        ('"grpc://127.0.0.1:8815"', "8815", "pipeline: key uri: expected a string, found 8815"),
+        ('= "8"', "= 8", "spark: key spark.sql.shuffle.partitions: expected a string, found 8"),
+        ('job = "ingest"', 'job = "ingets"', "step load: key job: expected one of ingest, .* found 'ingets'"),
+        ("sort_by", "sorted_by", "step load: key sorted_by is unknown; sort_by is meant?"),
+        ('dataset = "trips"\n', "", "step load: key dataset is missing"),
+        ("partitions = 4", 'partitions = "4"', "step load: key partitions: expected an integer.*, found '4'"),
+        ("partitions = 4", "partitions = true", "step load: key partitions: expected an integer"),
+        ('["id"]', '["id", 1]', r"step load: key sort_by\[1\]: expected a string, found 1"),
+        ("path = [", "paht = [", "step load: key source.paht is unknown; source.path is meant?"),
+        ('header = "true"', "header = true", "step load: key source.options.header: expected a string"),
+        ("partitions = 4", 'mode = "apend"', "step load: key mode: expected 'create' or 'append'"),
+        ("partitions = 4", 'transaction_id = "x"', "step load: key transaction_id is unknown"),
+        ('name = "daily"', 'name = "load"', "step load: two steps have this name"),
+        ('name = "daily"\n', "", "step 2: key name: expected a string, found None"),
+        ("[[step]]", "[step]", "line 18"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_step_and_the_key(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(InvalidInputError, match=f"pipeline.toml: .*{message}"):
+        read(tmp_path, GOOD.replace(old, new, 1))
