@@ -17,6 +17,7 @@ import flight_client
 from flight_client import Client
 from support.server import RunningServer
 
+TIMEOUT_S = 250
 Batches = list[list[tuple[Any, ...]]]
 
 
@@ -48,7 +49,7 @@ class Stream:
         writer = reader.load().writeStream.foreachBatch(keep)
         query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(100)
+            assert query.awaitTermination(TIMEOUT_S)
         finally:
             query.stop()
         return [batch for _, batch in sorted(got.items()) if batch]
@@ -212,7 +213,7 @@ def test_available_now_stops_at_what_was_there(
         writer = reader.option("maxVersionsPerTrigger", 1).load().writeStream.foreachBatch(add)
         writer = writer.option("checkpointLocation", str(stream.checkpoint))
         query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(100)
+        assert query.awaitTermination(TIMEOUT_S)
 
     run()
     assert seen == [1]

@@ -11,4 +11,5 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.python.authenticate.socketTimeout": "120s",  # a busy machine starts workers slowly
 }
