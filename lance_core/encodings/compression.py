@@ -6,6 +6,8 @@
 No bytes stand for no bytes.
 """
 
+from collections.abc import Iterable, Iterator
+
 import lz4.block
 import zstandard
 
@@ -37,7 +39,9 @@ def decompress_lz4(data: bytes | memoryview) -> bytes:
     return inflated
 
 
-def decompress_zstd(data: bytes | memoryview) -> bytes:
+def decompress_zstd(
+    data: bytes | memoryview, decompressor: zstandard.ZstdDecompressor | None = None
+) -> bytes:
     """The bytes before compression; no bytes stand for none. Errors are those of `decompress_lz4`."""
     if len(data) == 0:
         return b""
@@ -51,9 +55,18 @@ def decompress_zstd(data: bytes | memoryview) -> bytes:
             raise CorruptData(f"a ZSTD frame of {content} bytes under a prefix of {size}")
         if size < 0 or size > len(frame) * _ZSTD_MAX_RATIO:
             raise CorruptData(f"a ZSTD frame of {len(frame)} bytes that claims {size}")
-        inflated = zstandard.ZstdDecompressor().decompress(frame, max_output_size=size)
+        inflated = (decompressor or zstandard.ZstdDecompressor()).decompress(frame, max_output_size=size)
     except zstandard.ZstdError as error:
         raise CorruptData(f"compressed bytes cannot be read: {error}") from None
     if len(inflated) != size:
         raise CorruptData(f"a ZSTD frame of {len(inflated)} bytes that claims {size}")
     return inflated
+
+
+def decompress_zstd_all(frames: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """`decompress_zstd` of many, with one state of the library, which takes as long to make as a frame.
+
+    The library also takes many frames in one call, but that ended the process when one was damaged.
+    """
+    decompressor = zstandard.ZstdDecompressor()
+    return (decompress_zstd(frame, decompressor) for frame in frames)

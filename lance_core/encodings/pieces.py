@@ -30,6 +30,8 @@ ReadPieces = Callable[[Sequence[Pieces]], list[pa.Buffer]]
 
 def together(parts: Sequence[Picking[T]]) -> Picking[list[T]]:
     """All of `parts` side by side: what they need in one round is read at once."""
+    if len(parts) == 1:
+        return [(yield from parts[0])]
     results: dict[int, T] = {}
     asked: list[tuple[int, Picking[T], Sequence[Pieces]]] = []
     for number, part in enumerate(parts):

@@ -180,6 +180,9 @@ class Leaf(Stored):
 
     def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
         """The pages that hold ascending rows, and which; None where one cannot give single values."""
+        first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
+        if first == last:
+            return [(first, rows)] if self._page(first).can_pick else None
         numbers = np.searchsorted(self.starts, rows, side="right") - 1
         parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
         pages = [(self._column_page(int(part[0])), part) for part in parts]

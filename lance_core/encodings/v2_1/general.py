@@ -4,22 +4,23 @@ Of a mini-block chunk only the first buffer is compressed, each chunk on its own
 value is a frame.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.compression import decompress_lz4, decompress_zstd
+from lance_core.encodings.compression import decompress_lz4, decompress_zstd_all
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.values import Values, VariableValues
 from lance_core.kernels import CorruptData, Counts, OffsetOverflow, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
-_SCHEMES: dict[int, Callable[[bytes | memoryview], bytes]] = {
-    proto.COMPRESSION_ALGORITHM_LZ4: decompress_lz4,
-    proto.COMPRESSION_ALGORITHM_ZSTD: decompress_zstd,
+_SCHEMES: dict[int, Callable[[Iterable[bytes | memoryview]], Iterator[bytes]]] = {
+    proto.COMPRESSION_ALGORITHM_LZ4: partial(map, decompress_lz4),
+    proto.COMPRESSION_ALGORITHM_ZSTD: decompress_zstd_all,
 }
 _MAX_BYTES = {32: (1 << 31) - 1, 64: (1 << 63) - 1}
 """What offsets of a width can address."""
@@ -60,9 +61,9 @@ class General(Encoding):
         offsets = np.frombuffer(payloads.offsets, dtype, num_values + 1)
         data = memoryview(payloads.data)
         parts, total = [], 0
-        for begin, end in pairwise(offsets):
-            parts.append(_SCHEMES[self.scheme](data[begin:end]))
-            total += len(parts[-1])
+        for part in _SCHEMES[self.scheme](data[begin:end] for begin, end in pairwise(offsets)):
+            parts.append(part)
+            total += len(part)
             if total > _MAX_BYTES[payloads.offset_bits]:
                 raise OffsetOverflow("more bytes than 32-bit offsets can address")
         inflated = np.zeros(num_values + 1, dtype)
@@ -72,7 +73,7 @@ class General(Encoding):
 
     def inflate(self, chunks: Stream) -> Stream:
         """The chunks as they were before compression."""
-        parts = [_SCHEMES[self.scheme](chunk) for chunk in chunks.chunks()]
+        parts = list(_SCHEMES[self.scheme](chunks.chunks()))
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         starts = np.cumsum(lengths) - lengths
         return Stream(b"".join(parts), starts.data, lengths.data)

@@ -9,7 +9,7 @@ import lz4.block
 import pytest
 import zstandard
 
-from lance_core.encodings.compression import decompress_lz4, decompress_zstd
+from lance_core.encodings.compression import decompress_lz4, decompress_zstd, decompress_zstd_all
 from lance_core.kernels import CorruptData
 
 TEXT = b"columns of text, " * 40
@@ -66,3 +66,13 @@ def test_changed_bytes() -> None:
                 decompress(bytes(mutant[: rng.randrange(len(data) + 1) if i % 3 == 0 else len(data)]))
             except CorruptData:
                 continue
+
+
+def test_many_frames() -> None:
+    """One after the other, with what an earlier one that was damaged leaves behind."""
+    frames = [with_size(FRAME, 8, len(TEXT)), b"", FRAME, with_size(UNSIZED, 8, len(TEXT))]
+    assert list(decompress_zstd_all(frames)) == [TEXT, b"", TEXT, TEXT]
+    state = zstandard.ZstdDecompressor()
+    with pytest.raises(CorruptData):
+        decompress_zstd(FRAME[:-4], state)
+    assert decompress_zstd(FRAME, state) == TEXT
