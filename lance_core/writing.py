@@ -65,7 +65,7 @@ def write_dataset(
         enable_v2_manifest_paths: name the manifests of a new dataset so that the newest is listed first.
         enable_stable_row_ids: let the rows of a new dataset keep their ids when they are moved.
         auto_cleanup_options: `interval` and `older_than_seconds`; noted in the settings of a new dataset for
-            libraries that clean up after commits.
+            commits to clean up after.
         commit_message, transaction_properties: noted in the transaction.
         transaction_id: a UUID that the transaction gets as its own id.
         sync: on local disks make everything durable before returning. The reference does not.

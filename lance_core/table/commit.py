@@ -28,6 +28,7 @@ from lance_core.errors import (
 )
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
+from lance_core.table.auto_cleanup import auto_clean_up
 from lance_core.table.conflict_rules import touched_fragments
 from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.deletions import Offsets
@@ -87,6 +88,7 @@ def commit(
             manifest = attempt.run()
             if manifest is not None:
                 attempt.tidy_up()
+                attempt.clean_up(manifest.version)
                 return manifest
     except _CommittedBeforeError as found:
         # Nothing is removed: an attempt of ours may have made that version, though the storage said no.
@@ -130,6 +132,8 @@ class _Attempt:
         self._made_on = transaction.read_version
         self._checked = transaction.read_version
         """No version up to this one is in the way."""
+        self._current: Manifest | None = None
+        """The version that the last attempt was made on."""
         self._transaction_path: str | None = None
         """Where the transaction file is, once it is there."""
         self._written: list[str] = []
@@ -140,7 +144,7 @@ class _Attempt:
     def run(self) -> Manifest | None:
         """Try once; None when another writer made the version first."""
         listing = list_manifests(self._storage)
-        current = None if listing is None else self._check(listing)
+        current = self._current = None if listing is None else self._check(listing)
         message, index_section = next_manifest(
             current,
             self._transaction,
@@ -158,17 +162,49 @@ class _Attempt:
             return None
         except PutUnknownError as error:
             raise CommitUnknownError(f"nobody can say whether version {message.version} was made") from error
+        if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
+            self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         if listing and listing.has_hint:
             self._forget_hint()
         return written_manifest(message, serialized, index_section, path, len(data))
 
     def discard(self) -> None:
-        """Remove what was written here, which nothing refers to; it is harmless where that fails."""
-        self._delete([*self._written, *([self._transaction_path] if self._transaction_path else [])])
+        """Remove what was written here, which nothing refers to; it is harmless where that fails.
+
+        A commit of the same id may be under way elsewhere, and stand on our transaction file, by whose name
+        `find_committed` finds the version. Whichever of the two looks last finds the other: that one after it
+        has made a version, see `_keep_name`, this one after it has removed the file.
+        """
+        path = self._transaction_path
+        self._delete([*self._written, *([path] if path else [])])
+        if path and self._has_landed_elsewhere():
+            self._keep_name(path)
+
+    def _has_landed_elsewhere(self) -> bool:
+        """Whether a version that was not looked at yet is of this transaction, or may be."""
+        try:
+            listing = list_manifests(self._storage)
+            latest = listing.latest if listing else 0
+            return any(
+                read_manifest(self._storage, version).transaction_uuid == self._transaction.uuid
+                for version in range(self._checked + 1, latest + 1)
+            )
+        except LanceError:
+            return True
+
+    def _keep_name(self, path: str) -> None:
+        """Put the transaction file where it is missing."""
+        with suppress(StorageError):  # mostly because it is there
+            self._storage.put_if_absent(path, self._transaction.SerializeToString(), sync=self._sync)
 
     def tidy_up(self) -> None:
         """Remove what nothing refers to after the commit has landed."""
         self._delete(self._replaced)
+
+    def clean_up(self, version: int) -> None:
+        """Clean up after the commit has landed, where the settings of the table ask for it."""
+        if self._current is not None:
+            auto_clean_up(self._storage, self._current, version)
 
     def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:

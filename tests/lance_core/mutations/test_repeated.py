@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,8 +13,11 @@ import pytest
 
 import lance_core
 from lance_core import LanceDataset
-from lance_core.errors import CommitConflictError
+from lance_core.errors import CommitConflictError, StorageError
 from lance_core.mutations import alter_columns, change, drop_columns, merge_columns, settings
+from lance_core.write.dataset import write_data
+from lance_core.write.options import DatasetWriteOptions
+from support.faults import FaultStorage
 
 CHANGES: dict[str, tuple[Any, Callable[[LanceDataset, str], object]]] = {
     "update": (change, lambda dataset, uuid: dataset.update({"x": "x + 1"}, transaction_id=uuid)),
@@ -68,3 +72,24 @@ def test_a_repetition_lands_between_two_attempts(
         for fragment in lance_core.dataset(path, 1).get_fragments()
         for file in fragment.data_files()
     }
+
+
+def test_a_repetition_that_fails_leaves_the_one_that_landed_its_name(tmp_path: Path) -> None:
+    """T37: both use one transaction file, and the id is found by its name once others wrote."""
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(pa.table({"x": [1]}), path)
+    uuid = str(uuid4())
+
+    def lands_elsewhere(name: str, call: Callable[[], None]) -> None:
+        lance_core.dataset(path).insert(pa.table({"x": [2]}), transaction_id=uuid)
+        lance_core.dataset(path).insert(pa.table({"x": [3]}))
+        raise StorageError("injected")
+
+    storage = FaultStorage(path, 0, lands_elsewhere, only="put _versions/")
+    options = DatasetWriteOptions(sync=False, transaction_id=uuid)
+    with suppress(StorageError):
+        write_data(storage, pa.table({"x": [2]}), None, "append", options)
+    dataset = lance_core.dataset(path)
+    dataset.insert(pa.table({"x": [2]}), transaction_id=uuid)
+    assert dataset.version == 2
+    assert sorted(lance_core.dataset(path).to_table()["x"].to_pylist()) == [1, 2, 3]
