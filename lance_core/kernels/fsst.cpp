@@ -45,10 +45,18 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
   return out;
 }
 
-// A position inside an escape, where no value can end.
-constexpr uint32_t kInside = UINT32_MAX;
 // Values of more codes than this on average are expanded one by one; shorter ones a chunk at a time.
 constexpr size_t kShortCodes = 64;
+// So many codes are expanded at once. They make at most 64 bytes, so that places among these fit into a byte.
+constexpr size_t kCodes = 8;
+// The place of a byte behind an escape, where no value can end.
+constexpr uint8_t kInside = 255;
+
+// Where the bytes of eight codes begin.
+struct Places {
+  uint64_t begin;               // of the first
+  uint8_t after_begin[kCodes];  // of each
+};
 
 inline bool has_escape(uint64_t eight) {
   // The classic zero-byte test on the complement.
@@ -56,44 +64,54 @@ inline bool has_escape(uint64_t eight) {
   return ((inverted - 0x0101010101010101u) & ~inverted & 0x8080808080808080u) != 0;
 }
 
-// As `expand`, whatever values the codes belong to, so that no branch depends on where they end. `position` gets the
-// number of bytes before each code and after the last one.
-inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
-                               uint32_t* position) {
+// Up to eight codes, among which escapes may be.
+inline uint8_t* expand_escaped(const SymbolTable& table, const uint8_t* code, size_t n, uint8_t* out, bool& escaped,
+                               Places& places) {
   const uint8_t* begin = out;
-  while (code < end) {
-    while (end - code >= 8) {
-      if (has_escape(load<uint64_t>(code))) {
-        break;
-      }
-#pragma GCC unroll 8
-      for (int i = 0; i < 8; ++i) {
-        position[i] = static_cast<uint32_t>(out - begin);
-        store(out, table.symbol[code[i]]);
-        out += table.length[code[i]];
-      }
-      code += 8;
-      position += 8;
-    }
-    for (int i = 0; i < 8 && code < end; ++i) {
-      *position++ = static_cast<uint32_t>(out - begin);
-      if (*code != kEscape) {
-        store(out, table.symbol[*code]);
-        out += table.length[*code];
-        ++code;
-        continue;
-      }
-      if (end - code < 2) {
-        return nullptr;
-      }
-      *position++ = kInside;
-      *out++ = code[1];
-      code += 2;
-      break;
+  for (size_t i = 0; i < n; ++i) {
+    places.after_begin[i] = escaped ? kInside : static_cast<uint8_t>(out - begin);
+    if (escaped) {
+      *out++ = code[i];
+      escaped = false;
+    } else if (code[i] == kEscape) {
+      escaped = true;
+    } else {
+      store(out, table.symbol[code[i]]);
+      out += table.length[code[i]];
     }
   }
-  *position = static_cast<uint32_t>(out - begin);
   return out;
+}
+
+// As `expand`, whatever values the codes belong to, so that no branch depends on where they end. `places` gets one
+// entry for each eight codes and one for the end, which is no code.
+inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
+                               Places* places) {
+  const uint8_t* begin = out;
+  bool escaped = false;  // the first of the next codes is what stands behind an escape
+  for (; static_cast<size_t>(end - code) >= kCodes; code += kCodes, ++places) {
+    places->begin = static_cast<uint64_t>(out - begin);
+    if (escaped || has_escape(load<uint64_t>(code))) [[unlikely]] {
+      out = expand_escaped(table, code, kCodes, out, escaped, *places);
+      continue;
+    }
+    // A store of eight lengths costs less than eight of places.
+    uint64_t lengths = 0;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kCodes; ++i) {
+      uint64_t length = table.length[code[i]];
+      store(out, table.symbol[code[i]]);
+      out += length;
+      lengths |= length << (8 * i);
+    }
+    // Byte k of the product is the sum of lengths 0 to k; shifted it is that of those before k.
+    store(places->after_begin, (lengths * 0x0101010101010101u) << 8);
+  }
+  places->begin = static_cast<uint64_t>(out - begin);
+  auto left = static_cast<size_t>(end - code);
+  out = expand_escaped(table, code, left, out, escaped, *places);
+  places->after_begin[left] = static_cast<uint8_t>(out - begin - places->begin);
+  return escaped ? nullptr : out;
 }
 
 // Whether some byte is neither a symbol of the table nor an escape. It may be what stands behind an escape.
@@ -135,7 +153,7 @@ class Output {
 
 template <class T>
 void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8_t* codes, size_t n, Output& out,
-                   std::vector<uint32_t>& ends, T*& to, size_t chunk) {
+                   std::vector<Places>& places, T*& to, size_t chunk) {
   size_t first = load<T>(offsets);
   size_t last = load<T>(offsets + n * sizeof(T));
   const uint8_t* begin = codes + first;
@@ -154,8 +172,8 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   size_t base = out.used();
   bool together = last - first <= kShortCodes * n;
   if (together) {
-    ends.resize(last - first + 1);
-    position = expand_tracked(table, begin, codes + last, start, ends.data());
+    places.resize((last - first) / kCodes + 1);
+    position = expand_tracked(table, begin, codes + last, start, places.data());
     if (position == nullptr) {
       corrupt("chunk %zu ends inside an escape", chunk);
     }
@@ -166,13 +184,17 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
       corrupt("chunk %zu has offsets that decrease", chunk);
     }
     size_t end = 0;
+    bool inside = false;
     if (together) {
-      end = ends[next - first];
+      const Places& eight = places[(next - first) / kCodes];
+      uint8_t place = eight.after_begin[(next - first) % kCodes];
+      inside = place == kInside;
+      end = eight.begin + place;
     } else {
       position = expand(table, codes + previous, codes + next, position);
       end = static_cast<size_t>(position - start);
     }
-    if (position == nullptr || (together && end == kInside)) {
+    if (position == nullptr || inside) {
       corrupt("value %zu of chunk %zu ends inside an escape", i, chunk);
     }
     previous = next;
@@ -225,10 +247,10 @@ VariableValues expand_chunks(const SymbolTable& table, const Stream& stream, con
   T* to = reinterpret_cast<T*>(result.offsets.data());
   *to++ = 0;
   Output out(guess);
-  std::vector<uint32_t> ends;
+  std::vector<Places> places;
   for (size_t i = 0; i < stream.size(); ++i) {
     Bytes chunk = stream.chunk(i);
-    expand_values<T>(table, chunk.data, chunk.data, static_cast<size_t>(counts.values[i]), out, ends, to, i);
+    expand_values<T>(table, chunk.data, chunk.data, static_cast<size_t>(counts.values[i]), out, places, to, i);
   }
   result.data = out.finish();
   return result;
@@ -243,10 +265,11 @@ VariableValues expand_array(const SymbolTable& table, Bytes offsets, Bytes data,
   *to++ = 0;
   size_t coded = static_cast<size_t>(load<T>(offsets.data + n * sizeof(T)));
   Output out(guess_size(table, {data.data, std::min<size_t>(coded, 4096)}, coded));
-  std::vector<uint32_t> ends;
+  std::vector<Places> places;
   constexpr size_t kStep = 1024;
   for (size_t i = 0; i < n; i += kStep) {
-    expand_values<T>(table, offsets.data + i * sizeof(T), data.data, std::min(kStep, n - i), out, ends, to, i / kStep);
+    expand_values<T>(table, offsets.data + i * sizeof(T), data.data, std::min(kStep, n - i), out, places, to,
+                     i / kStep);
   }
   result.data = out.finish();
   return result;

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from lance_core.scan.passing import PassingWindow
 
 _DEFAULT = Strategy()
+# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second,
+# so that the first is not held up by what is read ahead, and little is read for a client that wants no more.
+_ALONE = 2
 
 
 def scan_batches(
@@ -156,8 +159,13 @@ def _window_jobs(
     """The jobs of a stream without a filter."""
     is_remote = snapshot.storage.is_remote
     windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-    most_jobs = 2 + num_workers(is_remote)
-    with closing(run_ahead(windows, budget, most_jobs, is_remote, first_alone=not is_remote)) as jobs:
+    if is_remote:
+        most_jobs, num_alone = 2 + num_workers(is_remote), 0
+    else:
+        # A window that is sent, and others of two tasks each for all workers. With more of them, several
+        # streams at once would need more memory than the pool of blocks keeps.
+        most_jobs, num_alone = 1 + (num_workers() + 1) // 2, _ALONE
+    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
         yield jobs
 
 

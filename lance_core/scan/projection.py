@@ -93,19 +93,34 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
         InvalidInputError: a name is unknown, is given twice, or does not lead through structs; names it.
         UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
     """
-    appended = [ROW_ID] * options.with_row_id + [ROW_ADDRESS] * options.with_row_address
+    appended = (ROW_ID,) * options.with_row_id + (ROW_ADDRESS,) * options.with_row_address
     values = options.blob_handling == "all_binary"
     columns: list[DataColumn | RowColumn | ComputedColumn]
     if options.computed is not None:
         _refuse_duplicates([name for name, _ in options.computed])
         columns = [_computed(schema, name, value, values, options.stored) for name, value in options.computed]
     elif options.columns is None:
-        columns = [_data_column(field.name, field, (), values) for field in schema.fields]
+        return _project_all(schema, values, appended)
     else:
         _refuse_duplicates(options.columns)
         columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
     columns += [_row_column(name) for name in appended]
     return _projection(columns, schema)
+
+
+def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -> Projection:
+    """All columns of a table, and some that tell of the rows."""
+    known = _whole.setdefault(schema, {})
+    projection = known.get((blob_values, appended))
+    if projection is None:
+        columns = [_data_column(field.name, field, (), blob_values) for field in schema.fields]
+        rows = [_row_column(name) for name in appended]
+        projection = known[blob_values, appended] = _projection([*columns, *rows], schema)
+    return projection
+
+
+# A request for a whole table asks for its plan, for its ticket and for its first batch.
+_whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]] = WeakKeyDictionary()
 
 
 def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:

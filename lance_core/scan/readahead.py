@@ -122,36 +122,37 @@ def run_ahead(
     most_jobs: int,
     is_remote: bool = False,
     *,
-    first_alone: bool = False,
+    num_alone: int = 0,
 ) -> Generator[Job[W], None, None]:
     """Jobs for the work of `source`, in order; up to `most_jobs` of them are begun.
 
     A job is stopped, and its part of the budget given back, when the one after it is asked for. Closing the
-    generator stops all of them. With `first_alone` nothing is begun beside the first one, which the calling
-    thread does itself: it waits neither for others that use the pool nor for what comes after it.
+    generator stops all of them. The calling thread does the first `num_alone` jobs itself, one after the
+    other: it waits neither for others that use the pool nor for what comes after them.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
     """
     begun: deque[Job[W]] = deque()
-    upcoming = _Upcoming(source, budget)
+    upcoming = _Upcoming(source, budget, num_alone)
     # Estimates come from metadata; what compressed data really takes is learnt from the job before.
     growth = 1.0
-    room = 1 if first_alone else most_jobs
     try:
         while True:
+            is_alone = num_alone > 0
+            num_alone -= is_alone
+            room = 1 if is_alone else most_jobs
             while len(begun) < room and (work := upcoming.get(wait=not begun)) is not None:
                 needed = int(_estimate(work) * growth)
                 if not budget.take(needed, required=not begun):
                     break
-                begun.append(Job(work, budget, needed, is_remote, at_once=room < most_jobs))
+                begun.append(Job(work, budget, needed, is_remote, at_once=is_alone))
                 upcoming.advance()
             if not begun:
                 break
             yield begun[0]
             growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].work))
             begun.popleft().stop()
-            room = most_jobs
     finally:
         for job in begun:
             job.stop()
@@ -162,8 +163,10 @@ def run_ahead(
 class _Upcoming(Generic[W]):
     """The work that comes next, and the error that ended it, kept for its turn."""
 
-    def __init__(self, source: Source[W], budget: MemoryBudget) -> None:
+    def __init__(self, source: Source[W], budget: MemoryBudget, num_small: int) -> None:
+        """The first `num_small` wishes are for little, and in any case the first one."""
         self.error: LanceError | None = None
+        self._num_small = num_small
         self._source = source
         self._budget = budget
         self._wish_bytes = _FIRST_BYTES
@@ -186,7 +189,9 @@ class _Upcoming(Generic[W]):
 
     def advance(self) -> None:
         self._work = None
-        self._wish_bytes = min(4 * self._wish_bytes, _MOST_BYTES)
+        self._num_small -= 1
+        if self._num_small <= 0:
+            self._wish_bytes = min(4 * self._wish_bytes, _MOST_BYTES)
 
 
 def _estimate(work: Work) -> int:

@@ -68,7 +68,7 @@ def test_chunks_expand_like_the_twin(symbols: list[bytes], offset_bits: int, rng
 
 @pytest.mark.parametrize("symbols", [FULL, PARTIAL], ids=["full", "partial"])
 def test_escapes_at_every_position(symbols: list[bytes]) -> None:
-    """The fast loop takes four codes at a time; an escape may be any of them, or sit on its edge."""
+    """The fast loop takes four or eight codes at a time; an escape may be any of them, or sit on its edge."""
     codes = [
         bytes(before) + bytes([fsst.ESCAPE, escaped]) + bytes(behind)
         for before in range(10)
@@ -119,7 +119,7 @@ def test_the_twin_encoder_round_trips() -> None:
 
 
 @pytest.mark.parametrize("symbols", [FULL, PARTIAL], ids=["full", "partial"])
-@pytest.mark.parametrize("codes", [b"\xff", b"\0\xff", b"\0\0\0\xff", b"\xff\xff\xff", b"\0\0\0\0\xff"])
+@pytest.mark.parametrize("codes", [b"\xff\xff\xff", *(b"\0" * before + b"\xff" for before in range(9))])
 def test_an_escape_never_reaches_into_the_next_value(symbols: list[bytes], codes: bytes) -> None:
     """T22: each value is coded on its own."""
     with pytest.raises(CorruptData):
