@@ -32,6 +32,10 @@ class ColumnReader(Protocol):
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
 
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column: pages, indices, dictionaries."""
+
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Rows `[start, end)` as arrays of the field's storage type, in order.
 

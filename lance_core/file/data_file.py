@@ -26,6 +26,10 @@ class DataFileReader(Protocol):
     def schema(self) -> Schema:
         """The schema in the file itself. A table's manifest overrides it: names may have changed."""
 
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory the metadata takes, without the columns."""
+
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """The reader of a top-level column; see `lance_core.file.columns.open_column`.
 
@@ -65,6 +69,10 @@ class ModernFile:
     @property
     def schema(self) -> Schema:
         return self.metadata.schema
+
+    @property
+    def known_bytes(self) -> int:
+        return self.metadata.known_bytes
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         return open_column(self.file, self.metadata, field, columns)

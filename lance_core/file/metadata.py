@@ -26,6 +26,11 @@ MOST_METADATA_BYTES = 1 << 20
 ALIGNMENT_BYTES = 64
 """Of page and global buffers, from version 2.1 on."""
 
+COLUMN_BYTES = 2560
+"""Memory of what is kept of a column without its pages (measured: 2 to 3 KiB)."""
+METADATA_GROWTH = 4
+"""How much more memory messages take once they are parsed, at most."""
+
 BufferRange = tuple[int, int]
 """(position in the file, size), in bytes."""
 
@@ -80,6 +85,13 @@ class FileMetadata:
     def num_rows(self) -> int:
         """Top-level rows, by the descriptor."""
         return self.descriptor.length
+
+    @cached_property
+    def known_bytes(self) -> int:
+        """About how much memory the metadata takes, without what is kept of columns that are read."""
+        return METADATA_GROWTH * (
+            self.descriptor.ByteSize() + self._messages.data.nbytes + self._ranges.nbytes
+        )
 
     @cached_property
     def schema(self) -> Schema:

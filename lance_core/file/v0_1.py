@@ -28,6 +28,7 @@ from lance_core.encodings.v0_1.var_binary import BlobReader, VarBinaryReader
 from lance_core.encodings.values import offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion, parse_version
+from lance_core.file.metadata import COLUMN_BYTES, METADATA_GROWTH
 from lance_core.file.row_runs import read_rows
 from lance_core.kernels import OffsetOverflow
 from lance_core.proto import file_pb2, table_pb2
@@ -87,6 +88,11 @@ class LegacyFile:
         """The schema in the file itself, without the values of dictionaries: tables have their own."""
         manifest = self._manifest
         return Schema(manifest.fields, manifest.schema_metadata, file=self.file.name)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory the metadata takes, without the columns."""
+        return METADATA_GROWTH * self.metadata.ByteSize()
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> "ColumnReader":
         """The reader of a column; `columns` numbers fields from the smallest id of the file on."""
@@ -197,6 +203,11 @@ class ColumnReader:
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
         return self._reader.num_bytes / max(self.num_rows, 1)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column; the file keeps the page table."""
+        return COLUMN_BYTES + self._table.row_bytes * len(self._rows)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Rows `[start, end)` as arrays of the field's storage type, in order.

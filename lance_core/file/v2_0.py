@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from lance_core.encodings.pieces import Picking, pick, together
 from lance_core.encodings.v2_0.steps import run
+from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.metadata import FileMetadata
+from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.file.v2_0_nodes import Columns, Leaf, check_length, open_node
 from lance_core.kernels import OffsetOverflow
@@ -32,6 +33,8 @@ class ColumnReader:
         """See `lance_core.file.columns.open_column`."""
         self._field = field
         self._file = file
+        self._metadata = metadata
+        self._columns = tuple(columns.values())
         self._root = open_node(Columns(metadata, columns), field)
         self.num_rows = metadata.num_rows
         if self._root.num_rows is None:
@@ -48,6 +51,13 @@ class ColumnReader:
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
         return self._root.decoded_bytes / max(self.num_rows, 1)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column."""
+        return sum(
+            COLUMN_BYTES + PAGE_BYTES * len(self._metadata.column(index).pages) for index in self._columns
+        ) + sum(column.kept_bytes for column in self._root.row_columns())
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Rows `[start, end)` as arrays of the field's storage type, in order.

@@ -129,6 +129,11 @@ class Stored(Node):
     def row_columns(self) -> Iterator["Stored"]:
         yield self
 
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of values that are kept for the next time."""
+        return 0
+
 
 class _Missing(Node):
     """A field that the file does not hold."""
@@ -177,6 +182,10 @@ class Leaf(Stored):
             # Two threads may parse the same page; what either of them keeps of it is as good.
             self._pages[page] = encoding
         return encoding
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(page.kept_bytes for page in self._pages if page is not None)
 
     def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
         """The pages that hold ascending rows, and which; None where one cannot give single values."""

@@ -20,7 +20,7 @@ from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.direct import Piece
-from lance_core.file.metadata import ColumnMetadata, FileMetadata
+from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
@@ -70,6 +70,11 @@ class ColumnReader:
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
         return sum(leaf.decoded_bytes for leaf in self._leaves) / max(self.num_rows, 1)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column."""
+        return sum(leaf.known_bytes for leaf in self._leaves)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Rows `[start, end)` as arrays of the field's storage type, in order.
@@ -240,6 +245,15 @@ class _Leaf:
     @cached_property
     def decoded_bytes(self) -> int:
         return sum(self._page(i).decoded_bytes for i in range(len(self._pages)))
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the pages."""
+        pages = [page.known_bytes for page in self._pages if page is not None]
+        joined = () if self._runs is None else self._runs[1]
+        return (
+            COLUMN_BYTES + sum(pages) + sum(run.known_bytes for run in joined if isinstance(run, JoinedPages))
+        )
 
     @property
     def arrow_type(self) -> pa.DataType:

@@ -54,6 +54,11 @@ class _Dictionary(Encoding):
         self._read_items = items
         return indices.values, indices.validity, items
 
+    @property
+    def kept_bytes(self) -> int:
+        items = None if self._read_items is None else self._read_items.values
+        return items.offsets.size + items.data.size if isinstance(items, VariableValues) else 0
+
     def _gather_validity(
         self, indices: FixedValues, num_values: int, bitmap: pa.Buffer, num_items: int
     ) -> pa.Buffer | None:

@@ -61,6 +61,11 @@ class Encoding(ABC):
         raise NotImplementedError(self.name)
 
     @property
+    def kept_bytes(self) -> int:
+        """Memory of values that are kept for the next time."""
+        return 0
+
+    @property
     @abstractmethod
     def decoded_bytes(self) -> int:
         """About how many bytes all values take when they are decoded."""

@@ -24,9 +24,17 @@ from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
-from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
+from lance_core.encodings.v2_1.page import (
+    PAGE_BYTES,
+    Fetch,
+    LeafSlice,
+    LeafType,
+    Page,
+    PageDescription,
+    PageRead,
+)
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
+from lance_core.encodings.values import Values, VariableValues, as_buffer, least_bytes, offset_bits
 from lance_core.kernels import CorruptData, Counts, MiniBlocks
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -46,6 +54,15 @@ class _ChunkIndex:
     ended_rows: _Int64s
     """Rows whose last entry lies before the chunk."""
     dictionary: Values | None
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the arrays, and of what the kernels that read by themselves have of them."""
+        arrays = {id(array): array.nbytes for array in (self.position, self.first_value)}
+        arrays |= {id(array): array.nbytes for array in (self.first_row, self.ended_rows)}
+        items = self.dictionary
+        dictionary = items.offsets.size + items.data.size if isinstance(items, VariableValues) else 0
+        return 2 * sum(arrays.values()) + self.position.nbytes + dictionary
 
     @property
     def ends_with_row(self) -> bool:
@@ -274,6 +291,10 @@ class MiniBlockPage(Page):
             and self._index.ends_with_row
         )
 
+    @property
+    def known_bytes(self) -> int:
+        return PAGE_BYTES + (0 if self._index is None else self._index.num_bytes)
+
     def _chunk_index(self, fetch: Fetch) -> _ChunkIndex:
         index = self._index
         if index is None:
@@ -368,6 +389,7 @@ class JoinedPages:
         )
         self._gaps = np.cumsum([len(index.position) for index in indices])[:-1] - 1
         self._num_rows = sum(page.num_rows for page in parts)
+        self.known_bytes = PAGE_BYTES + self._index.num_bytes
         self._direct: tuple[MiniBlocks | None] | None = None
 
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:

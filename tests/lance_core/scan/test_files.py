@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -42,11 +43,12 @@ def test_a_file_is_opened_once(dataset):
     )
 
 
-@pytest.mark.parametrize("limits", [{"max_files": 3}, {"max_bytes": 52 << 10}], ids=str)
-def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset, limits):
+@pytest.mark.parametrize("limit", ["files", "bytes"])
+def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset, limit):
     """T33: descriptors and memory of files are bounded."""
+    one = open_all(dataset, FileCache())[0].known_bytes
     before = num_descriptors()
-    cache = FileCache(**limits)
+    cache = FileCache(max_files=3) if limit == "files" else FileCache(max_bytes=3 * one + one // 2)
     used = open_all(dataset, cache)
     assert len(cache) == 3
     assert num_descriptors() == before + len(used)
@@ -88,3 +90,55 @@ def test_hits_are_counted(dataset):
     dataset.to_table()
     after = lance_core.cache_stats()["files"]
     assert after.hits - before.hits >= len(used)
+
+
+def test_memory_is_counted_as_columns_are_read(tmp_path):
+    """T33: what a file is said to take is what it takes, within a factor of two, be it wide or long."""
+    code = """if True:
+        import ctypes, gc, sys
+        import numpy as np, pyarrow as pa, lance_core
+
+        class Info(ctypes.Structure):
+            names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+            _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+        allocator = ctypes.CDLL(None).mallinfo2
+        allocator.restype = Info
+
+        def used():
+            gc.collect()
+            info = allocator()
+            return info.uordblks + info.hblkhd
+
+        def use(dataset):
+            rows = np.random.default_rng(1).integers(0, dataset.count_rows(), 500)
+            for _ in range(3):
+                dataset.to_table()
+                dataset.take(rows)
+
+        def measure(path):
+            dataset = lance_core.dataset(path)
+            before, counted = used(), lance_core.cache_stats()["files"].bytes
+            use(dataset)
+            return used() - before, lance_core.cache_stats()["files"].bytes - counted
+
+        measure(sys.argv[1])  # what is made once is not counted
+        for path in sys.argv[2:]:
+            print(*measure(path))
+        """
+    rng = np.random.default_rng(2)
+    for name in ("small", "wide", "long"):
+        width, rows = {"small": (2, 10), "wide": (300, 3000), "long": (2, 600_000)}[name]
+        columns = {f"c{number}": rng.random(rows) for number in range(width - 1)}
+        table = pa.table({**columns, "flag": rng.random(rows) < 0.5})
+        lance_core.write_dataset(table, tmp_path / name, max_page_bytes=400_000)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *(str(tmp_path / name) for name in ("small", "wide", "long"))],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONMALLOC": "malloc"},
+    )
+    for line in done.stdout.splitlines():
+        taken, counted = map(int, line.split())
+        assert taken / 2 < counted < 2 * taken, done.stdout
