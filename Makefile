@@ -16,7 +16,7 @@ RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all sanitize check fmt bench build clean
+.PHONY: help demo serve test test-all test-spark sanitize check fmt bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,11 +27,15 @@ demo: $(RUN_READY) ## start a server on the demo dataset, query it, show how to 
 serve: $(RUN_READY) ## serve the datasets below ROOT=demo/data on PORT=8815
 	@$(BIN)/lance-flight serve $(ROOT) --port $(PORT)
 
+# Tests that share something dear, such as a Spark session, name their group, which one process runs.
 test: $(DEV_READY) ## the default tests (minutes)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 test-all: $(DEV_READY) ## the default tests and the long ones
-	$(BIN)/python -m pytest -n $(JOBS) -m ""
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+
+test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
+	$(BIN)/python -m pytest -m "" tests/spark_pipeline
 
 sanitize: $(DEV_READY) ## the kernel tests under the address and undefined-behaviour sanitizers (GCC)
 	$(BIN)/python scripts/sanitize.py

@@ -143,7 +143,10 @@ def _is_list(kind: pa.DataType) -> bool:
 def _converted(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     """The same values as `target`, a type of the same kind."""
     kind = array.type
-    if kind == target:
+    if kind == pa.time64("ns"):
+        array = _cast(_cast(array, pa.time64("us"), path), kind, path)  # Spark's type has microseconds
+        return _cast(array, target, path)
+    if kind == target and "time64[ns]" not in str(kind):
         return array
     if isinstance(kind, pa.BaseExtensionType):
         return _converted(array.storage, target, path)
@@ -159,12 +162,19 @@ def _converted(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         return _map(array, target, path)
     if _is_list(kind) and _is_list(target):
         return _list(array, target, path)
+    if types.is_dictionary(target):
+        return _cast(_converted(array, target.value_type, path).dictionary_encode(), target, path)
+    return _cast(array, target, path)
+
+
+def _cast(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     try:
-        if types.is_dictionary(target):
-            return _converted(array, target.value_type, path).dictionary_encode().cast(target)
-        return array.cast(target)
+        result = array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(f"column {path!r}: {target} cannot hold it: {error}") from None
+    if types.is_float16(target) and pc.any(pc.not_equal(pc.is_inf(array), pc.is_inf(result))).as_py():
+        raise InvalidInputError(f"column {path!r}: {target} cannot hold numbers above 65504")
+    return result
 
 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str) -> pa.StructArray:
@@ -185,12 +195,7 @@ def _list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         type=pa.list_(target.value_field),
         mask=array.is_null(),
     )
-    if types.is_list(target):
-        return lists
-    try:
-        return lists.cast(target)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"column {path!r}: {target} cannot hold it: {error}") from None
+    return lists if types.is_list(target) else _cast(lists, target, path)
 
 
 def _map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.MapArray:

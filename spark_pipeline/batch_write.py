@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -76,9 +77,11 @@ class BatchWriter(DataSourceArrowWriter):
             LanceError: they cannot be written.
         """
         self._options = options
-        self._transaction_id = str(uuid4())
+        self._transaction_id = _transaction_id(options)
         with options.client() as client:
             self._destination = Destination.of_options(client, options, schema, overwrite)
+            landed = client.find_transaction(options.table, self._transaction_id, branch=options.branch)
+            self._is_done = landed is not None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one task.
@@ -86,13 +89,20 @@ class BatchWriter(DataSourceArrowWriter):
         Spark may run a task several times; only what its successful attempt returns gets to `commit`. What
         others staged is removed by the server when its time is over.
         """
+        if self._is_done:
+            return Staged(())
         with self._options.client() as client:
             return Staged(tuple(stage(client, self._destination, self._options, iterator)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make one version of what the tasks staged."""
+        if self._is_done:
+            return
+        receipts = receipts_of(messages)
         with self._options.client() as client:
-            commit(client, self._destination, self._options, receipts_of(messages), self._transaction_id)
+            commit(client, self._destination, self._options, receipts, self._transaction_id)
+            if self._options.app_id is not None:  # another run may have been faster
+                abort(client, self._destination, receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove what the tasks staged."""
@@ -170,6 +180,13 @@ def _stage(
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
+
+
+def _transaction_id(options: Options) -> str:
+    """The id of the commit: always the same for one `app_id`, so that a job that is run again writes once."""
+    if options.app_id is None:
+        return str(uuid4())
+    return str(uuid5(NAMESPACE_OID, json.dumps([options.table, options.branch, options.app_id])))
 
 
 def _checked(there: pa.Schema, rows: StructType) -> pa.Schema:

@@ -105,9 +105,8 @@ def constant(value: Any, kind: pa.DataType) -> str | None:
         case Decimal() if types.is_decimal(kind):
             return f"CAST('{value:f}' AS decimal({kind.precision}, {kind.scale}))"
         case datetime() if types.is_timestamp(kind):
-            if value.tzinfo is None:
-                return f"timestamp '{value.isoformat(' ')}'"
-            return f"timestamp '{value.astimezone(UTC).isoformat(' ')}'"
+            local = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return f"timestamp '{local.isoformat(' ')}'"
         case date() if not isinstance(value, datetime):
             return f"date '{value.isoformat()}'"
     return None
@@ -115,7 +114,8 @@ def constant(value: Any, kind: pa.DataType) -> str | None:
 
 def _is_comparable(kind: pa.DataType) -> bool:
     if types.is_timestamp(kind):
-        return str(kind.unit) in ("us", "ns")  # constants are microseconds, and compared in the column's unit
+        # Constants are microseconds, and compared in the unit and at the local time of the column.
+        return kind.unit in ("us", "ns") and kind.tz in (None, "UTC", "Etc/UTC", "+00:00")
     return any(fits(kind) for fits in _COMPARABLE)
 
 

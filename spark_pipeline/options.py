@@ -13,7 +13,9 @@ import flight_client
 from flight_client import InvalidInputError, RemoteDataset
 
 OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode", "header", "inferschema"})
-"""Options that Spark, or a reader written for another format, may add; they mean nothing here."""
+"""Options that Spark, or a reader written for another format, may add; they mean nothing here. A table of a
+catalog has each of its options once more, as `option.<name>`.
+"""
 
 
 def _text(text: str) -> str:
@@ -74,7 +76,7 @@ class Options:
     uri: tuple[str, ...] = option("uri", _uris, "grpc://host:port, several with commas", ())
     """The servers of the dataset."""
     table: str = option("table", _text, "the name of a dataset", "")
-    """Its name on the server; `path` means the same."""
+    """Its name on the server; the path of `load` and `save` means the same."""
     version: int | None = option("version", _integer, "the number of a version")
     tag: str | None = option("tag", _text, "the name of a tag")
     branch: str | None = option("branch", _text, "the name of a branch")
@@ -119,14 +121,15 @@ class Options:
         """
         known = {each.metadata["option"].lower(): each for each in fields(cls)}
         texts = {name.lower(): text for name, text in given.items()}
-        path = texts.pop("path", None)
-        if path is not None and texts.setdefault("table", path) != path:
-            raise InvalidInputError(f"options table and path: {texts['table']!r} and {path!r}; give one")
+        if path := texts.pop(
+            "path", None
+        ):  # of `load(path)`; tables of a catalog have one that means nothing
+            texts.setdefault("table", path)
         values = {}
         for name, text in texts.items():
             if name in known:
                 values[known[name].name] = _parsed(known[name].metadata, text)
-            elif name not in OF_SPARK:
+            elif name not in OF_SPARK and not name.startswith("option."):
                 near = get_close_matches(name, known, 1)
                 hint = f"; {known[near[0]].metadata['option']} is meant?" if near else ""
                 raise InvalidInputError(f"option {name!r} is none of lance_flight{hint}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,12 +28,30 @@ PAGES = [
 ]
 
 
+SPARK_PAGES = [
+    page for page in PAGES if any("spark_pipeline" in source for _, source in examples(ROOT / page))
+]
+"""They begin Spark sessions, of which a process has one: that of other tests would be taken and stopped."""
+
+
+def run_alone(page: str, uri: str) -> None:
+    """Run the blocks of a page in a process of their own, each on the lines that it has on the page."""
+    script = ""
+    for line, source in examples(ROOT / page):
+        script += "\n" * (line - script.count("\n")) + source.replace(URI_IN_EXAMPLES, uri)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{page}\n{done.stderr[-5000:]}"
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run_in_order(
     page: str, demo_server: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The blocks of a page run one after the other, as a reader would type them, in the repository's root."""
     monkeypatch.chdir(ROOT)
+    if page in SPARK_PAGES:
+        run_alone(page, demo_server)
+        return
     names: dict[str, object] = {"__name__": "example"}
     for line, source in examples(ROOT / page):
         padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
@@ -42,3 +62,4 @@ def test_examples_run_in_order(
 
 def test_the_pages_with_examples_are_found() -> None:
     assert {"README.md", "docs/flight-protocol.md", "docs/operations.md"} <= set(PAGES)
+    assert "docs/spark.md" in SPARK_PAGES

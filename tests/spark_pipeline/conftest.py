@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,13 @@ import spark_pipeline
 from support.served import Root, StartServer, write_root
 from support.server import RunningServer, start_server
 from support.spark import SETTINGS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs the tests of this folder: each would start a Java of its own."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

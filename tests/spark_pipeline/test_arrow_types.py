@@ -1,0 +1,115 @@
+"""Types of Lance as types of Spark, and back, without Spark running."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as spark
+
+from flight_client import InvalidInputError, UnsupportedFeatureError
+from spark_pipeline.arrow_types import arrow_schema, spark_schema, to_lance, to_spark
+from support.spark import ARRAYS
+
+EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}
+"""Columns whose values are equal in Spark, and shown otherwise."""
+
+
+def batch_of(array: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([array], names=["c"])
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_there_and_back(name: str) -> None:
+    """Every value arrives in Spark as it is, and goes back as it was; slices of arrays, too."""
+    given = ARRAYS[name]
+    schema = spark_schema(pa.schema([("c", given.type)]))
+    for array in (given, given.slice(1), given.slice(1, 1), given.slice(1, 0)):
+        read = to_spark(batch_of(array), schema)
+        read.validate(full=True)
+        assert read.schema.equals(arrow_schema(schema))
+        if name in EQUAL_ONLY:
+            assert read.column(0).to_pylist() == array.to_pylist()
+        else:  # NaN, too
+            assert str(read.column(0).to_pylist()) == str(array.to_pylist())
+        back = to_lance(read, pa.schema([("c", given.type)]))
+        back.validate(full=True)
+        assert back.schema.types == [given.type]
+        assert str(back.column(0).to_pylist()) == str(array.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (pa.uint8(), "smallint"),
+        (pa.uint64(), "decimal(20,0)"),
+        (pa.float16(), "float"),
+        (pa.timestamp("s"), "timestamp_ntz"),
+        (pa.timestamp("ns", "Asia/Tokyo"), "timestamp"),
+        (pa.duration("ms"), "interval day to second"),
+        (pa.time32("s"), "time(6)"),
+        (pa.dictionary(pa.int8(), pa.large_string()), "string"),
+        (pa.list_(pa.float32(), 3), "array<float>"),
+        (pa.map_(pa.string(), pa.large_list(pa.uint8())), "map<string,array<smallint>>"),
+        (pa.struct([("a", pa.struct([("b", pa.string_view())]))]), "struct<a:struct<b:string>>"),
+    ],
+)
+def test_types(kind: pa.DataType, expected: str) -> None:
+    (field,) = spark_schema(pa.schema([pa.field("c", kind, nullable=False)]))
+    assert (field.dataType.simpleString(), field.nullable) == (expected, True)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.month_day_nano_interval(), pa.decimal256(40, 2), pa.dense_union([pa.field("a", pa.int8())])]
+)
+def test_types_without_a_counterpart_are_refused_by_name(kind: pa.DataType) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"'c\.x\[\]'.*no counterpart"):
+        spark_schema(pa.schema([("c", pa.struct([("x", pa.list_(kind))]))]))
+
+
+@pytest.mark.parametrize(
+    ("array", "part"),
+    [
+        (pa.array([1_000_000_000_000_000_001], pa.timestamp("ns")), "timestamp"),
+        (pa.array([1], pa.duration("ns")), "duration"),
+        (pa.array([1], pa.time64("ns")), "time64"),
+        (pa.array([2**62], pa.timestamp("s")), "timestamp"),
+        (pa.array([1], pa.date64()), "date32"),
+    ],
+)
+def test_nothing_is_lost_silently(array: pa.Array, part: str) -> None:
+    """T24: what Spark's microseconds or days do not hold is an error that names the column."""
+    with pytest.raises(InvalidInputError, match=rf"column 'c': {part}.*cannot hold"):
+        to_spark(batch_of(array), spark_schema(pa.schema([("c", array.type)])))
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array([300], pa.int16()), pa.uint8()),
+        (pa.array([7e4], pa.float32()), pa.float16()),
+        (pa.array([[1.0, 2.0]], pa.list_(pa.float32())), pa.list_(pa.float32(), 3)),
+        (pa.array([b"abc"]), pa.binary(2)),
+        (pa.array(["x"]), pa.int32()),
+    ],
+)
+def test_what_a_dataset_cannot_hold_is_refused(array: pa.Array, kind: pa.DataType) -> None:
+    with pytest.raises(InvalidInputError, match="column 'c'"):
+        to_lance(batch_of(array), pa.schema([("c", kind)]))
+
+
+def schema_of(name: str, **children: spark.DataType) -> spark.StructType:
+    """The schema of one column, a struct."""
+    struct = spark.StructType([spark.StructField(child, kind) for child, kind in children.items()])
+    return spark.StructType([spark.StructField(name, struct)])
+
+
+def test_fewer_columns_and_children() -> None:
+    """A schema may name a part of a struct, and columns in another order; rows without any are counted."""
+    batch = pa.RecordBatch.from_pylist([{"a": 1, "s": {"x": 2, "y": "z"}}, {"a": None, "s": None}])
+    schema = schema_of("s", y=spark.StringType()).add("a", spark.LongType())
+    assert to_spark(batch, schema).to_pylist() == [{"s": {"y": "z"}, "a": 1}, {"s": None, "a": None}]
+    assert to_spark(batch, spark.StructType()).num_rows == 2
+    with pytest.raises(InvalidInputError, match=r"'s\.w'"):
+        to_spark(batch, schema_of("s", w=spark.StringType()))
+    with pytest.raises(InvalidInputError, match="'missing'"):
+        to_spark(batch, spark.StructType().add("missing", spark.LongType()))
