@@ -7,6 +7,7 @@ from typing import NoReturn
 from flight_server.mutations import Target
 from flight_server.staging import StagedWrite
 from lance_core.errors import InvalidInputError, StorageError
+from lance_core.file.side_files import delete_data_file
 from lance_core.mutations import compaction
 from lance_core.mutations.compaction import RewriteResult
 from lance_core.mutations.merge_insert import merge_insert
@@ -60,7 +61,7 @@ def _merge_insert(target: Target, transaction: Transaction, writes: Sequence[Sta
         made, _ = merge_insert(snapshot, source, plan, transaction_id=transaction.uuid)
     for path, _ in (file for write in writes for file in write.files):
         with suppress(StorageError):
-            target.storage.delete_file(path)
+            delete_data_file(target.storage, path)
     return made.manifest
 
 

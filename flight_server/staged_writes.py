@@ -31,6 +31,7 @@ from lance_core.errors import (
     LanceError,
     StorageError,
 )
+from lance_core.file.side_files import delete_data_file
 from lance_core.mutations.compaction import CompactionTask, RewriteResult, discard, execute
 from lance_core.mutations.staged_columns import StagedColumnsWriter
 from lance_core.pool import map_ahead
@@ -307,6 +308,6 @@ def _remove(root: Storage, staging: Staging, receipt: str) -> bool:
     storage = branch_storage(root, write.branch)
     for path, _ in write.files:
         with suppress(StorageError):
-            storage.delete_file(path)
+            delete_data_file(storage, path)
     staging.forget([receipt])
     return True

@@ -40,6 +40,7 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     transaction_id: str | None = None,
+    allow_external_blob_outside_bases: bool = False,
     sync: bool = True,
 ) -> LanceDataset:
     """Write data as a new dataset, or as a new version of one.
@@ -68,6 +69,7 @@ def write_dataset(
             commits to clean up after.
         commit_message, transaction_properties: noted in the transaction.
         transaction_id: a UUID that the transaction gets as its own id.
+        allow_external_blob_outside_bases: keep blobs that are given by a URI where they are.
         sync: on local disks make everything durable before returning. The reference does not.
 
     Returns:
@@ -86,7 +88,7 @@ def write_dataset(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
         limits=FileLimits(max_rows_per_file, max_bytes_per_file),
-        files=_file_options(max_page_bytes, max_rows_per_group),
+        files=_file_options(max_page_bytes, max_rows_per_group, allow_external_blob_outside_bases),
         progress=progress,
         commit_message=commit_message,
         transaction_properties=transaction_properties or {},
@@ -171,12 +173,18 @@ def write_fragments(
     return Transaction(message.read_version, operation, message.uuid)
 
 
-def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:
+def _file_options(
+    max_page_bytes: int | None, max_rows_per_group: int, external_blobs: bool = False
+) -> WriteOptions:
     if max_page_bytes is not None and max_page_bytes <= 0:
         raise InvalidInputError("max_page_bytes", expected="1 or more", found=max_page_bytes)
     if max_rows_per_group <= 0:
         raise InvalidInputError("max_rows_per_group", expected="1 or more", found=max_rows_per_group)
-    return WriteOptions(page_bytes=max_page_bytes or PAGE_BYTES, batch_rows=max_rows_per_group)
+    return WriteOptions(
+        page_bytes=max_page_bytes or PAGE_BYTES,
+        batch_rows=max_rows_per_group,
+        external_blobs=external_blobs,
+    )
 
 
 def _cleanup_settings(options: Mapping[str, int] | None) -> dict[str, str]:

@@ -70,7 +70,7 @@ class ContainerWriter:
         schema: Schema,
         num_rows: int,
         columns: Iterable[file2_pb2.ColumnMetadata],
-        recorded: tuple[str, Bytes] | None = None,
+        recorded: Iterable[tuple[str, Bytes]] = (),
     ) -> int:
         """Write what describes the buffers and close the file; returns the size of the file.
 
@@ -78,16 +78,17 @@ class ContainerWriter:
             schema: of the file itself.
             num_rows: of the file.
             columns: the metadata of each column.
-            recorded: a further global buffer, and the key of the schema metadata under which its number goes.
+            recorded: further global buffers, each with the key of the schema metadata that gets its number.
         """
         file = self._file
-        global_ranges = [] if recorded is None else [self.add_buffer(recorded[1])]
+        recorded = list(recorded)
+        global_ranges = [self.add_buffer(data) for _, data in recorded]
         descriptor = file_pb2.FileDescriptor(length=num_rows)
         descriptor.schema.fields.extend(schema.messages)
         for key, value in schema.raw_metadata.items():
             descriptor.schema.metadata[key] = value
-        if recorded is not None:
-            descriptor.schema.metadata[recorded[0]] = b"1"
+        for number, (key, _) in enumerate(recorded, 1):
+            descriptor.schema.metadata[key] = str(number).encode()
         self._crc = 0
         descriptor_range = self._add_message(descriptor)
         column_metadata_start = file.position

@@ -76,7 +76,7 @@ class FileWriter:
             self._schema,
             self.num_rows,
             (node.metadata for node in self._nodes),
-            None if self._recorder is None else self._recorder.finish(),
+            () if self._recorder is None else [self._recorder.finish()],
         )
         return WrittenFile(
             self.num_rows,

@@ -7,13 +7,13 @@ which they were filled.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.blob import blob_page, blob_v2_page, blob_values, plain_rows
+from lance_core.encodings.v2_1.encoders.blob import PLACED, blob_page, blob_v2_page, blob_values
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
@@ -22,6 +22,8 @@ from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
+from lance_core.file.placed_blobs import place_blobs
+from lance_core.file.side_files import BlobSizes, SideFiles
 from lance_core.file.stored import as_stored
 from lance_core.file.v2_1_types import check_field
 from lance_core.file.waiting_rows import join, waiting_rows
@@ -50,14 +52,21 @@ class FileWriter:
     """One 2.1 or 2.2 file in the making; see `lance_core.file.writer`."""
 
     def __init__(
-        self, file: WritableFile, schema: Schema, version: FileVersion, options: WriteOptions
+        self,
+        file: WritableFile,
+        schema: Schema,
+        version: FileVersion,
+        options: WriteOptions,
+        side_files: SideFiles | None = None,
     ) -> None:
         """See `lance_core.file.writer.open_writer`."""
         self._file = file
+        self._side_files = side_files
         self._container = ContainerWriter(file, version)
         self._schema = schema
         self._version = version
         self._page_bytes = options.page_bytes
+        self._with_uris = options.external_blobs
         self._recorder = None if options.recorder is None else options.recorder()
         is_2_2 = version >= FileVersion.V2_2
         self._columns: list[_Column] = []
@@ -106,7 +115,7 @@ class FileWriter:
                 raise InvalidInputError("null in a column that allows none", column=top.name)
             for piece in self._pieces(stored, leaves):
                 for leaf, rows in zip(leaves, shred(top, piece), strict=True):
-                    self._append(leaf, rows)
+                    self._append(leaf, self._placed(leaf, rows))
         self.num_rows += batch.num_rows
 
     def finish(self) -> WrittenFile:
@@ -114,11 +123,13 @@ class FileWriter:
         for column in self._columns:
             self._fill_page(column, column.take())
         self._write_encoded(0)
+        side_files = None if self._side_files is None else self._side_files.finish()
+        recorded = None if self._recorder is None else self._recorder.finish()
         size = self._container.finish(
             self._schema,
             self.num_rows,
             (column.metadata for column in self._columns),
-            None if self._recorder is None else self._recorder.finish(),
+            [each for each in (recorded, side_files) if each is not None],
         )
         return WrittenFile(
             self.num_rows,
@@ -132,6 +143,8 @@ class FileWriter:
         """Drop the file."""
         self._encoding.clear()
         self._file.abort()
+        if self._side_files is not None:
+            self._side_files.abort()
 
     def _pieces(self, array: pa.Array, leaves: Sequence["_Column"]) -> Iterator[pa.Array]:
         """Slices that fill the page of the fullest leaf, one after the other."""
@@ -174,12 +187,10 @@ class FileWriter:
         self._write_encoded(num_workers())
         if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
             (rows,) = waiting
-            if column.leaf.field.is_blob_v2:
-                rows = plain_rows(rows, column.leaf)
-            self._write_encoded(
-                0
-            )  # where blobs are in the file does not depend on how fast pages are encoded
-            places, crc = self._write_blobs(rows)
+            # Where blobs are in the file does not depend on how fast pages are encoded.
+            self._write_encoded(0)
+            values = rows.values.flatten()[0] if column.leaf.field.is_blob_v2 else rows.values
+            places, crc = self._write_blobs(values)
             future = worker_pool().submit(_describe_blobs, rows, column.leaf, places, crc)
         else:
             future = self._encode_later(waiting, column.leaf)
@@ -193,10 +204,19 @@ class FileWriter:
         encoded.set_result(_encode(waiting, leaf, self._recorder))
         return encoded
 
-    def _write_blobs(self, rows: LeafRows) -> tuple[list[tuple[int, int]], int]:
+    def _placed(self, column: "_Column", rows: LeafRows) -> LeafRows:
+        """The rows, with large blobs of version 2 written and their places in their stead."""
+        if column.blob_sizes is None:
+            return rows
+        values = place_blobs(
+            rows.values, column.leaf.field, column.blob_sizes, self._side_files, with_uris=self._with_uris
+        )
+        return replace(rows, values=values)
+
+    def _write_blobs(self, values: pa.Array) -> tuple[list[tuple[int, int]], int]:
         """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
         places, crc = [], 0
-        for data in blob_values(rows):
+        for data in blob_values(values):
             if data is None or data.size == 0:
                 places.append((0, 0))
             else:
@@ -231,7 +251,8 @@ class _Column:
         self.number = number
         self.num_bytes = 0
         """Of the rows that wait."""
-        self._waiting = waiting_rows(leaf.field.arrow_type, page_bytes)
+        self.blob_sizes = BlobSizes.of(leaf.field) if leaf.field.is_blob_v2 else None
+        self._waiting = waiting_rows(PLACED if self.blob_sizes else leaf.field.arrow_type, page_bytes)
         self.num_rows = 0
         """Rows whose pages are written."""
         self.metadata = file2_pb2.ColumnMetadata(

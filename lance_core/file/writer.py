@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lance_core.file import v0_1_writer, v2_0_writer, v2_1_writer
 from lance_core.file.footer import FileVersion
+from lance_core.file.side_files import SideFiles
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.schema import Schema
 from lance_core.storage.base import WritableFile
@@ -45,7 +46,11 @@ class DataFileWriter(Protocol):
 
 
 def open_writer(
-    file: WritableFile, schema: Schema, version: FileVersion, options: WriteOptions | None = None
+    file: WritableFile,
+    schema: Schema,
+    version: FileVersion,
+    options: WriteOptions | None = None,
+    side_files: SideFiles | None = None,
 ) -> DataFileWriter:
     """Start a data file.
 
@@ -54,6 +59,7 @@ def open_writer(
         schema: the columns, with the field ids they have in the table.
         version: of the file.
         options: the defaults where not given.
+        side_files: where larger blobs of version 2 go, completed and aborted with the file; None: into it.
 
     Raises:
         UnsupportedFeatureError: a version that is not written, or a type that this version cannot hold;
@@ -61,7 +67,7 @@ def open_writer(
     """
     options = options or WriteOptions()
     if version in (FileVersion.V2_1, FileVersion.V2_2):
-        return v2_1_writer.FileWriter(file, schema, version, options)
+        return v2_1_writer.FileWriter(file, schema, version, options, side_files)
     if version == FileVersion.V2_0:
         return v2_0_writer.FileWriter(file, schema, options)
     return v0_1_writer.FileWriter(file, schema, options)

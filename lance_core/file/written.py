@@ -45,6 +45,8 @@ class WriteOptions:
 
     page_bytes: int = PAGE_BYTES
     """Bytes of values of one column at which a page is full."""
+    external_blobs: bool = False
+    """Take blobs outside the dataset, which are only named by their URI; refuse them otherwise."""
     batch_rows: int = 1024
     """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
     recorder: Callable[[], PageRecorder] | None = None

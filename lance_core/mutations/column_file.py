@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, StorageError, UnsupportedFeatureError
 from lance_core.file.data_file import open_data_file
 from lance_core.file.footer import FileVersion
+from lance_core.file.side_files import SideFiles, delete_data_file
 from lance_core.file.v0_1 import LegacyFile
 from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions
@@ -65,9 +66,11 @@ class ColumnFileWriter:
         version, options = _version_and_options(snapshot, fragment)
         keeps_nulls = version >= FileVersion.V2_1  # the others have none of some types
         self._nullable = [keeps_nulls and field.nullable for field in schema.fields]
-        file = snapshot.storage.create_file(f"{DIRECTORY}/{self._name}", sync=sync)
+        path = f"{DIRECTORY}/{self._name}"
+        side_files = SideFiles(snapshot.storage, path, sync=sync)
+        file = snapshot.storage.create_file(path, sync=sync)
         try:
-            self._file: DataFileWriter = open_writer(file, schema, version, options)
+            self._file: DataFileWriter = open_writer(file, schema, version, options, side_files)
         except BaseException:
             file.abort()
             raise
@@ -156,7 +159,7 @@ def delete_files(storage: Storage, names: Iterable[str]) -> None:
     """Remove data files that belong to no version; what cannot be removed is an orphan, and harmless."""
     for name in names:
         with suppress(StorageError):
-            storage.delete_file(f"{DIRECTORY}/{name}")
+            delete_data_file(storage, f"{DIRECTORY}/{name}")
 
 
 def _version_and_options(snapshot: Snapshot, fragment: Fragment) -> tuple[FileVersion, WriteOptions]:

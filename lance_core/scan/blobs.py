@@ -8,7 +8,6 @@ Source: Lance table format, "Blob side files"; docs/format.md.
 from __future__ import annotations
 
 import io
-import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.schema import Field
 from lance_core.storage import ReadableFile
 from lance_core.table.bases import DatasetBasePath
@@ -98,8 +98,7 @@ class BlobSource:
         )
 
     def _side_file(self, blob_id: int) -> ReadableFile:
-        stem, _ = posixpath.splitext(self._data_file.path)
-        path = f"{stem}/{f'{blob_id:032b}'[::-1]}.blob"
+        path = f"{side_directory(self._data_file.path)}/{side_file_name(blob_id)}"
         if ("", path) not in self._other_files:
             storage = self._snapshot.storage_of(self._data_file.base_id)
             self._other_files["", path] = storage.open_file(path)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lance_core.file.footer import FileVersion
+from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.scan.files import FileCache
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.statistics.integrity import verify_file
+from lance_core.storage import ReadableFile
 from lance_core.table.consistency import check_manifest
+from lance_core.table.fragment import DataFile
 from lance_core.table.snapshot import Snapshot
 
 
@@ -26,7 +31,9 @@ def validate_snapshot(snapshot: Snapshot) -> None:
     for fragment in snapshot.manifest.fragments:
         for data_file in fragment.files:
             opened = cache.open(snapshot, fragment, data_file)
-            if data_file.version == FileVersion.V0_1 or not verify_file(opened.file):
+            if data_file.version == FileVersion.V0_1 or not verify_file(
+                opened.file, partial(_side_file, snapshot, data_file)
+            ):
                 unchecked.append(fragment.id)
     if unchecked:
         options = scan_options(
@@ -34,3 +41,8 @@ def validate_snapshot(snapshot: Snapshot) -> None:
         )
         for _ in LanceScanner(snapshot, options).to_batches():
             pass
+
+
+def _side_file(snapshot: Snapshot, data_file: DataFile, blob_id: int) -> ReadableFile:
+    path = f"{side_directory(data_file.path)}/{side_file_name(blob_id)}"
+    return snapshot.storage_of(data_file.base_id).open_file(path)

@@ -52,6 +52,30 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     return Schema(messages, _schema_metadata(schema))
 
 
+def with_blobs_v2(schema: pa.Schema) -> pa.Schema:
+    """The schema with blobs of the first form, here and in structs, as those of the second.
+
+    So the reference does it for tables of 2.2 files, which have no others.
+    """
+    return pa.schema([_with_blobs_v2(field) for field in schema], schema.metadata)
+
+
+def _with_blobs_v2(field: pa.Field) -> pa.Field:
+    metadata = dict(field.metadata or {})
+    if metadata.pop(BLOB.encode(), None) is not None and _holds_bytes(field.type):
+        members = pa.struct([("data", pa.large_binary()), ("uri", pa.utf8())])
+        return pa.field(
+            field.name, members, field.nullable, {EXTENSION_NAME.encode(): BLOB_V2.encode(), **metadata}
+        )
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([_with_blobs_v2(child) for child in field.type]))
+    return field
+
+
+def _holds_bytes(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type))
+
+
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
     """The type without extension types and views, here and below: what values are stored as."""
     if isinstance(arrow_type, pa.BaseExtensionType):

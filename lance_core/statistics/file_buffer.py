@@ -158,18 +158,20 @@ class FilePageStatistics:
         return np.asarray(self.table["column"])
 
 
-def buffer_of(metadata: Mapping[str, str], buffers: Sequence[BufferRange], file: str) -> BufferRange | None:
-    """Where the statistics of a file are, by its schema metadata; None for files without.
+def buffer_of(
+    metadata: Mapping[str, str], buffers: Sequence[BufferRange], file: str, key: str = METADATA_KEY
+) -> BufferRange | None:
+    """Where the buffer is that the schema metadata of a file names under a key; None for files without.
 
     Raises:
         CorruptFileError: the metadata names a buffer that the file does not have.
     """
-    number = metadata.get(METADATA_KEY)
+    number = metadata.get(key)
     if number is None:
         return None
     if not number.isdecimal() or len(number) > 9 or not 0 < int(number) < len(buffers):
         raise CorruptFileError(
-            "no such buffer of page statistics", file=file, expected=f"1 to {len(buffers) - 1}", found=number
+            f"no such buffer as {key} names", file=file, expected=f"1 to {len(buffers) - 1}", found=number
         )
     return buffers[int(number)]
 

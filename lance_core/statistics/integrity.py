@@ -2,6 +2,7 @@
 
     page buffers                  CRC-32C per page, in the page statistics
     blobs in the file             counted to the page that describes them, before its buffers
+    blobs in side files           CRC-32C per side file, in a buffer with one at its end
     page statistics               CRC-32C at their end
     descriptor to footer          CRC-32C in the seal before the footer
     everything between these      zero
@@ -12,7 +13,7 @@ Source: docs/format.md, "Page statistics and checksums in 2.x files".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -32,17 +33,20 @@ from lance_core.file.footer import (
     parse_footer,
 )
 from lance_core.file.metadata import BufferRange, FileMetadata, read_file_metadata
+from lance_core.file.side_files import CHECKSUMS_KEY, read_checksums, verify_side_file
 from lance_core.proto import file_pb2
 from lance_core.schema import Field, leaves, nodes
 from lance_core.schema.blobs import describe_blobs
-from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
+from lance_core.statistics.file_buffer import METADATA_KEY, FilePageStatistics, buffer_of, from_buffer
 from lance_core.storage.base import ReadableFile
 
 _PIECE_BYTES = 8 << 20
 
 
-def verify_file(file: ReadableFile) -> bool:
+def verify_file(file: ReadableFile, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
     """Check all bytes of a 2.x file against its checksums; False for a file that has none.
+
+    Side files that it has checksums of are checked as well, where `open_side_file` opens them by number.
 
     Raises:
         CorruptFileError: something differs; names column and page where it is in one.
@@ -50,7 +54,7 @@ def verify_file(file: ReadableFile) -> bool:
         StorageError: the storage failed.
     """
     checksums = FileChecksums(file, read_file_metadata(file))
-    return checksums.verify_all()
+    return checksums.verify_all(open_side_file)
 
 
 class FileChecksums:
@@ -62,7 +66,7 @@ class FileChecksums:
         self._known: dict[int, list[BufferRange]] = {}
         """Where the bytes of each column are that was checked."""
 
-    def verify_all(self) -> bool:
+    def verify_all(self, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
         """See `verify_file`."""
         if not self._has_checksums:
             return False
@@ -70,6 +74,14 @@ class FileChecksums:
         known = [place for places in self._known.values() for place in places]
         if self._place is not None:
             known.append(self._place)
+        place = self._buffer(CHECKSUMS_KEY)
+        if place is not None:
+            known.append(place)
+            expected = read_checksums(self._file.read(*place), self._file.name)
+            for blob_id, checksum in expected.items() if open_side_file else ():
+                assert open_side_file is not None
+                with open_side_file(blob_id) as side_file:
+                    verify_side_file(side_file, checksum)
         _verify_gaps(self._file, known, self._metadata.global_buffers[0][0])
         return True
 
@@ -88,8 +100,11 @@ class FileChecksums:
 
     @cached_property
     def _place(self) -> BufferRange | None:
+        return self._buffer(METADATA_KEY)
+
+    def _buffer(self, key: str) -> BufferRange | None:
         metadata = self._metadata
-        return buffer_of(metadata.schema.metadata, metadata.global_buffers, self._file.name)
+        return buffer_of(metadata.schema.metadata, metadata.global_buffers, self._file.name, key)
 
     @cached_property
     def _statistics(self) -> FilePageStatistics | None:
@@ -179,6 +194,8 @@ def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list
         ranges.append([])
         for array in reader.read(start, start + page.num_rows):
             descriptors = _descend(top, leaf, array)
+            if descriptors.type.get_field_index("kind") >= 0:
+                descriptors = descriptors.filter(pc.equal(descriptors.field("kind"), 0))  # in the file itself
             position, size = (
                 pc.fill_null(descriptors.field(name), 0).to_pylist() for name in ("position", "size")
             )

@@ -18,6 +18,7 @@ _INDEX = re.compile(r"_indices/([^/]+)/.+")
 _TRANSACTION = re.compile(r"_transactions/([^/]+\.txn)")
 _TEMPORARY = re.compile(
     r"_versions/(?:\.tmp[^/]*|[^/]+\.manifest-[^/]+)|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+"
+    r"|data/[^/]+/[^/]+\.blob#\d+"
 )
 """Manifests that were staged, and files that were written under another name first."""
 

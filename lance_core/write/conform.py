@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import store_json
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import Field, Schema, schema_from_arrow
+from lance_core.schema.from_arrow import with_blobs_v2
 
 _VIEW_BYTES = 16
 
@@ -31,7 +32,9 @@ class Conformer:
                 other types.
             UnsupportedFeatureError: types that are not written.
         """
-        ids = _matched(table.fields, schema_from_arrow(given).fields, "")
+        has_blobs_v2 = any(node.is_blob_v2 for field in table.fields for node in field.walk())
+        described = with_blobs_v2(given) if has_blobs_v2 else given
+        ids = _matched(table.fields, schema_from_arrow(described).fields, "")
         messages = [message for message in table.messages if message.id in ids]
         self.schema = Schema(messages, table.raw_metadata)
         self._given = given
@@ -91,6 +94,8 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
             expected=_type_name(field),
             found=_type_name(given),
         )
+    if field.is_blob_v2:  # with or without a range in what a URI names
+        return {node.id for node in field.walk()}
     if field.logical_type == "struct":
         names, known = ([child.name for child in node.children] for node in (given, field))
         if known and not names:
@@ -129,6 +134,8 @@ def convert(
     wanted = field.arrow_type
     if field.is_json:
         return store_json(array, path)
+    if field.is_blob_v2:
+        return _blobs_v2(array, field)
     if array.type.equals(wanted) and all(node.nullable and not node.is_json for node in field.walk()):
         return array
     if pa.types.is_struct(wanted):
@@ -139,6 +146,22 @@ def convert(
         # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
         return _relabelled(array, wanted) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
     return _list(array, field, path)
+
+
+def _blobs_v2(array: pa.Array, field: Field) -> pa.StructArray:
+    """Blobs, given as bytes or as structs of the second form, as structs with the members of the field."""
+    wanted, count = field.arrow_type, len(array)
+    given = {"data": array}
+    if pa.types.is_struct(array.type):
+        given = {member.name: array.field(place) for place, member in enumerate(array.type)}
+    for name in set(given).difference(member.name for member in wanted):
+        if given[name].null_count != count:
+            raise UnsupportedFeatureError(f"blobs with a {name} in this table", column=field.name)
+    members = [
+        given[member.name].cast(member.type) if member.name in given else pa.nulls(count, member.type)
+        for member in wanted
+    ]
+    return pa.StructArray.from_arrays(members, fields=list(wanted), mask=_mask(array))
 
 
 def _without_hidden_views(array: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ from lance_core.errors import (
 from lance_core.file.footer import FileVersion
 from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
+from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import open_base
@@ -86,7 +87,7 @@ class DatasetWriter:
         stable_row_ids = self._options.enable_stable_row_ids
         self.settings = TableSettings(version, stable_row_ids)
         """Of the version that is made."""
-        self._schema = _table_schema(schema, self._base, mode)
+        self._schema = _table_schema(schema, self._base, mode, version)
         self._conformer = Conformer(self._schema, schema)
         if version == FileVersion.V0_1:
             _require_all_fields(self._schema, self._conformer.schema)
@@ -263,8 +264,10 @@ def table_file_version(given: FileVersion | None, base: Manifest | None, mode: M
     return given or own
 
 
-def _table_schema(schema: pa.Schema, base: Manifest | None, mode: Mode) -> Schema:
-    return base.schema if base is not None and mode == "append" else schema_from_arrow(schema)
+def _table_schema(schema: pa.Schema, base: Manifest | None, mode: Mode, version: FileVersion) -> Schema:
+    if base is not None and mode == "append":
+        return base.schema
+    return schema_from_arrow(with_blobs_v2(schema) if version >= FileVersion.V2_2 else schema)
 
 
 def _require_all_fields(table: Schema, given: Schema) -> None:

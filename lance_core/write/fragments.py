@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, StorageError
 from lance_core.file.footer import FileVersion
+from lance_core.file.side_files import SideFiles, delete_data_file
 from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import table_pb2
@@ -119,14 +120,16 @@ class FragmentWriter:
         for fragment in self._complete:
             for file in fragment.files:
                 with suppress(StorageError):
-                    self._storage.delete_file(f"{DIRECTORY}/{file.path}")
+                    delete_data_file(self._storage, f"{DIRECTORY}/{file.path}")
         self._complete.clear()
 
     def _begin(self) -> DataFileWriter:
         self._path = new_file_name()
-        file = self._storage.create_file(f"{DIRECTORY}/{self._path}", sync=self._sync)
+        path = f"{DIRECTORY}/{self._path}"
+        side_files = SideFiles(self._storage, path, sync=self._sync)
+        file = self._storage.create_file(path, sync=self._sync)
         try:
-            self._file = open_writer(file, self._schema, self._version, self._options)
+            self._file = open_writer(file, self._schema, self._version, self._options, side_files)
         except BaseException:
             file.abort()
             raise

@@ -1,11 +1,9 @@
 """Blob pages: descriptors of values that are in the file already (docs/format.md, blobs).
 
-2.1 has positions and sizes. Version 2, of 2.2, also says what kind of place a value is in; ours are all in
-the data file itself, kind 0.
+2.1 has positions and sizes. Version 2, of 2.2, also says what kind of place a value is in.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,30 +14,28 @@ from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
 from lance_core.encodings.v2_1.encoders.packed import encode_packed, zip_packed
 from lance_core.encodings.v2_1.encoders.shred import LeafRows
 from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
-from lance_core.errors import UnsupportedFeatureError
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _DESCRIPTOR = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+_ELSEWHERE = ("kind", "position", "size", "blob_id", "uri")
+PLACED = pa.struct(
+    [
+        ("data", pa.large_binary()),
+        ("kind", pa.uint8()),
+        ("position", pa.uint64()),
+        ("size", pa.uint64()),
+        ("blob_id", pa.uint32()),
+        ("uri", pa.utf8()),
+    ]
+)
+"""Blobs of version 2 that wait for their page: bytes of those that go into the data file (kind 0),
+places of the others. Numbers of the former are 0, bytes of the latter empty; only whole values are null."""
 _LEVEL_SHIFT = 16
 """A null has its definition level where a value has its position; lists, and so repetition, do not exist."""
 
 
-def plain_rows(rows: LeafRows, column: LeafColumn) -> LeafRows:
-    """Rows of blobs of version 2, which are structs of bytes and a place elsewhere, as the bytes alone.
-
-    Raises:
-        UnsupportedFeatureError: a value is elsewhere.
-    """
-    values = rows.values
-    members = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
-    if members["uri"].null_count != len(values):
-        raise UnsupportedFeatureError("blobs outside the dataset", column=column.field.name)
-    return replace(rows, values=members["data"])
-
-
-def blob_values(rows: LeafRows) -> list[pa.Buffer | None]:
+def blob_values(values: pa.Array) -> list[pa.Buffer | None]:
     """The bytes of each value of large binaries, None where it is null."""
-    values = rows.values
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, "<i8", len(values) + 1, 8 * values.offset)
     return [
@@ -51,16 +47,22 @@ def blob_values(rows: LeafRows) -> list[pa.Buffer | None]:
 
 
 def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
-    """A page of descriptors of version 2; arguments are those of `blob_page`, nulls have no descriptor."""
+    """A page of descriptors of version 2; nulls have none.
+
+    Args:
+        rows: structs of `PLACED`; their data is not read.
+        column: what they belong to.
+        places: position and size in the file of each value; (0, 0) for those that are empty or elsewhere.
+    """
     structure = structure_of(rows, column.steps)
-    position, size = np.ascontiguousarray(np.array(places, "<u8").reshape(-1, 2).T)
-    n = len(position)
+    known = np.array(places, "<u8").reshape(-1, 2)
+    kind, position, size, blob_id, uri = (rows.values.field(name) for name in _ELSEWHERE)
     members = [
-        pa.array(np.zeros(n, np.uint8)),
-        pa.array(position),
-        pa.array(size),
-        pa.array(np.zeros(n, np.uint32)),
-        pa.array([""] * n, pa.string()),
+        kind,
+        pa.array(known[:, 0] + np.asarray(position)),
+        pa.array(known[:, 1] + np.asarray(size)),
+        blob_id,
+        uri,
     ]
     names = ["kind", "position", "size", "blob_id", "blob_uri"]
     descriptors = pa.StructArray.from_arrays(members, names, mask=rows.values.is_null())

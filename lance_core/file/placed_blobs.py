@@ -1,0 +1,82 @@
+"""Blobs of version 2 on their way into a 2.2 file: large ones go to side files as soon as they come."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.encodings.v2_1.encoders.blob import PLACED
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.side_files import BlobSizes, SideFiles
+from lance_core.schema import Field
+
+_EMPTY = pa.scalar(b"", pa.large_binary())
+
+
+def place_blobs(
+    values: pa.StructArray,
+    field: Field,
+    sizes: BlobSizes,
+    side_files: SideFiles | None,
+    *,
+    with_uris: bool = False,
+) -> pa.Array:
+    """Values of a field, which are structs of bytes or a place elsewhere, as `PLACED`.
+
+    Without side files all bytes stay in the data file. URIs are kept where `with_uris` allows it.
+
+    Raises:
+        InvalidInputError: a value has neither bytes nor a URI, or both, or a part of a range.
+        UnsupportedFeatureError: a value is outside the dataset, and that is not allowed.
+        StorageError: the storage failed.
+    """
+    members = dict(zip((child.name for child in values.type), values.flatten(), strict=True))
+    data, uri = members["data"], members["uri"]
+    is_outside = uri.is_valid()
+    if not with_uris and uri.null_count != len(uri):
+        raise UnsupportedFeatureError("blobs outside the dataset", column=field.name)
+    if not pc.xor(data.is_valid(), is_outside).equals(values.is_valid()):
+        raise InvalidInputError("blob with not exactly one of data and URI", column=field.name)
+    count = len(values)
+    ends = (
+        np.frombuffer(data.buffers()[1], "<i8", count + 1, 8 * data.offset) if count else np.zeros(1, "<i8")
+    )
+    lengths = np.where(np.asarray(data.is_valid()), np.diff(ends), 0)
+    numbers = {name: np.zeros(count, PLACED.field(name).type.to_pandas_dtype()) for name in _NUMBERS}
+    if uri.null_count != len(uri):
+        numbers["kind"][np.asarray(is_outside)] = _OUTSIDE
+        _check_uris(uri, field)
+        for name in ("position", "size"):
+            if name in members:
+                numbers[name] = np.asarray(pc.if_else(is_outside, members[name], None).fill_null(0))
+    large = np.flatnonzero(lengths > min(sizes.inline, sizes.shared)) if side_files is not None else ()
+    for row in large:
+        assert side_files is not None
+        start, end = ends[row : row + 2].tolist()
+        place = side_files.write(data.buffers()[2].slice(start, end - start), sizes)
+        for name, number in zip(_NUMBERS, (*place, end - start), strict=True):
+            numbers[name][row] = number
+    if len(large):
+        data = pc.if_else(pa.array(numbers["kind"] == 0), data, _EMPTY)
+    placed = {"data": data.fill_null(b""), "uri": uri.fill_null("")}
+    placed |= {name: pa.array(each) for name, each in numbers.items()}
+    mask = values.is_null() if values.null_count else None
+    return pa.StructArray.from_arrays([placed[each.name] for each in PLACED], fields=list(PLACED), mask=mask)
+
+
+def _check_uris(uris: pa.Array, field: Field) -> None:
+    """Refuse what is no absolute URI: nobody could find it."""
+    for uri in uris.drop_null().to_pylist():
+        if not _ABSOLUTE.match(uri):
+            raise InvalidInputError(
+                "URI of a blob", column=field.name, expected="scheme://...", found=repr(uri)
+            )
+
+
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
+_OUTSIDE = 3
+"""Kind of a blob that is outside the dataset."""
+_NUMBERS = ("kind", "position", "blob_id", "size")
