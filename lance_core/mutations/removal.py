@@ -17,7 +17,7 @@ from lance_core.proto import table_pb2
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS
 from lance_core.scan.scanner import LanceScanner
-from lance_core.table.deletions import Offsets, path_of, write_deletions
+from lance_core.table.deletions import Offsets, path_of, sync_deletions, write_deletions
 from lance_core.table.snapshot import Snapshot
 
 Addresses = npt.NDArray[np.uint64]
@@ -116,6 +116,8 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change,
     jobs = [partial(remove, fragment_id) for fragment_id in rows]
     # Far away each file is two round trips or more.
     left = run_all(jobs, is_remote=True) if snapshot.storage.is_remote else [job() for job in jobs]
+    if sync and change.files:
+        sync_deletions(snapshot.storage)
     return Removal(
         updated=tuple(message for message in left if message is not None),
         removed_ids=tuple(number for number, message in zip(rows, left, strict=True) if message is None),

@@ -60,7 +60,7 @@ def write_deletions(
     as_bitmap: bool | None = None,
     sync: bool = True,
 ) -> table_pb2.DeletionFile:
-    """Write a new file of deleted rows.
+    """Write a new file of deleted rows; its directory is left to `sync_deletions`, once for many files.
 
     Args:
         storage: where the table is.
@@ -69,7 +69,7 @@ def write_deletions(
         offsets: all deleted rows of the fragment, those of the file that this one replaces included.
         as_bitmap: which kind of file; by the number of rows if not given. One that replaces a bitmap should
             be one.
-        sync: make the file durable before returning.
+        sync: make the content of the file durable before returning.
 
     Returns:
         What the fragment says of the file. It is at `path_of(fragment_id, message)`.
@@ -88,8 +88,14 @@ def write_deletions(
         file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(unique)
     )
     data = _encode_bitmap(unique) if as_bitmap else _encode_arrow(unique)
-    storage.put_if_absent(path_of(fragment_id, message), data, sync=sync)
+    with storage.create_file(path_of(fragment_id, message), sync=sync) as file:
+        file.write(data)
     return message
+
+
+def sync_deletions(storage: Storage) -> None:
+    """Make the names of files durable that `write_deletions` wrote."""
+    storage.sync_directory(DIRECTORY)
 
 
 def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:

@@ -14,7 +14,7 @@ from lance_core.errors import CommitConflictError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
-from lance_core.table.deletions import Offsets, path_of, read_deletions, write_deletions
+from lance_core.table.deletions import Offsets, path_of, read_deletions, sync_deletions, write_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 
@@ -102,6 +102,8 @@ def rebase(
         written.append(path_of(fragment_id, file))
         mine.CopyFrom(other)
         mine.deletion_file.CopyFrom(file)
+    if sync and written:
+        sync_deletions(storage)
 
 
 def _union(storage: Storage, fragment: Fragment, mine: Offsets | None) -> Offsets:

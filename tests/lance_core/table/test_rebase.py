@@ -200,7 +200,7 @@ def test_lost_attempts_leave_no_files(tmp_path: Path) -> None:
     assert stale.version == 7
     ids = lance.dataset(str(tmp_path)).to_table()["id"].to_pylist()
     assert ids == [5, 6, *range(8, 20), 21, 22, 23]
-    assert sum(name.startswith("put _deletions") for name in storage.calls) == 7
+    assert sum(name.startswith("create _deletions") for name in storage.calls) == 7
     _files_are_named(tmp_path)
 
 
