@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,9 @@ class Settings:
 
     def session(self, name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
         """The session of this process; settings of the command line win."""
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # pyspark's log of each error
+        # What pyspark logs of each error is said in one line, and pandas 3 does what is needed of it here.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         return session(f"lance-flight {name}", self.master, **(_QUIET | dict(conf or {}) | dict(self.conf)))
 
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def server(uri: str) -> Server:
+def servers(uri: str) -> Server:
     return Server.of(uri)
 
 
@@ -61,7 +61,7 @@ def people(numbers: range | list[int], score: int = 0) -> pa.Table:
 )
 def test_ingest_of_text(
     spark: SparkSession,
-    server: Server,
+    servers: Server,
     client: Client,
     name: str,
     tmp_path: Path,
@@ -71,20 +71,20 @@ def test_ingest_of_text(
 ) -> None:
     (tmp_path / file).write_text(text)
     source = Source(path=str(tmp_path / file), options=options, schema="id INT, name STRING")
-    ingest(spark, server, name, source, mode="create", where="id > 0")
+    ingest(spark, servers, name, source, mode="create", where="id > 0")
     assert client.dataset(name).to_table().to_pydict() == {"id": [1, 2], "name": ["ann", "ben"]}
-    ingest(spark, server, name, source, columns=["name", "id"])
+    ingest(spark, servers, name, source, columns=["name", "id"])
     assert client.dataset(name).count_rows() == 4
-    ingest(spark, server, name, source, mode="overwrite", where="id = 2", columns={"n": "name"})
+    ingest(spark, servers, name, source, mode="overwrite", where="id = 2", columns={"n": "name"})
     assert client.dataset(name).to_table().to_pydict() == {"n": ["ben"]}
 
 
 def test_ingest_of_orc_and_a_database(
-    spark: SparkSession, server: Server, client: Client, name: str, tmp_path: Path
+    spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path
 ) -> None:
     folder = str(tmp_path / "orc")
     spark.range(10).selectExpr("id", "CAST(id AS DECIMAL(9, 2)) AS price").write.orc(folder)
-    ingest(spark, server, name, Source(path=folder, format="orc"), mode="create", sort_by=["id DESC"])
+    ingest(spark, servers, name, Source(path=folder, format="orc"), mode="create", sort_by=["id DESC"])
     assert client.dataset(name).to_table()["id"].to_pylist() == list(range(9, -1, -1))
 
     url = f"jdbc:derby:memory:{uuid4().hex}"
@@ -94,7 +94,7 @@ def test_ingest_of_orc_and_a_database(
     statement.execute("INSERT INTO people VALUES (100, 1.25), (101, NULL)")
     ingest(
         spark,
-        server,
+        servers,
         name,
         Source(format="jdbc", options={"url": url, "dbtable": "people"}),
         columns={"id": "ID", "price": "PRICE"},
@@ -104,50 +104,50 @@ def test_ingest_of_orc_and_a_database(
 
 
 def test_ingest_refuses_what_does_not_fit(
-    spark: SparkSession, server: Server, client: Client, name: str, tmp_path: Path
+    spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path
 ) -> None:
     """Nothing is written, and the error is one line."""
     client.write(name, people(range(3)), "create")
     pq.write_table(pa.table({"id": ["x", "1"]}), tmp_path / "a.parquet")
     source = Source(path=str(tmp_path / "a.parquet"))
     with pytest.raises(PySparkException) as raised:
-        ingest(spark, server, name, source)
+        ingest(spark, servers, name, source)
     assert message_of(raised.value).startswith("column 'id': int64 cannot hold it")
     with pytest.raises(InvalidInputError, match="no column 'other'"):
-        ingest(spark, server, name, source, columns={"other": "id"})
+        ingest(spark, servers, name, source, columns={"other": "id"})
     with pytest.raises(PySparkException) as raised:
-        ingest(spark, server, name, source, columns={"id": "nothing"})
+        ingest(spark, servers, name, source, columns={"id": "nothing"})
     assert "nothing" in message_of(raised.value)
     assert "\n" not in message_of(raised.value)
     with pytest.raises(InvalidInputError, match="partition_rows"):
-        ingest(spark, server, name, source, partitions=2, partition_rows=10)
+        ingest(spark, servers, name, source, partitions=2, partition_rows=10)
     assert client.dataset(name).version == 1
 
 
-def test_no_rows_make_a_version_too(spark: SparkSession, server: Server, client: Client, name: str) -> None:
+def test_no_rows_make_a_version_too(spark: SparkSession, servers: Server, client: Client, name: str) -> None:
     source = Source(dataset="empty")
     transaction_id = str(uuid4())
     for was_done in (False, True):
-        made = ingest(spark, server, name, source, mode="create", transaction_id=transaction_id)
+        made = ingest(spark, servers, name, source, mode="create", transaction_id=transaction_id)
         assert (made.version, made.rows, made.was_done) == (1, 0, was_done)
     assert client.dataset(name).schema.names == ["a"]
 
 
-def test_transform(spark: SparkSession, server: Server, client: Client, name: str) -> None:
+def test_transform(spark: SparkSession, servers: Server, client: Client, name: str) -> None:
     client.write(f"{name}/people", people(range(100)), "create")
     client.delete(f"{name}/people", "id >= 50")
     query = "SELECT p.id % 2 AS odd, count(*) AS n FROM people p JOIN old o ON o.id = p.id GROUP BY 1"
     inputs = {"people": f"{name}/people", "old": f"{name}/people@1"}
-    made = transform(spark, server, name, query, inputs, sort_by=["odd"], partition_rows=1)
+    made = transform(spark, servers, name, query, inputs, sort_by=["odd"], partition_rows=1)
     assert client.dataset(name).to_table().to_pydict() == {"odd": [0, 1], "n": [25, 25]}
     assert made.version == 1
     with pytest.raises(PySparkException) as raised:
-        transform(spark, server, name, "SELECT nothing FROM people", inputs)
+        transform(spark, servers, name, "SELECT nothing FROM people", inputs)
     assert message_of(raised.value).startswith("[UNRESOLVED_COLUMN")
 
 
 def test_attempts_of_a_task_double_nothing(
-    spark: SparkSession, server: Server, client: Client, name: str
+    spark: SparkSession, servers: Server, client: Client, name: str
 ) -> None:
     """T44: tasks fail after they have sent rows, and are tried again."""
     client.write(f"{name}/people", people(range(30_000)), "create", max_rows_per_file=10_000)
@@ -160,11 +160,11 @@ def test_attempts_of_a_task_double_nothing(
 
     spark.udf.register("flaky", flaky, "bigint")
     inputs = {"people": f"{name}/people"}
-    transform(spark, server, name, "SELECT flaky(id) AS id FROM people", inputs)
+    transform(spark, servers, name, "SELECT flaky(id) AS id FROM people", inputs)
     assert client.dataset(name).to_table()["id"].to_pylist() == list(range(30_000))
 
 
-def test_backfill_by_a_function(spark: SparkSession, server: Server, client: Client, name: str) -> None:
+def test_backfill_by_a_function(spark: SparkSession, servers: Server, client: Client, name: str) -> None:
     client.write(name, people(range(100)), "create", max_rows_per_file=30)
     client.delete(name, "id < 3 OR id > 95 OR id % 7 = 0")
 
@@ -174,7 +174,7 @@ def test_backfill_by_a_function(spark: SparkSession, server: Server, client: Cli
 
     made = backfill(
         spark,
-        server,
+        servers,
         name,
         function=embed,
         schema="vector ARRAY<FLOAT>",
@@ -190,22 +190,22 @@ def test_backfill_by_a_function(spark: SparkSession, server: Server, client: Cli
         return batch.slice(0, batch.num_rows // 2).rename_columns(["other"])
 
     with pytest.raises(PySparkException) as raised:
-        backfill(spark, server, name, function=half, schema="other BIGINT", inputs=["id"])
+        backfill(spark, servers, name, function=half, schema="other BIGINT", inputs=["id"])
     assert "the function gave" in message_of(raised.value)
     with pytest.raises(InvalidInputError, match="cannot be imported"):
-        backfill(spark, server, name, function="no.such:thing", schema="other BIGINT")
+        backfill(spark, servers, name, function="no.such:thing", schema="other BIGINT")
     assert "other" not in client.dataset(name).schema.names
 
 
 def test_merge_and_deduplicate(
-    spark: SparkSession, server: Server, client: Client, name: str, tmp_path: Path
+    spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path
 ) -> None:
     client.write(name, people(range(10)), "create", max_rows_per_file=4)
     pq.write_table(pa.concat_tables([people([3, 20], 100), people([3, 20], 200)]), tmp_path / "a.parquet")
     source, transaction_id = Source(path=str(tmp_path / "a.parquet")), str(uuid4())
     for was_done in (False, True):
         made = merge(
-            spark, server, name, source, on=["id"], keep_by=["score DESC"], transaction_id=transaction_id
+            spark, servers, name, source, on=["id"], keep_by=["score DESC"], transaction_id=transaction_id
         )
         assert (made.version, made.was_done) == (2, was_done)
     scores = dict(zip(*client.dataset(name).to_table(["id", "score"]).to_pydict().values(), strict=True))
@@ -213,28 +213,28 @@ def test_merge_and_deduplicate(
 
     client.write(name, people(range(8), 1000))
     client.write(name, people(range(4), 500))
-    made = deduplicate(spark, server, name, keys=["id"], keep_by=["score DESC"])
+    made = deduplicate(spark, servers, name, keys=["id"], keep_by=["score DESC"])
     assert made.details == {"deleted": 12, "moved_meanwhile": 0}
     table = client.dataset(name).to_table().sort_by("id")
     assert table["id"].to_pylist() == [*range(10), 20]
     assert table["score"].to_pylist() == [*range(1000, 1008), 8, 9, 220]
-    assert deduplicate(spark, server, name, keys=["id"]).version == made.version
+    assert deduplicate(spark, servers, name, keys=["id"]).version == made.version
 
 
-def test_compact(spark: SparkSession, server: Server, client: Client, name: str) -> None:
+def test_compact(spark: SparkSession, servers: Server, client: Client, name: str) -> None:
     client.write(name, people(range(100)), "create", max_rows_per_file=10)
     client.delete(name, "id % 10 = 3")
     transaction_id = str(uuid4())
-    made = compact(spark, server, name, target_rows=45, transaction_id=transaction_id)
+    made = compact(spark, servers, name, target_rows=45, transaction_id=transaction_id)
     assert made.details["fragments_before"] == 10
     assert made.details["fragments_after"] < 5
     assert made.details["tasks"] > 1
-    again = compact(spark, server, name, target_rows=45, transaction_id=transaction_id)
+    again = compact(spark, servers, name, target_rows=45, transaction_id=transaction_id)
     assert (again.version, again.was_done) == (made.version, True)
     assert client.dataset(name).to_table()["id"].to_pylist() == [i for i in range(100) if i % 10 != 3]
 
 
-def test_export(spark: SparkSession, server: Server, client: Client, name: str, tmp_path: Path) -> None:
+def test_export(spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path) -> None:
     """T44: a folder is there with all its rows or not at all, and a repeated job writes it once."""
     client.write(name, people(range(100)), "create")
     folder, transaction_id = str(tmp_path / "out"), str(uuid4())
@@ -242,7 +242,7 @@ def test_export(spark: SparkSession, server: Server, client: Client, name: str, 
     for was_done in (False, True):
         made = export(
             spark,
-            server,
+            servers,
             name,
             folder,
             columns=columns,
@@ -261,8 +261,8 @@ def test_export(spark: SparkSession, server: Server, client: Client, name: str, 
     ]
     assert sorted(row.id for row in spark.read.parquet(folder).collect()) == list(range(10, 70))
     with pytest.raises(DatasetExistsError):
-        export(spark, server, name, folder)
-    assert export(spark, server, f"{name}@1", folder, mode="overwrite", format="json").rows == 100
+        export(spark, servers, name, folder)
+    assert export(spark, servers, f"{name}@1", folder, mode="overwrite", format="json").rows == 100
     assert spark.read.json(folder).count() == 100
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -278,7 +278,7 @@ PLACES = [
 
 
 def test_verify_sees_every_difference(
-    spark: SparkSession, server: Server, client: Client, name: str, tmp_path: Path
+    spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path
 ) -> None:
     """T26: no value changes unseen; what is equal for Lance is equal here."""
     nan = float("nan")
@@ -299,7 +299,7 @@ def test_verify_sees_every_difference(
     def difference(changed: pa.Table) -> dict[str, object]:
         pq.write_table(changed, tmp_path / "a.parquet")
         source = Source(path=str(tmp_path / "a.parquet"))
-        return dict(verify(spark, server, name, source, keys=["id"], buckets=4).details)
+        return dict(verify(spark, servers, name, source, keys=["id"], buckets=4).details)
 
     same = table.set_column(1, "x", pa.array([nan, -0.0, None, 1.5, -1.0])).take([4, 2, 0, 1, 3])
     assert difference(same)["is_equal"]
@@ -321,4 +321,4 @@ def test_verify_sees_every_difference(
     swapped = table.set_column(2, "a", table["b"]).set_column(3, "b", table["a"])
     assert difference(swapped)["missing"] == 4
     with pytest.raises(InvalidInputError, match="no column 'other'"):
-        verify(spark, server, name, Source(dataset=name), columns={"other": "id"})
+        verify(spark, servers, name, Source(dataset=name), columns={"other": "id"})
