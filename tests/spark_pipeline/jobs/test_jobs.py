@@ -87,6 +87,7 @@ def test_ingest_of_orc_and_a_database(
     ingest(spark, servers, name, Source(path=folder, format="orc"), mode="create", sort_by=["id DESC"])
     assert client.dataset(name).to_table()["id"].to_pylist() == list(range(9, -1, -1))
 
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     url = f"jdbc:derby:memory:{uuid4().hex}"
     database = spark._jvm.java.sql.DriverManager.getConnection(f"{url};create=true")
     statement = database.createStatement()
