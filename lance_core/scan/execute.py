@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from lance_core.scan.passing import PassingWindow
 
 _DEFAULT = Strategy()
-# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second,
-# so that the first is not held up by what is read ahead, and little is read for a client that wants no more.
+# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second
+# before anything is read ahead, so that nothing holds up the first on its way, and little is read for a
+# client that wants no more.
 _ALONE = 2
 
 

@@ -127,8 +127,8 @@ def run_ahead(
     """Jobs for the work of `source`, in order; up to `most_jobs` of them are begun.
 
     A job is stopped, and its part of the budget given back, when the one after it is asked for. Closing the
-    generator stops all of them. The calling thread does the first `num_alone` jobs itself, one after the
-    other: it waits neither for others that use the pool nor for what comes after them.
+    generator stops all of them. The calling thread does the first `num_alone` jobs itself and waits for
+    nobody else that uses the pool; it begins no other before the last of them is done.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
@@ -139,14 +139,13 @@ def run_ahead(
     growth = 1.0
     try:
         while True:
-            is_alone = num_alone > 0
-            num_alone -= is_alone
-            room = 1 if is_alone else most_jobs
+            room = 1 if num_alone > 1 else most_jobs
             while len(begun) < room and (work := upcoming.get(wait=not begun)) is not None:
                 needed = int(_estimate(work) * growth)
                 if not budget.take(needed, required=not begun):
                     break
-                begun.append(Job(work, budget, needed, is_remote, at_once=is_alone))
+                begun.append(Job(work, budget, needed, is_remote, at_once=num_alone > 0))
+                num_alone -= 1
                 upcoming.advance()
             if not begun:
                 break
