@@ -92,7 +92,8 @@ def scan_table(
     """
     # The whole table will be in memory anyway: nothing is gained by a limit.
     budget = MemoryBudget(sys.maxsize)
-    strategy = replace(strategy, is_stream=False)
+    # With a limit it may end soon, as streams do.
+    strategy = replace(strategy, is_stream=plan.options.limit is not None)
     if not plan.schema.names:
         batches = _rowless_stream(snapshot, plan, budget, files, strategy)
         return pa.Table.from_batches(batches, plan.schema)

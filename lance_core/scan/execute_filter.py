@@ -47,5 +47,8 @@ def filter_jobs(
         is_stream=strategy.is_stream,
     )
     is_remote = snapshot.storage.is_remote
-    with closing(run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
+    # Where few rows are wanted the first window often has them all.
+    num_alone = 0 if plan.options.limit is None else 1
+    most_jobs = 2 + num_workers(is_remote)
+    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
         yield jobs

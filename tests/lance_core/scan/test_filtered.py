@@ -236,6 +236,18 @@ def test_a_limit_stops_the_scan_and_what_an_offset_skips_is_not_decoded(ours, re
     assert pages["word"] <= 6 < pages["few"]
 
 
+def test_a_table_with_a_limit_is_not_decoded_to_the_end(tmp_path):
+    """Pages of a column that nothing is known of: the first of many, not those of every fragment."""
+    table = pa.table({"v": np.random.default_rng(1).random(800_000)})
+    lance.write_dataset(table, str(tmp_path / "d"), max_rows_per_file=200_000)
+    ours = lance_core.dataset(tmp_path / "d")
+    plan = plan_scan(ours.snapshot, options_for(ours, "v > 0.1", limit=5))
+    trace = Trace()
+    found = scan_table(ours.snapshot, plan, FileCache(), Strategy(trace=trace))
+    assert found.num_rows == 5
+    assert [trace.pages_read(fragment, "v") > 0 for fragment in range(4)] == [True, False, False, False]
+
+
 def test_columns_of_the_filter_are_decoded_once(ours):
     reads = []
 
