@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 from pyarrow import flight
@@ -15,7 +15,9 @@ from flight_client.actions import Actions
 from flight_client.connection import Access, Server, Servers
 from flight_client.dataset import RemoteDataset
 from flight_client.endpoints import read_endpoint
+from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
+from flight_client.progress import Progress
 from flight_client.scanner import ReadOptions, Target
 from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
 from flight_client.upload import Mode, rows_of, upload
@@ -118,6 +120,8 @@ class Client(Actions):
         Raises:
             DatasetNotFoundError: there is no such dataset, version, tag or branch.
         """
+        if not isinstance(version, int | str | None) or isinstance(version, bool):
+            raise InvalidInputError(f"version: a number or a tag expected, {version!r} given")
         body = {
             "dataset": name,
             "version": version if isinstance(version, int) else None,
@@ -192,20 +196,32 @@ class Client(Actions):
         return MergeResult(**answer["result"])
 
     def write_parallel(
-        self, name: str, data: Any, mode: Mode = "append", *, parallel: int = 4, **fields: Any
+        self,
+        name: str,
+        data: Any,
+        mode: Literal["append", "overwrite"] = "append",
+        *,
+        parallel: int = 4,
+        progress: bool | None = None,
+        **fields: Any,
     ) -> int:
         """Write rows in memory with several streams as one version; its number.
 
         Args:
-            name, data, mode, **fields: see `write`; create the dataset before, or overwrite.
+            name, data, **fields: see `write`.
+            mode: "append" or "overwrite", which makes a dataset that is not there.
             parallel: streams at the same time.
+            progress: see `write`.
 
         Raises:
             LanceError: what a server reported; nothing was written.
         """
+        if mode not in ("append", "overwrite"):
+            raise InvalidInputError(f"mode: append or overwrite expected for parallel writes, {mode!r} given")
         rows = rows_of(data, None)
         table = pa.Table.from_batches(rows.batches(), rows.schema)
-        return write_in_parallel(self._servers, name, table, mode, parallel, fields)
+        with Progress.of_rows(f"write {name}", table.num_rows, progress) as bar:
+            return write_in_parallel(self._servers, name, table, mode, parallel, fields, bar)
 
     def stage(
         self, name: str, data: Any, mode: Mode = "append", *, schema: pa.Schema | None = None, **fields: Any

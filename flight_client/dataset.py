@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as arrow
+import pyarrow.fs
 from pyarrow import flight
 
 from flight_client.connection import Servers
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.lookup import Key, Lookup
+from flight_client.lookup import Key, Lookup, keys_of
 from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 Condition: TypeAlias = str | pc.Expression | None
 
 
-class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
+class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     """One version of a dataset on a server. Nothing is transferred before rows are asked for.
 
     Filters are SQL text, which the server evaluates, or `pyarrow.compute` expressions: what the server
@@ -47,7 +48,8 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         sql: str | None = None,
         options: ReadOptions | None = None,
     ) -> None:
-        """Use `flight_client.connect(...).dataset(name)`. There is no dataset of Arrow behind this one."""
+        """Use `flight_client.connect(...).dataset(name)`."""
+        super().__init__(schema, [_without_rows(schema)])
         self._servers = servers
         self._target = target
         self._schema = schema
@@ -65,7 +67,7 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         lines = [f"  {name}: {kind}" for name, kind in zip(shown, self._schema.types, strict=False)]
         if hidden := len(self._schema) - len(shown):
             lines.append(f"  ... and {hidden:,} more columns")
-        filtered = "".join(f", filter={part}" for part in (self._sql, self._condition) if part is not None)
+        filtered = "".join(f", filter={part}" for part in self._conditions)
         facts = f"version={self.version}, rows={self._num_rows:,}{filtered}"
         return "\n".join([f"RemoteDataset({self.name!r}, {facts})", *lines])
 
@@ -74,8 +76,14 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
             f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td></tr>"
             for field in self._schema
         )
-        title = f"{escape(self.name)} &middot; version {self.version} &middot; {self._num_rows:,} rows"
+        facts = [self.name, f"version {self.version}", f"{self._num_rows:,} rows"]
+        facts += [f"where {part}" for part in self._conditions]
+        title = " &middot; ".join(map(escape, facts))
         return f"<b>{title}</b><table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+
+    @property
+    def _conditions(self) -> list[str]:
+        return [str(part) for part in (self._sql, self._condition) if part is not None]
 
     @property
     def name(self) -> str:
@@ -151,9 +159,18 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         """
         return read_endpoint(self._servers, endpoint, first)
 
-    def to_table(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pa.Table:
-        """The rows as a table; arguments are those of `scanner`."""
-        return self.scanner(columns, filter, **arguments).to_table()
+    def to_table(
+        self,
+        columns: Columns = None,
+        filter: Condition = None,
+        *,
+        progress: bool | None = None,
+        **arguments: Any,
+    ) -> pa.Table:
+        """The rows as a table; arguments are those of `scanner`, and `progress` as in
+        `RemoteScanner.to_table`.
+        """
+        return self.scanner(columns, filter, **arguments).to_table(progress=progress)
 
     def to_batches(
         self, columns: Columns = None, filter: Condition = None, **arguments: Any
@@ -167,9 +184,16 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         """The rows as a reader; arguments are those of `scanner`."""
         return self.scanner(columns, filter, **arguments).to_reader()
 
-    def to_pandas(self, columns: Columns = None, filter: Condition = None, **arguments: Any) -> pd.DataFrame:
-        """The rows as a pandas frame; arguments are those of `scanner`."""
-        return self.scanner(columns, filter, **arguments).to_pandas()
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Condition = None,
+        *,
+        progress: bool | None = None,
+        **arguments: Any,
+    ) -> pd.DataFrame:
+        """The rows as a pandas frame; arguments are those of `to_table`."""
+        return self.scanner(columns, filter, **arguments).to_pandas(progress=progress)
 
     def to_polars(self) -> pl.LazyFrame:
         """A lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
@@ -211,9 +235,9 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
         if self._sql is not None or self._condition is not None or filter is not None:
             if indices is None:
                 raise InvalidInputError("rows of a filtered dataset are taken by their position only")
-            return self.scanner(columns, filter).take(pa.array(indices, pa.int64()))
+            return self.scanner(columns, filter).take(keys_of(indices))
         ((name, values),) = keys.items()
-        numbers = pa.array(values, pa.uint64())
+        numbers = keys_of(values)
         if len(numbers) > _MAX_TICKET_KEYS:
             with self.lookup(columns, key=_KEYS[name]) as lookup:
                 return lookup.take(numbers)
@@ -293,6 +317,16 @@ class RemoteDataset(arrow.Dataset):  # type: ignore[misc]
     def partition_expression(self) -> None:
         """None: a remote dataset knows no partitions."""
         return None
+
+
+def _without_rows(schema: pa.Schema) -> arrow.Dataset:
+    """What C++ code of Arrow finds behind a remote dataset, when it reads around our methods: an error.
+
+    Behind a class of ours that derives from `Dataset` alone it would find a null pointer.
+    """
+    files, kind = pa.fs.LocalFileSystem(), arrow.IpcFileFormat()
+    fragment = kind.make_fragment("(a remote dataset: use its own scanner() or to_reader())", files)
+    return arrow.FileSystemDataset([fragment], schema, kind, files)
 
 
 def _unpickled(

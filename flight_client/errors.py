@@ -6,6 +6,7 @@
     │   ├── VersionNotFoundError                        the dataset has no such version
     │   └── RefNotFoundError                            the dataset has no such tag or branch
     ├── DatasetExistsError       (OSError)              there is a dataset already
+    ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
     ├── UnsupportedFeatureError  (NotImplementedError)  something that the server does not implement
     ├── CorruptFileError         (OSError)              a file contradicts the format
     ├── CommitConflictError      (OSError)              another commit came first
@@ -61,6 +62,10 @@ class DatasetExistsError(LanceError, OSError):
     """A dataset was to be created where one exists."""
 
 
+class RefConflictError(LanceError, ValueError):
+    """A tag or branch exists already, or others need the one that is to go."""
+
+
 class UnsupportedFeatureError(LanceError, NotImplementedError):
     """The request or the dataset needs something that the server does not implement."""
 
@@ -105,6 +110,7 @@ _BY_NAME: dict[str, type[LanceError]] = {
         VersionNotFoundError,
         RefNotFoundError,
         DatasetExistsError,
+        RefConflictError,
         UnsupportedFeatureError,
         CorruptFileError,
         CommitConflictError,

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
+from flight_client.errors import InvalidInputError
+
 _UNDERSTOOD = {
     "and_kleene",
     "or_kleene",
@@ -60,8 +62,10 @@ class Filter:
 def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
     """The whole condition for the client."""
     whole = _Written.of(condition)
-    names = schema.names if whole is None else [name for name in whole.columns if name in schema.names]
-    return Filter(rest=condition, rest_columns=tuple(names))
+    if whole is None:
+        return Filter(rest=condition, rest_columns=tuple(schema.names))
+    _check_columns(whole, schema)
+    return Filter(rest=condition, rest_columns=whole.columns)
 
 
 def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
@@ -73,16 +77,25 @@ def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
     whole = _Written.of(condition)
     if whole is None:
         return filter_here(condition, schema)
+    _check_columns(whole, schema)
     parts = list(whole.conjuncts())
     messages = [_to_substrait([part], schema) for part in parts]
     travelling = [part for part, message in zip(parts, messages, strict=True) if message is not None]
     left = [part for part, message in zip(parts, messages, strict=True) if message is None]
-    columns = dict.fromkeys(name for part in left for name in part.columns if name in schema.names)
+    columns = dict.fromkeys(name for part in left for name in part.columns)
     return Filter(
         substrait=_to_substrait(travelling, schema) if travelling else None,
         rest=_joined(left) if left else None,
         rest_columns=tuple(columns),
     )
+
+
+def _check_columns(condition: _Written, schema: pa.Schema) -> None:
+    unknown = [name for name in condition.columns if name not in schema.names]
+    if unknown:
+        raise InvalidInputError(
+            f"the filter names the column {unknown[0]!r}, expected one of {', '.join(schema.names)}"
+        )
 
 
 def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:

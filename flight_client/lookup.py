@@ -33,6 +33,9 @@ class Lookup:
             command["columns"] = dict(columns) if isinstance(columns, Mapping) else list(columns)
         descriptor = flight.FlightDescriptor.for_command(json.dumps({"take": command}))
         self._keys = pa.schema([(key, pa.uint64())])
+        self._shown = (
+            f"{target.name!r}, version={target.version}, columns={command.get('columns')}, key={key}"
+        )
 
         def run(server: Server) -> tuple[Server, flight.FlightStreamWriter, flight.FlightStreamReader]:
             writer, reader = server.client.do_exchange(descriptor)
@@ -41,13 +44,16 @@ class Lookup:
 
         self._server, self._writer, self._reader = servers.call(run)
 
+    def __repr__(self) -> str:
+        return f"Lookup({self._shown})"
+
     def take(self, keys: Any) -> pa.Table:
         """The rows of integer keys, in their order; a key given twice gives its row twice.
 
         Raises:
             InvalidInputError: a position is out of range.
         """
-        values = pa.array(keys, pa.uint64())
+        values = keys_of(keys)
         with self._server.calling():
             batches = []
             # One answer is read before the next keys go out: neither side waits for the other.
@@ -73,3 +79,21 @@ class Lookup:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def keys_of(given: Any) -> pa.Array:
+    """Integer keys as the server takes them.
+
+    Raises:
+        InvalidInputError: one is null, negative or no integer.
+    """
+    try:
+        values = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        keys = values.cast(pa.uint64())  # which refuses what it cannot hold, as making an array does not
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidInputError(f"keys of rows: integers from 0 on expected: {error}") from None
+    if keys.null_count:
+        raise InvalidInputError("keys of rows: integers from 0 on expected, null found")
+    return keys

@@ -149,6 +149,10 @@ class RemoteScanner:
         """The rows as a reader."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for whatever takes streams of Arrow: `pa.table(scanner)`, `pl.DataFrame(scanner)`."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
     def to_table(self, *, progress: bool | None = None) -> pa.Table:
         """All rows.
 
@@ -163,9 +167,9 @@ class RemoteScanner:
                 bar.add(batch.num_rows)
         return pa.Table.from_batches(batches, self.projected_schema)
 
-    def to_pandas(self, **arguments: Any) -> pd.DataFrame:
-        """All rows as a pandas frame; arguments are those of `pyarrow.Table.to_pandas`."""
-        return self.to_table().to_pandas(**arguments)
+    def to_pandas(self, *, progress: bool | None = None, **arguments: Any) -> pd.DataFrame:
+        """All rows as a pandas frame; `progress` as in `to_table`, arguments of `pyarrow.Table.to_pandas`."""
+        return self.to_table(progress=progress).to_pandas(**arguments)
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows."""

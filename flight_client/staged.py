@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flight_client.connection import Servers
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
+from flight_client.progress import Progress
 from flight_client.upload import Mode, upload
 
 _OF_COMMIT = {"branch", "transaction_id", "properties", "read_version", "stream"}
@@ -60,9 +61,16 @@ def commit(servers: Servers, name: str, receipts: Sequence[str], operation: Mode
 
 
 def write_in_parallel(
-    servers: Servers, name: str, table: pa.Table, mode: Mode, parallel: int, fields: Mapping[str, Any]
+    servers: Servers,
+    name: str,
+    table: pa.Table,
+    mode: Mode,
+    parallel: int,
+    fields: Mapping[str, Any],
+    bar: Progress,
 ) -> int:
-    """Stage the parts of a table with several streams, and commit them in order; the new version.
+    """Stage the parts of a table with several streams, and commit them in order; the new version. The bar
+    counts the rows of parts that are staged.
 
     Raises:
         LanceError: what the server reported. What was staged is removed, unless nobody knows whether it was
@@ -76,6 +84,9 @@ def write_in_parallel(
         tasks = [
             pool.submit(stage, servers, name, part, mode, schema=None, fields=of_stage) for part in parts
         ]
+        rows = {task: part.num_rows for task, part in zip(tasks, parts, strict=True)}
+        for task in as_completed(tasks):
+            bar.add(rows[task])
     receipts = [receipt for task in tasks if task.exception() is None for receipt in task.result()]
     try:
         for task in tasks:

@@ -93,8 +93,8 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
         data = pa.table(dict(data), schema=schema)
     elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
         data = pa.Table.from_pylist(data, schema=schema)
-    elif type(data).__module__.startswith("pandas."):
-        data = pa.Table.from_pandas(data, schema=schema, preserve_index=False)
+    elif type(data).__module__.partition(".")[0] == "pandas":
+        data = _with_plain_text(pa.Table.from_pandas(data, schema=schema, preserve_index=False), schema)
     elif isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     elif isinstance(data, arrow.Dataset):
@@ -114,6 +114,20 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
         return Rows(schema, lambda: _batches(batches), None, is_repeatable=False)
     wanted = "a table, batches with a schema, a reader, dataset, frame, dict of columns or list of dicts"
     raise InvalidInputError(f"data: {wanted} expected, {type(data).__name__} given")
+
+
+def _with_plain_text(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    """Text of pandas as the type that other sources give it, unless a schema says otherwise.
+
+    What pandas keeps in Arrow's large strings would not fit the columns that anybody else made.
+    """
+    if schema is not None:
+        return table
+    fields = [
+        field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, table.schema.metadata))
 
 
 def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import flight_client
+import lance_core.errors
 from flight_client import Client
 from support.served import StartServer
 
@@ -131,3 +132,29 @@ def test_datasets(client: Client) -> None:
     assert client.datasets().names == ["ns/empty", "t"]
     client.drop_dataset("ns/empty")
     assert client.datasets().names == ["t"]
+
+
+def test_branches_that_are_in_the_way(client: Client) -> None:
+    client.write("forked", {"a": [1]}, "create")
+    client.create_branch("forked", "dev")
+    with pytest.raises(flight_client.RefConflictError, match="dev") as caught:
+        client.create_branch("forked", "dev")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_every_action_has_a_method_and_every_error_a_class(client: Client) -> None:
+    offered = {
+        action.type for action in client._servers.server(client._servers.uris[0]).client.list_actions()
+    }
+    known = {name.removeprefix("list_").removeprefix("get_") for name in offered}
+    elsewhere = {"explain_scan"}  # RemoteScanner.explain
+    assert {name for name in known - elsewhere if not hasattr(client, name)} == set()
+    errors = {
+        name: kind
+        for name, kind in vars(lance_core.errors).items()
+        if isinstance(kind, type) and issubclass(kind, lance_core.errors.LanceError)
+    }
+    storage = {"FileMissingError", "AlreadyExistsError", "PutUnknownError"}  # all a StorageError here
+    for name in errors.keys() - storage:
+        builtin = {kind for kind in errors[name].__mro__ if kind.__module__ == "builtins"}
+        assert builtin <= set(getattr(flight_client, name).__mro__)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 
 import lance
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as arrow
@@ -128,6 +131,24 @@ def test_takes_in_one_round_trip(trips: RemoteDataset, root: Root) -> None:
         trips.take()
 
 
+@pytest.mark.parametrize("keys", [[1.5], [-1], [None], ["a"], pa.chunked_array([[-1]]), 7])
+def test_keys_that_are_no_positions(trips: RemoteDataset, keys: object) -> None:
+    """Nothing is rounded or wrapped into the position of another row."""
+    with pytest.raises(flight_client.InvalidInputError, match="keys"):
+        trips.take(keys)
+    with trips.lookup(["id"]) as lookup, pytest.raises(flight_client.InvalidInputError, match="keys"):
+        lookup.take(keys)
+    with pytest.raises(flight_client.InvalidInputError, match="keys"):
+        trips.filter("id < 9").take(keys)
+
+
+@pytest.mark.parametrize(
+    "keys", [range(3, 5), np.array([3, 4], np.int32), pa.chunked_array([[3], [4]]), pl.Series([3, 4])]
+)
+def test_keys_of_many_kinds(trips: RemoteDataset, root: Root, keys: object) -> None:
+    assert_tables_equal(root.trips.slice(3, 2), trips.take(keys))
+
+
 def test_many_takes_on_one_stream(trips: RemoteDataset, root: Root) -> None:
     with trips.lookup(["id", "city"]) as lookup:
         for keys in ([5, 3], [2699], [], [7] * 10):
@@ -156,6 +177,30 @@ def test_it_is_a_dataset_of_arrow(trips: RemoteDataset, root: Root) -> None:
         trips.get_fragments()
 
 
+def test_it_is_a_stream_of_arrow(trips: RemoteDataset, root: Root, tmp_path: Path) -> None:
+    scanner = trips.scanner(["id", "driver"], "id < 50")
+    expected = root.trips.filter(FIELD("id") < 50).select(["id", "driver"])
+    assert_tables_equal(expected, pa.table(scanner))
+    assert pl.DataFrame(scanner).equals(pl.DataFrame(expected))
+    arrow.write_dataset(scanner, tmp_path / "files", format="ipc")
+    assert_tables_equal(expected, arrow.dataset(tmp_path / "files", format="ipc").to_table())
+
+
+def test_what_reads_around_our_methods_fails(trips: RemoteDataset) -> None:
+    """C++ code of Arrow that takes datasets finds an error, neither no rows nor a null pointer."""
+    with pytest.raises(OSError, match="a remote dataset"):
+        arrow.Scanner.from_dataset(trips).to_table()
+
+
+def test_arguments_that_make_no_sense(trips: RemoteDataset, client: flight_client.Client) -> None:
+    with pytest.raises(flight_client.InvalidInputError, match="nope"):
+        trips.to_table(filter=FIELD("nope") > 3)
+    with pytest.raises(flight_client.InvalidInputError, match="nope"):
+        trips.filter("id < 5").to_table(filter=pc.utf8_length(FIELD("nope")) > 3)
+    with pytest.raises(flight_client.InvalidInputError, match="version"):
+        client.dataset("trips", 1.5)  # type: ignore[arg-type]
+
+
 def test_it_can_be_pickled(trips: RemoteDataset, root: Root) -> None:
     again = pickle.loads(pickle.dumps(trips.filter(FIELD("id") < 50)))
     assert_tables_equal(root.trips.filter(FIELD("id") < 50), again.to_table())
@@ -169,6 +214,19 @@ def test_what_is_shown(trips: RemoteDataset, client: flight_client.Client) -> No
     assert "cannot be read" in repr(listing)
     assert client.datasets("ns/*").names == ["ns/vectors"]
     assert "limit=3" in repr(trips.scanner(limit=3))
+    assert "where id &lt; 5" in trips.filter("id < 5")._repr_html_()
+    assert "filter=id < 5" in repr(trips.filter("id < 5"))
+    with trips.lookup(["id"]) as lookup:
+        assert repr(lookup) == "Lookup('trips', version=2, columns=['id'], key=_rowoffset)"
+
+
+def test_bars(trips: RemoteDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bars go to stderr when they are asked for, or when somebody looks and waits."""
+    trips.to_table(["id"])
+    assert capsys.readouterr().err == ""
+    for read in (trips.to_table, trips.to_pandas):
+        read(["id"], progress=True)
+        assert "2700/2700" in capsys.readouterr().err
 
 
 def test_closing_early_ends_the_streams(server: RunningServer, trips: RemoteDataset) -> None:

@@ -170,3 +170,21 @@ def test_frames_come_back(client: flight_client.Client) -> None:
     frame = pd.DataFrame({"n": [1, 2], "s": ["x", "y"]})
     client.write("t", frame, "create")
     pd.testing.assert_frame_equal(client.dataset("t").to_pandas(), frame)
+
+
+def test_frames_of_pandas_fit_what_others_made(client: flight_client.Client) -> None:
+    """Text of pandas 3 is of a type of its own, which the columns of a table are not."""
+    rows = pa.table({"text": ["a", None], "n": [1, 2]})
+    client.write("frames", rows, "create")
+    client.write("frames", rows.to_pandas())
+    found = client.dataset("frames").to_table()
+    assert found.equals(pa.concat_tables([rows, rows]))
+
+
+def test_parallel_writes_do_not_create(
+    client: flight_client.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(flight_client.InvalidInputError, match="mode"):
+        client.write_parallel("new", {"a": [1]}, "create")  # type: ignore[arg-type]
+    client.write_parallel("new", {"a": list(range(9))}, "overwrite", progress=True)
+    assert "9/9" in capsys.readouterr().err
