@@ -12,9 +12,12 @@ from typing import Any, Self
 import flight_client
 from flight_client import InvalidInputError, RemoteDataset
 
-OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode", "header", "inferschema"})
-"""Options that Spark, or a reader written for another format, may add; they mean nothing here. A table of a
-catalog has each of its options once more, as `option.<name>`.
+OF_SPARK = frozenset(
+    {"checkpointlocation", "queryname", "outputmode", "header", "inferschema"}
+    | {"provider", "owner", "location", "comment", "external", "is_managed_location"}
+)
+"""Options that Spark adds, or that a reader was given for another format: they mean nothing here. Those in
+the second line are of tables of its catalog, which have each of their options once more as `option.<name>`.
 """
 
 

@@ -1,0 +1,83 @@
+"""The reader as Spark's planner and tasks call it, without Spark running."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import datasource as spark
+
+import flight_client
+from flight_client import UnavailableError
+from spark_pipeline.batch_read import BatchReader, PushingReader
+from spark_pipeline.data_source import LanceFlightDataSource
+from support.served import Root, StartServer
+
+
+def reader_of(**options: str) -> BatchReader:
+    """What Spark plans with: source and reader travel between processes."""
+    source = LanceFlightDataSource({"table": "trips", **options})
+    schema = source.schema()
+    return pickle.loads(pickle.dumps(source)).reader(schema)
+
+
+def rows_of(reader: BatchReader) -> pa.Table:
+    """What the tasks read."""
+    partitions = reader.partitions()
+    reader, partitions = pickle.loads(pickle.dumps((reader, partitions)))
+    return pa.Table.from_batches(batch for partition in partitions for batch in reader.read(partition))
+
+
+def test_partitions_are_spread_over_servers(served: Root, serve: StartServer) -> None:
+    """T44: each begins with another server; when one is gone, the others serve its part."""
+    servers = [serve(served.path) for _ in range(2)]
+    reader = reader_of(uri=",".join(server.uri for server in servers), columns="id")
+    before = [asked(server.uri) for server in servers]
+    assert rows_of(reader)["id"].equals(served.trips["id"])
+    after = [asked(server.uri) for server in servers]
+    assert all(now > then for now, then in zip(after, before, strict=True)), (before, after)
+
+    partitions = reader.partitions()
+    servers[0].kill()
+    batches = [batch for partition in partitions for batch in reader.read(partition)]
+    assert pa.Table.from_batches(batches)["id"].equals(served.trips["id"])
+    servers[1].kill()
+    with pytest.raises(UnavailableError):
+        next(reader.read(partitions[0]))
+
+
+def asked(uri: str) -> int:
+    """How often the caches of a server were asked: it grows with what the server reads."""
+    with flight_client.connect(uri) as client:
+        caches = client.health()["caches"]
+    return sum(
+        value for cache in caches.values() for name, value in cache.items() if name in {"hits", "misses"}
+    )
+
+
+def test_pushed_conditions_do_not_add_up(uri: str, served: Root) -> None:
+    """T25: each query has its own, and those of the option; what is not taken is handed back."""
+    reader = reader_of(uri=uri, filter="id < 2500", pushDownFilters="true")
+    assert isinstance(reader, PushingReader)
+    unknown = spark.EqualTo(("city",), "Lund")  # a dictionary
+    for value in (2000, 2001):
+        conditions = [spark.EqualTo(("id",), value), unknown]
+        assert list(reader.pushFilters(conditions)) == [unknown]
+        assert rows_of(reader)["id"].to_pylist() == [value]
+    assert list(reader.pushFilters([])) == []
+    assert rows_of(reader).num_rows == sum(number < 2500 for number in served.trips["id"].to_pylist())
+
+
+def test_without_the_option_nothing_is_pushed(uri: str) -> None:
+    """Spark refuses every query of a class with the method, unless its setting is on."""
+    reader = reader_of(uri=uri)
+    assert type(reader).pushFilters is spark.DataSourceReader.pushFilters
+
+
+def test_computed_columns_keep_their_conditions(uri: str) -> None:
+    reader = reader_of(uri=uri, columns='{"id": "id + 1"}', pushDownFilters="true")
+    assert isinstance(reader, PushingReader)
+    condition = spark.EqualTo(("id",), 1)
+    assert list(reader.pushFilters([condition])) == [condition]
+    assert rows_of(reader)["id"][0].as_py() == 1
