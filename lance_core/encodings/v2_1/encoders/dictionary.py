@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
-from lance_core.encodings.v2_1.encoders.general import LEAST_BYTES, compress_block, scheme_of
+from lance_core.encodings.v2_1.encoders.general import compress_block, scheme_of
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.structure import Structure
@@ -121,6 +121,9 @@ def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: Leaf
     filled = indices.fill_null(0) if indices.null_count else indices
     data = filled.buffers()[1].slice(filled.offset * bits // 8, len(filled) * bits // 8)
     chunks = encode_words(data, bits, len(filled), EncodingOptions())
+    if column.options.compression in ("lz4", "zstd"):
+        compressed = encode_words(data, bits, len(filled), column.options)
+        chunks = min(chunks, compressed, key=lambda made: sum(each.num_bytes for each in made.streams))
     block, encoding = _items_block(items, column)
     return mini_block_page(structure, chunks, column.is_2_2, (block, encoding, len(items)))
 
@@ -160,7 +163,7 @@ def _compressed(
     if asked is None and column.is_2_2:
         asked = "lz4"
     size = memoryview(block).nbytes
-    if asked in (None, "none") or size < LEAST_BYTES:
+    if asked in (None, "none"):
         return block, encoding
     frame = compress_block(block, asked, level)
     if len(frame) >= size:

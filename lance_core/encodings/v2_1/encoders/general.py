@@ -18,7 +18,7 @@ from lance_core.kernels import Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
-LEAST_BYTES = 4096
+_LEAST_BYTES = 4096
 """Less is not worth a compressor."""
 _ZSTD_LEVEL = 3
 _SCHEMES = {"lz4": messages.LZ4, "zstd": messages.ZSTD}
@@ -40,7 +40,7 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
     """The first buffer of every chunk compressed, or the chunks as they were where that saves nothing."""
     first = chunks.streams[0]
     assert options.compression is not None
-    if first.num_bytes < LEAST_BYTES:
+    if first.num_bytes < _LEAST_BYTES:
         return chunks
     frames = (
         kernels.compress_lz4(first) if options.compression == "lz4" else _zstd_frames(first, options.level)
