@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from flight_client import Client
 from support.served import Root
-
-TIMEOUT_S = 250
+from support.stream_runs import run_to_the_end
 
 
 class Copy:
@@ -37,17 +35,14 @@ class Copy:
         before.write_text(lines)
         before.replace(self.source / f"{len(list(self.source.iterdir())):03}.json")
 
-    def start(self, mode: str = "append", **options: Any) -> StreamingQuery:
+    def run(self, mode: str = "append", **options: Any) -> None:
         reader = self._spark.readStream.schema("n bigint").option("maxFilesPerTrigger", 1)
         rows = reader.json(str(self.source))
         if mode == "complete":
             rows = rows.groupBy((rows.n % 2).alias("odd")).count()
         writer = rows.writeStream.format("lance_flight").options(uri=self._uri, table=self.name, **options)
         writer = writer.outputMode(mode).option("checkpointLocation", str(self.checkpoint))
-        return writer.trigger(availableNow=True).start()
-
-    def run(self, mode: str = "append", **options: Any) -> None:
-        assert self.start(mode, **options).awaitTermination(TIMEOUT_S)
+        run_to_the_end(writer.trigger(availableNow=True))
 
     def forget_the_end_of_batch(self, number: int) -> None:
         """As if the driver had died after the commit of a batch, before Spark noted it."""
