@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 
 import flight_client
-from support import stream_programs
 from support.server import start_server
 
 pytestmark = pytest.mark.long
@@ -32,7 +31,7 @@ class Program:
     def __init__(self, *arguments: object) -> None:
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, stream_programs.__file__, *map(str, arguments)],
+            [sys.executable, "-m", "support.stream_programs", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

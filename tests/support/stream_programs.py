@@ -1,7 +1,7 @@
 """Streaming queries as programs of their own, so that tests can kill them.
 
-    python stream_programs.py copy   <uri> <table> <source> <checkpoint> <app_id or -> <batches>
-    python stream_programs.py follow <uri> <table> <target> <checkpoint>
+    python -m support.stream_programs copy   <uri> <table> <source> <checkpoint> <app_id or -> <batches>
+    python -m support.stream_programs follow <uri> <table> <target> <checkpoint>
 
 `copy` writes the numbers of files in the folder `source`, one file per batch, and prints the batches that are
 done. `follow` reads the versions of a table, one per batch, and puts the numbers of each batch into a file
