@@ -88,7 +88,11 @@ def check(uri: str, histories: list[History], options: Options, *, stable_row_id
             if state != known[reached[number]]:
                 reached[number] += 1
                 steps += 1
-                assert state == known[reached[number]], f"writer {number} in version {version}"
+                assert state == known[reached[number]], (
+                    f"writer {number} in version {version}: it differs in"
+                    f" {sorted(state.items() ^ known[reached[number]].items())}; its steps near there, and"
+                    f" those that failed: {_near(histories[number - 1], version)}"
+                )
         assert steps <= 1, f"version {version} is of two writers"
         assert rows[0][SHARED] >= counted
         counted = rows[0][SHARED]
@@ -100,6 +104,11 @@ def check(uri: str, histories: list[History], options: Options, *, stable_row_id
     counts = [line for lines in histories for line in lines if "count" in line and "version" in line]
     assert counted == len(counts), "a count was lost"
     return versions[-1]
+
+
+def _near(history: History, version: int) -> History:
+    """The steps of a writer near a version, and those that failed, which may have landed unheard."""
+    return [line for line in history if abs(line.get("version", version) - version) < 8]
 
 
 def run_and_check(
