@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import flight_client
-import support.spark_job
 from support.server import RunningServer
 
 pytestmark = pytest.mark.long
@@ -19,10 +19,13 @@ pytestmark = pytest.mark.long
 def run_job(uri: str, table: str, kill: str, master: str, attempts: Path, app_id: str = "") -> int:
     """Run `support.spark_job` in a process group of its own; its exit code."""
     attempts.mkdir(exist_ok=True)
-    script = support.spark_job.__file__
-    command = [sys.executable, script, uri, table, app_id, kill, master, str(attempts)]
+    command = [sys.executable, "-m", "support.spark_job", uri, table, app_id, kill, master, str(attempts)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with (attempts.parent / f"{kill}.log").open("w") as log:
-        return subprocess.run(command, stdout=log, stderr=log, start_new_session=True, timeout=280).returncode
+        done = subprocess.run(
+            command, stdout=log, stderr=log, start_new_session=True, timeout=280, env=environment
+        )
+    return done.returncode
 
 
 @pytest.mark.parametrize("kill", ["before", "after"])

@@ -1,6 +1,6 @@
 """A job of its own that writes 1,000 rows, and that something happens to.
 
-    python spark_job.py URI TABLE APP_ID KILL MASTER ATTEMPTS
+    python -m support.spark_job URI TABLE APP_ID KILL MASTER ATTEMPTS
 
 KILL is when the driver is killed: `before` the commit, `after` it, or `never`. On a MASTER of several
 executors speculation is on, and the first attempt of the first task waits until it is killed. Each attempt
