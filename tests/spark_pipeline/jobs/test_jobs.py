@@ -28,7 +28,7 @@ from spark_pipeline.jobs import (
     verify,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

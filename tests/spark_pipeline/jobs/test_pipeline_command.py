@@ -114,7 +114,7 @@ def test_without_spark_the_extra_is_named() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_killed_run_goes_on(client: Client, uri: str, tmp_path: Path) -> None:
     """T44: kill -9 in the middle of a step, and after it; run again, every row is there once."""
     dataset = f"jobs/r{uuid4().hex}"
