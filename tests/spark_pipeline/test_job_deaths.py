@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import flight_client
 from support.server import RunningServer
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def run_job(uri: str, table: str, kill: str, master: str, attempts: Path, app_id: str = "") -> int:
@@ -22,10 +23,12 @@ def run_job(uri: str, table: str, kill: str, master: str, attempts: Path, app_id
     command = [sys.executable, "-m", "support.spark_job", uri, table, app_id, kill, master, str(attempts)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with (attempts.parent / f"{kill}.log").open("w") as log:
-        done = subprocess.run(
-            command, stdout=log, stderr=log, start_new_session=True, timeout=280, env=environment
-        )
-    return done.returncode
+        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+    try:
+        return job.wait(timeout=400)
+    finally:
+        with suppress(ProcessLookupError):  # Java, too
+            os.killpg(job.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("kill", ["before", "after"])
