@@ -191,11 +191,13 @@ def test_a_server_that_dies_while_a_query_writes(place: Place, tmp_path: Path) -
             while version_of(client) < version:
                 assert time.monotonic() < deadline
                 if program.process.poll() is not None:
+                    program.kill()
                     program = Program(*arguments)
                 time.sleep(0.02)
             place.restart()
         while program.process.poll() is None:
             time.sleep(0.1)
+        program.kill()
         if program.process.returncode:
             Program(*arguments).finish()
         assert sorted(client.dataset("t").to_table()["n"].to_pylist()) == expected
