@@ -18,12 +18,24 @@ PRINTED = {
         "2740 of 6000 orders came back",
         "French orders: 1203 then, 1183 now",
     ],
+    "shop_on_spark": [
+        "ingested 3934 orders of January and February",
+        "3934 embeddings are version 2",
+        "3934 became 6000",
+        "6000 orders, the same as in the files: True",
+    ],
     "training": ["3934 orders to learn from", "epoch 8: loss 0.4", "orders foretold"],
 }
 """What stands on lines of each script's output."""
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(600)] if "spark" in name else [])
+        for name in PRINTED
+    ],
+)
 def test_a_script_runs(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"],
@@ -31,7 +43,7 @@ def test_a_script_runs(name: str, tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=500 if "spark" in name else 100,
         check=False,
     )
     assert done.returncode == 0, done.stderr
