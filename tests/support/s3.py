@@ -66,6 +66,9 @@ class S3:
                 client.upload_file(str(path), bucket, f"{prefix}/{path.relative_to(directory)}")
 
 
+SERVER = Path(__file__).with_name("moto_server.py")
+
+
 @contextmanager
 def s3_server(log: Path) -> Iterator[S3]:
     """Start a moto server on a free port and end it afterwards."""
@@ -74,7 +77,7 @@ def s3_server(log: Path) -> Iterator[S3]:
         port = reserved.getsockname()[1]
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            [sys.executable, "-P", str(SERVER), "-H", "127.0.0.1", "-p", str(port)],
             stdout=output,
             stderr=output,
         )
