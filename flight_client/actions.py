@@ -78,6 +78,31 @@ class Actions:
         """Remove a dataset with all its versions, tags and branches."""
         self.action("drop_dataset", {"dataset": name})
 
+    def shallow_clone(
+        self, name: str, target: str, version: int | str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Begin another dataset with a version of this one; no data is copied. Its `dataset` and `version`.
+
+        Cleaning up this dataset breaks the other one, unless a tag keeps the version.
+
+        Args:
+            name: of the dataset to begin with.
+            target: the name of the other one, which is not there yet.
+            version: a number or a tag; the latest if not given.
+            **fields: `branch`, `transaction_id`.
+        """
+        if version is not None:
+            fields["tag" if isinstance(version, str) else "version"] = version
+        return self._changed("shallow_clone", name, target=target, **fields)
+
+    def validate(self, name: str, **fields: Any) -> int:
+        """Check every file of a version, the latest unless `fields` say otherwise; its number.
+
+        Raises:
+            CorruptFileError: the first thing that is wrong.
+        """
+        return int(self.action("validate", {"dataset": name, **fields}, repeat=True)["version"])
+
     def delete(self, name: str, predicate: str, **fields: Any) -> dict[str, Any]:
         """Delete the rows for which SQL is true; `version` and `rows`."""
         return self._changed("delete", name, predicate=predicate, **fields)

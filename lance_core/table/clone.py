@@ -25,7 +25,12 @@ _POSITIONS = (
 
 
 def clone_table(
-    source: Snapshot, target: Storage, *, branch: str | None = None, sync: bool = True
+    source: Snapshot,
+    target: Storage,
+    *,
+    branch: str | None = None,
+    transaction_id: str | None = None,
+    sync: bool = True,
 ) -> Snapshot:
     """Begin a table in `target` with a version of another one; no data is copied.
 
@@ -33,6 +38,7 @@ def clone_table(
         source: the version to begin with. It must stay: a clone is broken once its files are cleaned up.
         target: where no table is yet.
         branch: the name of the branch that the new table is; None for a table of its own.
+        transaction_id: the id of the transaction, a new one if not given.
         sync: make the table durable before returning.
 
     Raises:
@@ -46,7 +52,7 @@ def clone_table(
     if list_manifests(target) is not None:
         raise DatasetExistsError("there is a dataset at the target")
     transaction = clone(
-        new_transaction(manifest.version),
+        new_transaction(manifest.version, uuid=transaction_id),
         manifest.version,
         source.storage.uri,
         ref_name=manifest.branch,

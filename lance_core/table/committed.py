@@ -1,7 +1,8 @@
 """Finding out whether a transaction was committed, by its id: so that a repeated commit happens once.
 
 A version is made by one transaction, whose id is in its manifest. The name of a transaction file tells the
-id, too, and the version that the transaction was made on: its own version is one of those after it.
+id, too, and the version that the transaction was made on: its own version is one of those after it, or, for a
+clone, that number itself.
 Source: Lance table format, "Transactions"; docs/format.md.
 """
 
@@ -38,7 +39,7 @@ def find_committed(storage: Storage, transaction_id: str) -> Manifest | None:
         return None
     made_on = _read_versions(storage, uuid)
     if made_on:
-        return _find(storage, [version for version in versions if version > min(made_on)], uuid)
+        return _find(storage, [version for version in versions if version >= min(made_on)], uuid)
     newest = read_manifest(storage, versions[-1])
     if newest.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
         return _find(storage, list(reversed(versions)), uuid)

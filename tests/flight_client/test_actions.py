@@ -134,6 +134,46 @@ def test_datasets(client: Client) -> None:
     assert client.datasets().names == ["t"]
 
 
+def test_clones(client: Client) -> None:
+    client.delete("t", "id < 5")
+    client.create_tag("t", "all", 1)
+    transaction_id = str(uuid4())
+    for _ in range(2):
+        made = client.shallow_clone("t", "ns/clone", "all", transaction_id=transaction_id)
+        assert made == {"dataset": "ns/clone", "version": 1}
+    client.delete("ns/clone", "id > 7")
+    assert ids(client, "ns/clone") == list(range(8))
+    assert ids(client) == list(range(5, 10))
+    assert client.shallow_clone("t", "latest")["version"] == client.dataset("t").version
+    assert ids(client, "latest") == ids(client)
+    client.create_branch("t", "dev", 1)
+    client.delete("t@dev", "id > 0")
+    client.shallow_clone("t@dev", "of-branch")
+    assert ids(client, "of-branch") == [0]
+    with pytest.raises(flight_client.DatasetExistsError, match="latest"):
+        client.shallow_clone("t", "latest", 1)
+    with pytest.raises(flight_client.DatasetNotFoundError, match="nothing"):
+        client.shallow_clone("nothing", "other")
+    with pytest.raises(flight_client.DatasetNotFoundError):
+        client.shallow_clone("t", "other", 77)
+    with pytest.raises(flight_client.InvalidInputError, match="branch"):
+        client.shallow_clone("t", "latest@dev")
+    with pytest.raises(flight_client.InvalidInputError, match="elsewhere"):
+        client.shallow_clone("t", "../elsewhere")
+    assert "other" not in client.datasets().names
+
+
+def test_validation(client: Client, tmp_path: Path) -> None:
+    """T22: what a disk changed is found, and named."""
+    assert client.validate("t", version=1) == 1
+    data_file = next((tmp_path / "root").glob("t*/data/*"))
+    data = bytearray(data_file.read_bytes())
+    data[100] ^= 1
+    data_file.write_bytes(data)
+    with pytest.raises(flight_client.CorruptFileError, match=data_file.name):
+        client.validate("t")
+
+
 def test_branches_that_are_in_the_way(client: Client) -> None:
     client.write("forked", {"a": [1]}, "create")
     client.create_branch("forked", "dev")

@@ -54,6 +54,12 @@ ACTIONS: Mapping[str, Action] = {
         table.count_rows,
         changes=False,
     ),
+    "validate": Action(
+        "{dataset, version | tag | asof, branch} -> {version}: check every file of a version; an error "
+        "names the first thing that is wrong",
+        table.validate,
+        changes=False,
+    ),
     "explain_scan": Action(
         "{scan, analyze} -> {columns, filter, limit, offset, rows_returned, statistics, pages_total, "
         "pages_pruned, fragments}: for each fragment and column how many pages a scan reads and how many "
@@ -69,6 +75,11 @@ ACTIONS: Mapping[str, Action] = {
     "drop_dataset": Action(
         "{dataset} -> {dataset}: remove a dataset with all its versions, tags and branches",
         datasets.drop_dataset,
+    ),
+    "shallow_clone": Action(
+        "{dataset, target, version | tag, branch, transaction_id} -> {dataset, version}: begin the dataset "
+        "`target` with a version of another one, the latest if none is given; no data is copied",
+        datasets.shallow_clone,
     ),
     "delete": Action(
         "{dataset, branch, predicate, transaction_id} -> {version, rows}: delete the rows for which "

@@ -1,16 +1,20 @@
 """Actions that make and drop datasets."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from flight_server.commands import VERSION
+from flight_server.handlers.actions.bodies import parse_change
 from flight_server.handlers.schema_caps import check_schema
 from flight_server.json_fields import Checker, base64_bytes, check_fields, parse_object, string
-from flight_server.mutations import NoRows
-from flight_server.names import parse_name
+from flight_server.mutations import NoRows, earlier_result
+from flight_server.names import DatasetReference, parse_name
 from flight_server.service import Service
 from flight_server.write_command import TABLE_FIELDS, WriteCommand, write_target
-from lance_core.errors import InvalidInputError
+from lance_core.errors import DatasetExistsError, InvalidInputError
+from lance_core.table.clone import clone_table
 
 
 def create_dataset(service: Service, body: bytes) -> dict[str, Any]:
@@ -20,6 +24,27 @@ def create_dataset(service: Service, body: bytes) -> dict[str, Any]:
     schema = values.pop("schema")
     written = service.mutations.put(WriteCommand(target, mode="create", **values), NoRows(schema))
     return {"version": written.version}
+
+
+def shallow_clone(service: Service, body: bytes) -> dict[str, Any]:
+    """A repeated transaction finds the dataset that it made."""
+    fields: dict[str, Checker] = {"target": string, "version": VERSION, "tag": string}
+    reference, values = parse_change("shallow_clone", body, fields, ("target",))
+    target = write_target(parse_name(values.pop("target")))
+    if target.branch is not None:
+        raise InvalidInputError("shallow_clone: the target is a dataset, and no branch of one")
+    transaction_id = values.pop("transaction_id", None)
+    mutations = service.mutations
+    with mutations.opened(DatasetReference(reference.name)), mutations.target(target, creates=True) as made:
+        if made.snapshot is None:
+            source = service.open(replace(reference, **values))
+            version = clone_table(source, made.storage, transaction_id=transaction_id).manifest.version
+        else:
+            earlier = earlier_result(made.storage, transaction_id)
+            if earlier is None:
+                raise DatasetExistsError(f"dataset {target.name} exists")
+            version = earlier.version
+    return {"dataset": target.name, "version": version}
 
 
 def drop_dataset(service: Service, body: bytes) -> dict[str, Any]:

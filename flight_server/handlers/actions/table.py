@@ -5,6 +5,7 @@ from typing import Any
 
 from flight_server.commands import parse_count, parse_describe, parse_explain
 from flight_server.service import Service
+from lance_core.scan.validate import validate_snapshot
 from lance_core.table.indices import IndexDescription
 
 
@@ -61,6 +62,12 @@ def list_fragments(service: Service, body: bytes) -> dict[str, Any]:
             for fragment in manifest.fragments
         ],
     }
+
+
+def validate(service: Service, body: bytes) -> dict[str, Any]:
+    snapshot = service.open(parse_describe(body, "validate"))
+    validate_snapshot(snapshot)
+    return {"version": snapshot.manifest.version}
 
 
 def count_rows(service: Service, body: bytes) -> dict[str, Any]:
