@@ -91,7 +91,9 @@ def as_matrix(column: pa.ChunkedArray) -> np.ndarray:
 def how_to_connect(uri: str) -> str:
     """The examples of the README's section "Connect", for the server at ``uri``."""
     section = README.read_text(encoding="utf-8").split("\n## Connect\n")[1].split("\n## ")[0]
-    examples = re.findall(r"^### (.+?)$.*?^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    # A heading may stand above prose alone.
+    pattern = r"^### ([^\n]+)$(?:(?!^### ).)*?^```python\n(.*?)^```"
+    examples = re.findall(pattern, section, flags=re.MULTILINE | re.DOTALL)
     text = "\n".join(f"{client}\n{indent(code, '    ')}" for client, code in examples)
     return text.replace(README_URI, uri)
 
