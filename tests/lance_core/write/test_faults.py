@@ -147,7 +147,7 @@ def test_an_answer_that_is_lost_twice_is_unknown_and_keeps_the_version(tmp_path:
         storage.reads_fail = True
         loses_answer(name, call)  # type: ignore[arg-type]
 
-    storage._fault = goes_away
+    storage.fault = goes_away
     with pytest.raises(CommitUnknownError):
         write(storage, "append")
 

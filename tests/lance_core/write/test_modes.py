@@ -199,7 +199,7 @@ def test_the_same_rows_give_the_same_files(
             table.to_reader(500),
             tmp_path / name,
             data_storage_version=version,
-            max_bytes_per_file=100_000,
+            max_bytes_per_file=60_000,
             max_page_bytes=1 << 14,
         )
         files = [file.path for fragment in dataset.get_fragments() for file in fragment.data_files()]
