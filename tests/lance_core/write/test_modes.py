@@ -191,8 +191,6 @@ def test_the_same_rows_give_the_same_files(
             ]
         ),
     )
-    if version == "2.2":
-        table = table.select(["number", "text"])  # blobs of that kind are for older versions
     written = []
     for name in ("a", "b", "c"):
         dataset = lance_core.write_dataset(
