@@ -179,7 +179,7 @@ class FileWriter:
     @property
     def _full(self) -> int:
         """A page is full when little is missing: cutting by average sizes rarely hits the mark."""
-        return self._page_bytes - self._page_bytes // 16
+        return self._page_bytes - self._page_bytes // 256
 
     def _fill_page(self, column: "_Column", waiting: Sequence[LeafRows]) -> None:
         if not waiting:

@@ -126,6 +126,16 @@ def test_the_data_or_the_field_choose_the_encoding(
     assert expected <= used(path), used(path)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_that_nearly_fill_a_page_are_one(version: str, tmp_path: Path) -> None:
+    """A second page of a few rows costs readers as much as one that is full."""
+    table = column(pa.array(np.arange(1_000_000)))
+    path = tmp_path / "a.lance"
+    write_file(path, table.to_batches(max_chunksize=10_000), table.schema, version)
+    assert 0.95 * PAGE < table.nbytes < PAGE
+    assert len(list(pages(path))) == 1
+
+
 def test_2_2_has_more(tmp_path: Path) -> None:
     for values, name in (
         (pa.array([5] * N), "constant inline value"),
