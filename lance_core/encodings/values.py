@@ -219,6 +219,11 @@ def fixed_bits(arrow_type: pa.DataType) -> int:
         return 0
 
 
+def is_empty_binary(arrow_type: pa.DataType) -> bool:
+    """Whether values have a fixed width of no bytes at all: null or not is all that is known of them."""
+    return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)
+
+
 def offset_bits(arrow_type: pa.DataType) -> int:
     """Width of the offsets of a string or binary type; 0 for others."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):

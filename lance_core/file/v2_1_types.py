@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.encoders.shred import Kind, steps_of
-from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.schema import Field
@@ -56,6 +56,13 @@ def _check_leaf(leaf: Field, version: FileVersion) -> None:
             item = item.value_type
         if fixed_bits(item) == 0 or (fixed_bits(item) != 1 and fixed_bits(item) % 8):
             raise UnsupportedFeatureError("fixed-size list of such items", column=leaf.name, found=arrow_type)
+    elif is_empty_binary(arrow_type):
+        if version < FileVersion.V2_2:
+            raise UnsupportedFeatureError(
+                f"type {leaf.logical_type} in a data file of version {version}",
+                column=leaf.name,
+                expected="2.2",
+            )
     elif not (pa.types.is_null(arrow_type) or fixed_bits(arrow_type) or offset_bits(arrow_type)):
         raise UnsupportedFeatureError("type of a column", column=leaf.name, found=arrow_type)
 

@@ -179,6 +179,16 @@ def leaf_columns(data_type: pa.DataType, rows: int) -> tuple[Column, ...]:
     )
 
 
+def empty_binary_cases() -> Iterator[Case]:
+    """Binaries of no bytes, which only the constant layout of 2.2 holds, in one page and in several."""
+    specs = (Spec(), Spec("random", "sparse"), Spec("random", "half"), Spec("random", "all"))
+    nestings = {"leaf": lambda leaf: leaf, **{name: NESTINGS[name] for name in ("list", "struct", "list2")}}
+    for name, nest in nestings.items():
+        columns = _nested_columns(nest(pa.binary(0)), specs)
+        for rows, pages in ((0, 1), (5, 1), (5_000, 1), (300, 4)):
+            yield Case(f"empty-binary-{name}-{rows}-{pages}pages", columns, rows, pages, versions=ONLY_2_2)
+
+
 def leaf_cases() -> Iterator[Case]:
     """Every leaf type in every size."""
     for data_type in LEAF_TYPES:
@@ -557,5 +567,13 @@ def page_cases() -> Iterator[Case]:
 
 def all_cases() -> list[Case]:
     """Every case of the matrix, those for the long run included."""
-    groups = (leaf_cases, nested_cases, encoding_cases, structural_cases, packed_cases, page_cases)
+    groups = (
+        leaf_cases,
+        empty_binary_cases,
+        nested_cases,
+        encoding_cases,
+        structural_cases,
+        packed_cases,
+        page_cases,
+    )
     return [case for group in groups for case in group()]

@@ -38,6 +38,7 @@ from lance_core.encodings.values import (
     VariableValues,
     as_buffer,
     fixed_bits,
+    is_empty_binary,
     least_bytes,
     offset_bits,
 )
@@ -205,12 +206,14 @@ class ConstantPage(Page):
         if offsets:
             block, data = kernels.repeat_variable(value, num_values, offsets)
             return VariableValues(as_buffer(block), as_buffer(data), offsets)
-        if not bits or len(value) != (bits + 7) // 8:
+        has_width = bits or is_empty_binary(arrow_type)
+        if not has_width or len(value) != (bits + 7) // 8:
             raise CorruptData(f"a constant of {len(value)} bytes in a column of type {arrow_type}")
         if bits == 1:
             bitmap = b"\xff" if value[0] else b"\x00"
             return FixedValues(as_buffer(kernels.repeat_value(bitmap, (num_values + 7) // 8)), 1)
-        return FixedValues(as_buffer(kernels.repeat_value(value, num_values)), bits)
+        data = as_buffer(kernels.repeat_value(value, num_values)) if bits else pa.py_buffer(b"")
+        return FixedValues(data, bits)
 
 
 class _LevelSource:

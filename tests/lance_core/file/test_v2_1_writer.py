@@ -233,7 +233,8 @@ def test_empty_files_and_batches(version: str, tmp_path: Path) -> None:
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), ("2.1",)),
         (pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.int32())]), 1)), ("2.1",)),
         (pa.array([[[{"x": 1}]]], pa.list_(pa.list_(pa.struct([("x", pa.int32())]), 1))), VERSIONS),
-        (pa.array([b""], pa.binary(0)), VERSIONS),
+        (pa.array([b"", None], pa.binary(0)), ("2.1",)),
+        (pa.array([[b""]], pa.list_(pa.binary(0), 1)), VERSIONS),
     ],
 )
 def test_types_that_a_version_cannot_hold(

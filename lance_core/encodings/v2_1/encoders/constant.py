@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
 from lance_core.encodings.v2_1.encoders.structure import Levels, Structure
-from lance_core.encodings.values import fixed_bits, offset_bits
+from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
@@ -37,12 +37,15 @@ def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
 def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     """A page of one value, nulls aside; None where there are several, or another layout is smaller."""
     arrow_type = values.type
-    if not (fixed_bits(arrow_type) or offset_bits(arrow_type)) or pa.types.is_dictionary(arrow_type):
+    if pa.types.is_dictionary(arrow_type):
+        return None
+    is_empty = is_empty_binary(arrow_type)  # no other layout holds such values
+    if not (fixed_bits(arrow_type) or offset_bits(arrow_type) or is_empty):
         return None
     has_levels = structure.rep is not None or structure.def_ is not None
-    if has_levels and structure.num_entries > _MOST_PLAIN_LEVELS:
+    if has_levels and structure.num_entries > _MOST_PLAIN_LEVELS and not is_empty:
         return None
-    if not _all_equal(values):
+    if not is_empty and not _all_equal(values):
         return None
     value = values.drop_null().slice(0, 1) if values.null_count else values.slice(0, 1)
     value = pa.concat_arrays([value])  # on its own: buffers of one value
@@ -50,6 +53,8 @@ def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     buffers: list[Bytes] = []
     if pa.types.is_boolean(arrow_type):
         layout.inline_value = bytes([value[0].as_py()])
+    elif is_empty:
+        layout.inline_value = b""
     elif 0 < fixed_bits(arrow_type) <= 8 * _MAX_INLINE_BYTES:
         layout.inline_value = bytes(value.buffers()[1][: fixed_bits(arrow_type) // 8])
     else:
