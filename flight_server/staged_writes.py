@@ -300,11 +300,11 @@ def _remove(root: Storage, staging: Staging, receipt: str) -> bool:
     """Remove one staged write with its files; whether it was there."""
     try:
         (write,) = staging.read([receipt])
+        staging.claim([receipt], Claim(None))
     except InvalidInputError:
         if staging.claim_of(receipt) == Claim(None):
             staging.forget([receipt])
         return False
-    staging.claim([receipt], Claim(None))
     storage = branch_storage(root, write.branch)
     for path, _ in write.files:
         with suppress(StorageError):

@@ -8,7 +8,8 @@ The data files lie where those of versions do. Beside them a dataset has, for ea
 So receipts can be redeemed at any server of the root, and after a restart. A receipt is a random number: it
 names nothing outside this folder, and nobody finds one by guessing. A claim is durable before anything is
 done with a write, and goes after its record: of two commits of one receipt only one goes on, and a commit and
-a removal exclude each other (threat T13).
+a removal exclude each other (threat T13). Whoever gets a claim looks for the record once more: it may have
+been read before another commit ended, which leaves neither.
 """
 
 import base64
@@ -109,7 +110,9 @@ class Staging:
         """Claim staged writes durably; returns those that this claim had not before.
 
         Raises:
-            CommitConflictError: a write has another claim. Nothing was claimed.
+            CommitConflictError: a write has another claim.
+            InvalidInputError: a write is not there any more.
+            LanceError: whichever it is, nothing was claimed.
         """
         data = json.dumps({**vars(claim), "unique": secrets.token_hex(8)}).encode()
         claimed: list[str] = []
@@ -129,6 +132,8 @@ class Staging:
             for _ in map_ahead(put, receipts, self._storage.is_remote):
                 pass
             self._storage.sync_directory(DIRECTORY)
+            for _ in map_ahead(self._check_record, receipts, self._storage.is_remote):
+                pass
         except BaseException:
             self.release(claimed)
             raise
@@ -177,15 +182,18 @@ class Staging:
             if dot and _RECEIPT.fullmatch(receipt) and is_first and now - latest >= seconds:
                 yield receipt, now - latest, claimed
 
+    def _check_record(self, receipt: str) -> None:
+        try:
+            self._storage.open_file(_path(receipt, _RECORD)).close()
+        except FileMissingError:
+            raise _not_staged(receipt) from None
+
     def _read(self, receipt: str) -> StagedWrite:
         path = _path(receipt, _RECORD)
         try:
             data = self._storage.read_file(path)
         except FileMissingError:
-            raise InvalidInputError(
-                f"nothing is staged in this dataset under {receipt}: it was committed, aborted or has "
-                "expired, or was never there"
-            ) from None
+            raise _not_staged(receipt) from None
         try:
             return _parsed(json.loads(data))
         except (ValueError, KeyError, TypeError, DecodeError):
@@ -197,6 +205,13 @@ def check_receipt(field: str, value: Any) -> str:
     if not isinstance(value, str) or not _RECEIPT.fullmatch(value):
         raise InvalidInputError(f"{field}: not a receipt of a staged write", found=shown(str(value)))
     return value
+
+
+def _not_staged(receipt: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"nothing is staged in this dataset under {receipt}: it was committed, aborted or has expired, or "
+        "was never there"
+    )
 
 
 def _path(receipt: str, suffix: str) -> str:

@@ -258,6 +258,13 @@ def same_replacement(mine: Transaction, committed: Transaction) -> Verdict:
     return _RETRY if any(pair in theirs for pair in replaced) else _OK
 
 
+def same_files(mine: Transaction, committed: Transaction) -> Verdict:
+    """Rows that are in the table already are not added once more: what was staged may be committed twice."""
+    theirs = {file.path for fragment in committed.append.fragments for file in fragment.files}
+    ours = (file.path for fragment in mine.append.fragments for file in fragment.files)
+    return _FAIL if any(path in theirs for path in ours) else _OK
+
+
 def same_bases(mine: Transaction, committed: Transaction) -> Verdict:
     for ours in mine.update_bases.new_bases:
         for theirs in committed.update_bases.new_bases:

@@ -5,8 +5,9 @@
     retry   it has to be made anew on the newer version; then it may succeed
     fail    the newer version is of another kind altogether; whoever made it has to decide
 
-The rules are those of the reference but for two that are stricter, since an acknowledged change was lost:
-an index on a column that was rewritten meanwhile, and a projection that takes back metadata of fields.
+The rules are those of the reference but for three that are stricter. In two an acknowledged change was lost:
+an index on a column that was rewritten meanwhile, and a projection that takes back metadata of fields. In one
+rows were doubled: appends of the same files.
 They are not symmetric: one table per operation that wants to commit, one entry per operation that did. What
 is not listed fails.
 Source: Lance table format, "Conflict rules"; docs/format.md.
@@ -36,6 +37,7 @@ from lance_core.table.conflict_rules import (
     rewritten_of_index,
     same_bases,
     same_config_keys,
+    same_files,
     same_index,
     same_replacement,
     two_updates,
@@ -87,7 +89,12 @@ _SAME_TABLE: dict[str, Rule] = {
 """For what needs the table to be the one it was made on."""
 
 _RULES: Mapping[str, Mapping[str, Rule]] = {
-    "append": {**_SAME_TABLE, "merge": unless_nullability, "project": unless_nullability},
+    "append": {
+        **_SAME_TABLE,
+        "append": same_files,
+        "merge": unless_nullability,
+        "project": unless_nullability,
+    },
     "delete": {
         **_SAME_TABLE,
         "delete": overlap(_REBASE),

@@ -8,6 +8,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -176,11 +177,96 @@ def test_removals(tmp_path: Path, fault: str) -> None:
             assert os.listdir(root / "t.lance" / "_staging") == [], storage.calls
 
 
+@pytest.mark.parametrize("other", ["commit", "the same commit", "abort"])
+@pytest.mark.parametrize("operation", STAGE)
+def test_races(tmp_path: Path, operation: str, other: str) -> None:
+    """T13, T44: whatever another server does in between two calls of a commit, rows land once or never."""
+    template = tmp_path / "template"
+    lance.write_dataset(pa.table({"n": [0, 1]}), template / "t.lance")
+    for at in itertools.count():
+        root = tmp_path / f"{at}"
+        shutil.copytree(template, root)
+        receipts = tuple(stage_all(operation)(root))
+        command = CommitCommand(T, operation, receipts, transaction_id=str(uuid.uuid4()))
+        second = replace(
+            command, transaction_id=command.transaction_id if "same" in other else str(uuid.uuid4())
+        )
+        won: list[str] = []
+
+        def meanwhile(
+            name: str,
+            call: Callable[[], None],
+            root: Path = root,
+            second: CommitCommand = second,
+            won: list[str] = won,
+        ) -> None:
+            staged = service_of(root).staged
+            with contextlib.suppress(InvalidInputError, CommitConflictError):
+                if other != "abort":
+                    staged.commit(second)
+                    won.append(other)
+                elif staged.abort(T, second.staged):
+                    won.append(other)
+            call()
+
+        storage = FaultStorage(root / "t.lance", at, meanwhile)
+        try:
+            service_of(root, storage).staged.commit(command)
+            won.append("first")
+        except (InvalidInputError, CommitConflictError):
+            pass
+        calls = storage.calls
+        assert won in (["first"], [other]) or (won == [other, "first"] and "same" in other), (won, calls)
+        assert rows_of(root) == (BEFORE if won == ["abort"] else AFTER[operation]), (won, calls)
+        versions = lance.dataset(root / "t.lance").versions()
+        assert len(versions) == (1 if won == ["abort"] else 2), (won, calls)
+        shutil.rmtree(root)
+        if len(calls) <= at:
+            assert at > 3
+            return
+
+
+@pytest.mark.parametrize("operation", STAGE)
+def test_a_commit_during_a_removal(tmp_path: Path, operation: str) -> None:
+    """T13: a commit in between two calls of a removal keeps its files, or is refused."""
+    template = tmp_path / "template"
+    lance.write_dataset(pa.table({"n": [0, 1]}), template / "t.lance")
+    for at in itertools.count():
+        root = tmp_path / f"{at}"
+        shutil.copytree(template, root)
+        receipts = stage_all(operation)(root)
+        command = CommitCommand(T, operation, tuple(receipts))
+        landed: list[int] = []
+
+        def meanwhile(
+            name: str,
+            call: Callable[[], None],
+            root: Path = root,
+            command: CommitCommand = command,
+            landed: list[int] = landed,
+        ) -> None:
+            with contextlib.suppress(InvalidInputError, CommitConflictError):
+                landed.append(service_of(root).staged.commit(command))
+            call()
+
+        storage = FaultStorage(root / "t.lance", at, meanwhile)
+        with contextlib.suppress(CommitConflictError):
+            service_of(root, storage).staged.abort(T, receipts)
+        assert rows_of(root) == (AFTER[operation] if landed else BEFORE), storage.calls
+        shutil.rmtree(root)
+        if len(storage.calls) <= at:
+            assert at > 1
+            return
+
+
 def test_claims(tmp_path: Path) -> None:
     """T13: whoever claims first has it; the same claim goes on, an empty one keeps everybody out."""
     staging = Staging(LocalStorage(str(tmp_path)))
     mine, removal = Claim(str(uuid.uuid4()), 3), Claim(None)
     first, second, third = (f"{number:032x}" for number in range(3))
+    for receipt in (first, second, third, f"{9:032x}"):
+        (tmp_path / "_staging").mkdir(exist_ok=True)
+        (tmp_path / "_staging" / f"{receipt}.staged").touch()
     assert staging.claim([first, second], mine) == [first, second]
     assert staging.claim([first, second, third], mine) == [third]
     for other in (removal, Claim(mine.transaction_id, 4), Claim(str(uuid.uuid4()), 3)):
@@ -194,3 +280,8 @@ def test_claims(tmp_path: Path) -> None:
     staging.release([first])
     assert staging.claim([first], removal) == [first]
     assert staging.claim([first], removal) == []
+    (tmp_path / "_staging" / f"{second}.staged").unlink()
+    staging.release([first, second])
+    with pytest.raises(InvalidInputError, match="nothing is staged"):
+        staging.claim([first, second], mine)
+    assert staging.claim_of(first) is staging.claim_of(second) is None

@@ -108,13 +108,14 @@ def messages(base: Path) -> dict[str, Transaction]:
     return {name: message_of(name, base) for name in ALL}
 
 
-def test_every_pair_has_the_verdict_of_the_reference(messages: dict[str, Transaction]) -> None:
+def test_every_pair_has_the_verdict_of_the_reference(base: Path, messages: dict[str, Transaction]) -> None:
     """T37: without knowing which rows a transaction deletes; where that is known, retries are rebases."""
+    committed = messages | {"append": message_of("append", base)}  # other files than those of mine
     recorded = _recorded()
     assert set(recorded) == {(mine, theirs) for mine in OPERATIONS for theirs in ALL}
     found = {}
     for mine, theirs in recorded:
-        verdict = check_conflict(messages[mine], messages[theirs])
+        verdict = check_conflict(messages[mine], committed[theirs])
         found[mine, theirs] = "retry" if verdict is Verdict.REBASE else verdict.value
     _print(found)
     expected = recorded | STRICTER
@@ -234,6 +235,11 @@ def _outcome(library: ModuleType, operation: Any, path: Path) -> str:
             raise
         return "retry" if "Retryable" in str(error) else "fail"
     return "ok"
+
+
+def test_the_same_files_are_not_appended_twice(messages: dict[str, Transaction]) -> None:
+    """T13: staged rows of which two commits got hold; the reference has them twice."""
+    assert check_conflict(messages["append"], messages["append"]) is Verdict.FAIL
 
 
 @pytest.mark.long
