@@ -39,6 +39,31 @@ def test_differences_are_found_and_named(expected: pa.Array, found: pa.Array, me
         assert_tables_equal(_table(expected), _table(found))
 
 
+_NESTS_OF_FLOATS = {
+    "list": lambda leaf: pa.ListArray.from_arrays([0, 1, 2], leaf),
+    "large list": lambda leaf: pa.LargeListArray.from_arrays([0, 1, 2], leaf),
+    "vectors": lambda leaf: pa.FixedSizeListArray.from_arrays(leaf, 2),
+    "struct": lambda leaf: pa.StructArray.from_arrays([leaf, pa.array(["a", None])], ["f", "s"]),
+    "map": lambda leaf: pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], leaf),
+    "map by floats": lambda leaf: pa.MapArray.from_arrays([0, 1, 2], leaf, ["a", "b"]),
+    "dictionary": lambda leaf: pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), leaf),
+    "tensor": lambda leaf: pa.FixedShapeTensorArray.from_storage(
+        pa.fixed_shape_tensor(leaf.type, (2,)), pa.FixedSizeListArray.from_arrays(leaf, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+@pytest.mark.parametrize("nest", _NESTS_OF_FLOATS)
+def test_bits_of_nested_floats_count(nest: str, width: int) -> None:
+    def build(second: float) -> pa.Table:
+        return _table(_NESTS_OF_FLOATS[nest](pa.array(np.array([np.nan, second], f"f{width // 8}"))))
+
+    assert_tables_equal(build(0.0), build(0.0))
+    with pytest.raises(TableDifferenceError, match=r"expected 0\.0, found -0\.0"):
+        assert_tables_equal(build(0.0), build(-0.0))
+
+
 @pytest.mark.parametrize(
     ("expected", "found"),
     [

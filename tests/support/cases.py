@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from support.arrays import DISTRIBUTIONS, NULL_PATTERNS, TEXT_DISTRIBUTIONS, Spe
 from support.reference import FILE_VERSIONS
 
 SMALL_SIZES = (0, 1, 2, 1023, 1024, 1025, 4095, 4096, 4097)
+DEFAULT_SIZES = (0, 1, 1025)
+"""What the default run tries of the sizes with most types; the rest is for the long one."""
 LARGE_SIZE = 100_000
 ONLY_2_2 = ("2.2",)
 
@@ -194,7 +197,7 @@ def leaf_cases() -> Iterator[Case]:
     for data_type in LEAF_TYPES:
         for rows in SMALL_SIZES:
             columns = leaf_columns(data_type, rows)
-            long = data_type not in EVERY_SIZE_LEAVES and rows in (2, 1023, 4095, 4096)
+            long = data_type not in EVERY_SIZE_LEAVES and rows not in DEFAULT_SIZES
             yield Case(f"leaf-{short_name(data_type)}-{rows}", columns, rows, long=long)
         columns = leaf_columns(data_type, LARGE_SIZE)
         title = f"leaf-{short_name(data_type)}-{LARGE_SIZE}"
@@ -365,9 +368,8 @@ def nested_cases() -> Iterator[Case]:
                 continue
             for rows in SMALL_SIZES:
                 if rows <= most_rows:
-                    yield Case(
-                        f"{title}-{rows}", columns, rows, versions=versions, long=rows in (2, 1023, 4095)
-                    )
+                    long = rows not in DEFAULT_SIZES
+                    yield Case(f"{title}-{rows}", columns, rows, versions=versions, long=long)
             fails = PAGES_THE_REFERENCE_MISREADS.get(name, "")
             yield Case(f"{title}-5pages", columns, min(400, most_rows), 5, versions, reference_fails=fails)
             if "fsl" not in name and name not in ("list8", "map_map"):
@@ -508,7 +510,7 @@ def structural_cases() -> Iterator[Case]:
                 specs = tuple(s for s in NESTED_SPECS if s.nulls != "all" or not name.startswith("fsl"))
                 columns = _nested_columns(nest(leaf), specs, metadata)
                 title = f"structural-{layout}-{name}-{short_name(leaf)}"
-                yield Case(f"{title}-500", columns, 500, versions=versions)
+                yield Case(f"{title}-500", columns, 500, versions=versions, long=leaf in LONG_RUN_LEAVES)
 
 
 PACKED = {"lance-encoding:packed": "true"}
@@ -553,7 +555,9 @@ def page_cases() -> Iterator[Case]:
         columns = leaf_columns(leaf, 0)
         small_keys = pa.types.is_dictionary(leaf) and leaf.index_type.bit_width == 8
         fails = "its dictionaries of several pages outgrow the key type" if small_keys else ""
-        yield Case(f"pages-{short_name(leaf)}-6", columns, 1_100, pages=6, reference_fails=fails)
+        title = f"pages-{short_name(leaf)}-6"
+        yield Case(title, columns[::3], 1_100, pages=6, reference_fails=fails)
+        yield Case(f"{title}-all", columns, 1_100, pages=6, long=True, reference_fails=fails)
     for leaf in (pa.string(), pa.large_binary(), pa.binary_view()):
         specs = (Spec("huge"), Spec("huge", "half"))
         title = f"huge-{short_name(leaf)}"
@@ -565,7 +569,8 @@ def page_cases() -> Iterator[Case]:
         yield Case(f"empty_struct-{rows}", (empty,), rows)
 
 
-def all_cases() -> list[Case]:
+@cache
+def all_cases() -> tuple[Case, ...]:
     """Every case of the matrix, those for the long run included."""
     groups = (
         leaf_cases,
@@ -576,4 +581,4 @@ def all_cases() -> list[Case]:
         packed_cases,
         page_cases,
     )
-    return [case for group in groups for case in group()]
+    return tuple(case for group in groups for case in group())

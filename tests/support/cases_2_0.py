@@ -8,17 +8,20 @@ and strings with few distinct values become dictionaries from 100 rows on.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pyarrow as pa
 
 from support.arrays import Spec
 from support.cases import (
+    DEFAULT_SIZES,
     EVERY_SIZE_LEAVES,
     FIXED_LEAVES,
     FIXED_NESTINGS,
     LARGE_SIZE,
     LEAF_TYPES,
     LONG_LIST_SPECS,
+    LONG_RUN_LEAVES,
     NESTED_LEAVES,
     NESTED_SPECS,
     NESTINGS,
@@ -40,16 +43,17 @@ LEFT_OUT = {
 }
 
 
-def cases_2_0() -> list[Case]:
+@cache
+def cases_2_0() -> tuple[Case, ...]:
     """Every case of 2.0."""
     groups = (_leaf_cases, _nested_cases, _compressed_cases, _packed_cases, _page_cases)
-    return [case for group in groups for case in group()]
+    return tuple(case for group in groups for case in group())
 
 
 def _leaf_cases() -> Iterator[Case]:
     for leaf in LEAF_TYPES:
         for rows in SIZES:
-            long = leaf not in EVERY_SIZE_LEAVES and rows in (7, 99)
+            long = leaf not in EVERY_SIZE_LEAVES and rows not in DEFAULT_SIZES
             yield _case(f"leaf-{short_name(leaf)}-{rows}", leaf_columns(leaf, rows), rows, long=long)
         if leaf in EVERY_SIZE_LEAVES:
             columns = leaf_columns(leaf, LARGE_SIZE)[::3]
@@ -64,7 +68,7 @@ def _nested_cases() -> Iterator[Case]:
         for leaf in leaves:
             columns = _columns(nest(leaf), NESTED_SPECS)
             title = f"nested-{name}-{short_name(leaf)}"
-            yield _case(f"{title}-{most_rows}", columns, most_rows)
+            yield _case(f"{title}-{most_rows}", columns, most_rows, long=leaf in LONG_RUN_LEAVES)
             if leaf not in (pa.int32(), pa.string()):
                 continue
             for rows in (0, 1):
@@ -124,7 +128,9 @@ def _page_cases() -> Iterator[Case]:
         small_keys = pa.types.is_dictionary(leaf) and leaf.index_type.bit_width == 8
         fails = "its dictionaries of several pages outgrow the key type" if small_keys else ""
         title = f"pages-{short_name(leaf)}-6"
-        yield _case(title, leaf_columns(leaf, 0), 1_100, pages=6, reference_fails=fails)
+        columns = leaf_columns(leaf, 0)
+        yield _case(title, columns[::3], 1_100, pages=6, reference_fails=fails)
+        yield _case(f"{title}-all", columns, 1_100, pages=6, long=True, reference_fails=fails)
     for leaf in (pa.string(), pa.large_binary()):
         specs = (Spec("huge"), Spec("huge", "half"))
         yield _case(f"huge-{short_name(leaf)}-flat", _columns(leaf, specs), 5, pages=2)
