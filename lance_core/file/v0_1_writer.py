@@ -1,6 +1,6 @@
 """Writing 0.1 files: batches of a fixed number of rows, in which every field has one page.
 
-    pages ... | page table | statistics | manifest | metadata | footer (16 bytes)
+    pages ... | page table | statistics | dictionary values | manifest | metadata | footer (16 bytes)
 
 See `lance_core.file.v0_1` for the layout, `lance_core.encodings.v0_1.encoders` for the pages.
 """
@@ -12,14 +12,21 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from lance_core.encodings.v0_1.encoders import Cell, check_field, write_pages, write_strings
+from lance_core.encodings.v0_1.encoders import (
+    Cell,
+    check_field,
+    write_dictionary,
+    write_pages,
+    write_strings,
+)
 from lance_core.encodings.v0_1.statistics import BatchStatistics
 from lance_core.encodings.values import offset_bits
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import file_pb2, table_pb2
-from lance_core.schema import Schema, schema_from_arrow
+from lance_core.schema import Field, Schema, schema_from_arrow
 from lance_core.storage.base import WritableFile
 from lance_core.version import __version__
 
@@ -32,12 +39,21 @@ _MAX_ROWS = 1 << 31
 class FileWriter:
     """One 0.1 file in the making; see `lance_core.file.writer`."""
 
-    def __init__(self, file: WritableFile, schema: Schema, options: WriteOptions) -> None:
+    def __init__(
+        self,
+        file: WritableFile,
+        schema: Schema,
+        options: WriteOptions,
+        dictionaries: Dictionaries | None = None,
+    ) -> None:
         """See `lance_core.file.writer.open_writer`."""
         for field in schema.fields:
             check_field(field)
+            if dictionaries is None:
+                _require_no_dictionary(field)
         self._file = file
         self._schema = schema
+        self._dictionaries = dictionaries
         self._batch_rows = options.batch_rows
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
@@ -96,7 +112,7 @@ class FileWriter:
     def _write_batch(self) -> None:
         (batch,) = pa.Table.from_batches(self._waiting).combine_chunks().to_batches()
         for field, array in zip(self._schema.fields, batch.columns, strict=True):
-            for field_id, cell in write_pages(field, array, self._file):
+            for field_id, cell in write_pages(field, array, self._file, self._dictionaries):
                 self._cells[field_id].append(cell)
             if self._statistics is not None:
                 self._statistics.add(field, array)
@@ -132,6 +148,12 @@ class FileWriter:
     def _manifest(self) -> table_pb2.Manifest:
         """What makes the file describe itself."""
         manifest = table_pb2.Manifest(fields=self._schema.messages, version=1)
+        for message in manifest.fields:
+            if message.HasField("dictionary") and self._dictionaries is not None:
+                values = self._dictionaries.values.get(message.id, ())
+                if len(values):
+                    place = write_dictionary(values, self._file)
+                    message.dictionary.offset, message.dictionary.length = place
         for key, value in self._schema.raw_metadata.items():
             manifest.schema_metadata[key] = value
         manifest.writer_version.library, manifest.writer_version.version = "lance-flight", __version__
@@ -142,3 +164,11 @@ class FileWriter:
         position, data = self._file.position, message.SerializeToString(deterministic=True)
         self._file.write(_LENGTH.pack(len(data)) + data)
         return position
+
+
+def _require_no_dictionary(field: Field) -> None:
+    for node in field.walk():
+        if pa.types.is_dictionary(node.arrow_type):
+            raise UnsupportedFeatureError(
+                "dictionary column in a 0.1 file outside of writing a whole table", column=node.name
+            )

@@ -7,6 +7,7 @@ import pyarrow as pa
 from lance_core.file import v0_1_writer, v2_0_writer, v2_1_writer
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import SideFiles
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.schema import Schema
 from lance_core.storage.base import WritableFile
@@ -51,6 +52,7 @@ def open_writer(
     version: FileVersion,
     options: WriteOptions | None = None,
     side_files: SideFiles | None = None,
+    dictionaries: Dictionaries | None = None,
 ) -> DataFileWriter:
     """Start a data file.
 
@@ -60,6 +62,7 @@ def open_writer(
         version: of the file.
         options: the defaults where not given.
         side_files: where larger blobs of version 2 go, completed and aborted with the file; None: into it.
+        dictionaries: the values of dictionary columns of 0.1 files; None: they are refused.
 
     Raises:
         UnsupportedFeatureError: a version that is not written, or a type that this version cannot hold;
@@ -70,4 +73,4 @@ def open_writer(
         return v2_1_writer.FileWriter(file, schema, version, options, side_files)
     if version == FileVersion.V2_0:
         return v2_0_writer.FileWriter(file, schema, options)
-    return v0_1_writer.FileWriter(file, schema, options)
+    return v0_1_writer.FileWriter(file, schema, options, dictionaries)

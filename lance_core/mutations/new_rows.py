@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.mutations.change import Change
 from lance_core.mutations.stored_rows import StoredRows
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
+from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
 from lance_core.table.row_sequences import encode_row_ids, encode_versions
@@ -33,7 +35,8 @@ class NewRows:
         self._ids: list[RowIds] = []
         self._created: list[Versions] = []
         version = table_file_version(None, snapshot.manifest, "append")
-        self._writer = FragmentWriter(snapshot.storage, schema, version, sync=sync)
+        dictionaries = Dictionaries(dictionaries_of(snapshot.manifest), grow=False)
+        self._writer = FragmentWriter(snapshot.storage, schema, version, sync=sync, dictionaries=dictionaries)
         change.writers.append(self._writer)
 
     def move(self, rows: StoredRows) -> None:

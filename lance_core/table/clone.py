@@ -9,8 +9,8 @@ from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExi
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
+from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import parse_manifest, serialize_manifest
-from lance_core.table.next_manifest import drop_dictionaries
 from lance_core.table.signature import sign
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import DIRECTORY, clone, file_name, new_transaction
@@ -63,7 +63,8 @@ def clone_table(
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
         message.transaction_file = name
         target.put_if_absent(f"{DIRECTORY}/{name}", transaction.SerializeToString(), sync=sync)
-    data = serialize_manifest(message, transaction.SerializeToString(), index_section)
+    head = place_dictionaries(message, dictionaries_of(manifest))
+    data = serialize_manifest(message, transaction.SerializeToString(), index_section, head)
     try:
         path = publish_manifest(target, message.version, data, True, sync)
     except AlreadyExistsError:
@@ -78,7 +79,6 @@ def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Man
     message.CopyFrom(source.manifest.message)
     for position in _POSITIONS:
         message.ClearField(position)
-    drop_dictionaries(message)
     message.ClearField("transaction_file")
     message.ClearField("branch")
     message.tag = ""

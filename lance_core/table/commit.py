@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+import pyarrow as pa
+
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -32,6 +34,7 @@ from lance_core.table.auto_cleanup import auto_clean_up
 from lance_core.table.conflict_rules import touched_fragments
 from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.deletions import Offsets
+from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
 from lance_core.table.next_manifest import TableSettings, next_manifest
 from lance_core.table.rebase import drop_whole_fragments, rebase
@@ -155,7 +158,8 @@ class _Attempt:
         if message.transaction_file:
             self._write_transaction(serialized)
         inverted = listing.is_inverted if listing else self._inverted_names
-        data = serialize_manifest(message, serialized, index_section)
+        head = place_dictionaries(message, self._dictionaries(current))
+        data = serialize_manifest(message, serialized, index_section, head)
         try:
             path = publish_manifest(self._storage, message.version, data, inverted, self._sync)
         except AlreadyExistsError:
@@ -166,7 +170,15 @@ class _Attempt:
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         if listing and listing.has_hint:
             self._forget_hint()
-        return written_manifest(message, serialized, index_section, path, len(data))
+        return written_manifest(message, serialized, index_section, path, data)
+
+    def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
+        """The values of dictionary columns that the files of the new version mean."""
+        if current is None or self._transaction.HasField("overwrite"):
+            return self._settings.dictionaries
+        if self._transaction.HasField("restore"):
+            current = read_manifest(self._storage, self._transaction.restore.version)
+        return dictionaries_of(current)
 
     def discard(self) -> None:
         """Remove what was written here, which nothing refers to; it is harmless where that fails.

@@ -300,21 +300,24 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 
 
 def written_manifest(
-    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, size: int
+    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, data: bytes
 ) -> Manifest:
     """The manifest that was just written to the file `name`, without reading it: see `serialize_manifest`."""
     return Manifest(
         name=name,
-        size=size,
+        size=len(data),
         message=message,
         _transaction=transaction,
         _index_section=index_section,
-        _content=b"",
+        _content=data if _has_dictionaries(message) else b"",
     )
 
 
 def serialize_manifest(
-    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None = None
+    message: table_pb2.Manifest,
+    transaction: bytes,
+    index_section: bytes | None = None,
+    head: bytes = b"",
 ) -> bytes:
     """The bytes of a manifest file; the positions of the sections in it are set in `message`.
 
@@ -322,10 +325,11 @@ def serialize_manifest(
         message: the manifest, without positions.
         transaction: the serialized transaction that makes this version.
         index_section: the serialized index section, where the table has one.
+        head: what the file begins with, see `dictionaries`.
     """
-    parts: list[bytes] = []
+    parts = [head]
     if index_section is not None:
-        message.index_section = 0
+        message.index_section = sum(map(len, parts))
         parts += [_LENGTH.pack(len(index_section)), index_section]
     message.transaction_section = sum(map(len, parts))
     parts += [_LENGTH.pack(len(transaction)), transaction]

@@ -125,7 +125,6 @@ def _finish(message: table_pb2.Manifest, transaction: Transaction, context: Cont
     if not message.data_format.version:  # old libraries did not say
         version = context.settings.file_version or _version_of_files(message)
         message.data_format.file_format, message.data_format.version = "lance", version.name
-    drop_dictionaries(message)
     _drop_what_is_empty(message, context)
     _set_flags(message, context)
     _check_changed(message, context)
@@ -139,22 +138,6 @@ def _version_of_files(message: table_pb2.Manifest) -> FileVersion:
         for file in fragment.files:
             return FileVersion.from_numbers(file.file_major_version, file.file_minor_version, file=file.path)
     return FileVersion.V2_2
-
-
-def drop_dictionaries(message: table_pb2.Manifest) -> None:
-    """Forget where values of dictionaries are in the old file: only 0.1 files lack them.
-
-    Raises:
-        UnsupportedFeatureError: the table has such files.
-    """
-    for field in message.fields:
-        if field.dictionary.length:
-            if message.data_format.version == FileVersion.V0_1.name:
-                raise UnsupportedFeatureError(
-                    "writing on a 0.1 table with a dictionary column", column=field.name
-                )
-            field.dictionary.Clear()
-            field.dictionary.SetInParent()
 
 
 def _drop_what_is_empty(message: table_pb2.Manifest, context: Context) -> None:

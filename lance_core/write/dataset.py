@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -17,6 +18,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.file.footer import FileVersion
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
@@ -25,6 +27,7 @@ from lance_core.table import feature_flags
 from lance_core.table.bases import open_base
 from lance_core.table.commit import commit
 from lance_core.table.committed import find_committed
+from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.manifest import Manifest
 from lance_core.table.next_manifest import TableSettings
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -91,6 +94,9 @@ class DatasetWriter:
         self._conformer = Conformer(self._schema, schema)
         if version == FileVersion.V0_1:
             _require_all_fields(self._schema, self._conformer.schema)
+        keeps_values = self._base is not None and mode == "append"
+        known = dictionaries_of(self._base) if self._base is not None and keeps_values else {}
+        self._dictionaries = Dictionaries(known, grow=not keeps_values)
         self._fragments = FragmentWriter(
             storage,
             self._conformer.schema,
@@ -99,6 +105,7 @@ class DatasetWriter:
             options=self._options.files,
             progress=self._options.progress,
             sync=self._options.sync,
+            dictionaries=self._dictionaries,
         )
 
     @property
@@ -163,7 +170,7 @@ class DatasetWriter:
                 manifest = commit(
                     self._storage,
                     transaction,
-                    self.settings,
+                    replace(self.settings, dictionaries=self._dictionaries.values),
                     inverted_names=options.enable_v2_manifest_paths,
                     sync=options.sync,
                 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, StorageError
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import SideFiles, delete_data_file
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import table_pb2
@@ -61,8 +62,11 @@ class FragmentWriter:
         options: WriteOptions | None = None,
         progress: FragmentWriteProgress | None = None,
         sync: bool = True,
+        dictionaries: Dictionaries | None = None,
     ) -> None:
         """Write files of `version` with the columns of `schema` to `data/` in `storage`.
+
+        Dictionary columns of 0.1 files need the `dictionaries` of the table.
 
         Raises:
             UnsupportedFeatureError: a type that files of this version cannot hold.
@@ -74,6 +78,7 @@ class FragmentWriter:
         self._options = replace(options or WriteOptions(), recorder=FilePageRecorder)
         self._progress = progress
         self._sync = sync
+        self._dictionaries = dictionaries
         self._file: DataFileWriter | None = None
         self._path = ""
         self._complete: list[table_pb2.DataFragment] = []
@@ -129,7 +134,9 @@ class FragmentWriter:
         side_files = SideFiles(self._storage, path, sync=self._sync)
         file = self._storage.create_file(path, sync=self._sync)
         try:
-            self._file = open_writer(file, self._schema, self._version, self._options, side_files)
+            self._file = open_writer(
+                file, self._schema, self._version, self._options, side_files, self._dictionaries
+            )
         except BaseException:
             file.abort()
             raise

@@ -28,14 +28,8 @@ def _parameters() -> list[object]:
     return [
         pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long else [])
         for case in legacy_cases()
-        if not case.reference_fails and not any(_has_dictionary(column.field.type) for column in case.columns)
+        if not case.reference_fails
     ]
-
-
-def _has_dictionary(data_type: pa.DataType) -> bool:
-    if data_type.num_fields and not pa.types.is_dictionary(data_type):
-        return any(_has_dictionary(data_type.field(index).type) for index in range(data_type.num_fields))
-    return pa.types.is_dictionary(data_type)
 
 
 @pytest.mark.parametrize("case", _parameters())

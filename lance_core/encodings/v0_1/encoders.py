@@ -4,6 +4,7 @@
     strings          all bytes, then where each begins and the last ends, as positions in the file
     list             where each begins and the last ends among the items of the same batch
     struct           nothing
+    dictionary       the keys; the values stand once in the file
 
 The format has no place for nulls, but for strings: those of no bytes are null where the field is nullable.
 A value that would come back as another one is refused. Source: Lance file format 0.1, sections 4 to 6.
@@ -37,6 +38,13 @@ class Sink(Protocol):
         """Append bytes."""
 
 
+class Keys(Protocol):
+    """What knows the values of dictionary columns."""
+
+    def keys(self, field: Field, array: pa.DictionaryArray) -> pa.Array:
+        """The key of each value of a column."""
+
+
 def check_field(field: Field) -> None:
     """Refuse what 0.1 files cannot hold, or what the reference cannot read back from them.
 
@@ -64,7 +72,8 @@ def _is_leaf(arrow_type: pa.DataType) -> bool:
         item = _innermost(arrow_type)
         return fixed_bits(item) > 0 and not pa.types.is_dictionary(item)
     if pa.types.is_dictionary(arrow_type):
-        return False  # the values would have to be in every manifest of the table, too
+        # The reference writes floats, too, and cannot read them.
+        return bool(offset_bits(arrow_type.value_type)) or pa.types.is_integer(arrow_type.value_type)
     return pa.types.is_null(arrow_type) or bool(offset_bits(arrow_type)) or fixed_bits(arrow_type) > 0
 
 
@@ -83,7 +92,9 @@ def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]
         yield field, array
 
 
-def write_pages(field: Field, array: pa.Array, sink: Sink) -> Iterator[tuple[int, Cell]]:
+def write_pages(
+    field: Field, array: pa.Array, sink: Sink, dictionaries: Keys | None = None
+) -> Iterator[tuple[int, Cell]]:
     """Write the pages of one batch of a field and of all below it; gives field ids and cells.
 
     Raises:
@@ -92,14 +103,17 @@ def write_pages(field: Field, array: pa.Array, sink: Sink) -> Iterator[tuple[int
     if field.logical_type == "struct":
         _refuse(array.is_null(), field, "null")
         for child in field.children:
-            yield from write_pages(child, array.field(child.name), sink)
+            yield from write_pages(child, array.field(child.name), sink, dictionaries)
     elif field.children:
         _refuse(array.is_null(), field, "null list")
         offsets = array.offsets
         cell = sink.position, len(offsets)
         sink.write(_bytes(pc.subtract(offsets, offsets[0])))
         yield field.id, cell
-        yield from write_pages(field.children[0], array.flatten(), sink)
+        yield from write_pages(field.children[0], array.flatten(), sink, dictionaries)
+    elif pa.types.is_dictionary(field.arrow_type):
+        assert dictionaries is not None
+        yield field.id, _write_fixed(dictionaries.keys(field, array), field, sink)
     elif pa.types.is_null(field.arrow_type):
         yield field.id, (sink.position, len(array))
     elif offset_bits(field.arrow_type):
@@ -123,6 +137,15 @@ def write_strings(array: pa.Array, sink: Sink) -> Cell:
         sink.write(data.slice(first, last - first))
     cell = sink.position, len(array)
     sink.write(bounds.data)
+    return cell
+
+
+def write_dictionary(values: pa.Array, sink: Sink) -> Cell:
+    """The values of a dictionary: text, nulls as that of no bytes, or integers."""
+    if offset_bits(values.type):
+        return write_strings(values, sink)
+    cell = sink.position, len(values)
+    sink.write(_bytes(values))
     return cell
 
 

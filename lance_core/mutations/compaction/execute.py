@@ -10,6 +10,7 @@ import numpy as np
 
 from lance_core.errors import CommitConflictError
 from lance_core.file.footer import FileVersion
+from lance_core.file.v0_1_dictionaries import Dictionaries
 from lance_core.file.written import WriteOptions
 from lance_core.mutations.column_file import delete_files
 from lance_core.mutations.compaction.options import CompactionOptions
@@ -21,6 +22,7 @@ from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
 from lance_core.storage import Storage
+from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.row_sequences import encode_row_ids, encode_versions
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.write.fragments import FileLimits, FragmentWriter
@@ -82,7 +84,13 @@ def _write(
         if options.max_bytes_per_file is not None:
             limits = replace(limits, max_bytes=options.max_bytes_per_file)
         writer = FragmentWriter(
-            snapshot.storage, manifest.schema, version, limits=limits, options=files, sync=sync
+            snapshot.storage,
+            manifest.schema,
+            version,
+            limits=limits,
+            options=files,
+            sync=sync,
+            dictionaries=Dictionaries(dictionaries_of(manifest), grow=False),
         )
         writers.append(writer)
         while batch is not None and writer.num_rows < size:

@@ -1,7 +1,9 @@
 """What an operation finds when it is applied, beside the manifest in the making and itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
@@ -17,6 +19,8 @@ class TableSettings:
     """Of the data files; if not given that of the first one, or that of the table."""
     stable_row_ids: bool = False
     """Whether rows keep their ids when they are moved. Only new tables can choose."""
+    dictionaries: Mapping[int, pa.Array] = field(default_factory=dict)
+    """By field id the values of the dictionary columns of 0.1 files."""
 
 
 @dataclass

@@ -105,7 +105,7 @@ def test_values_that_would_not_come_back_are_refused(array: pa.Array, tmp_path: 
 @pytest.mark.parametrize(
     "array",
     [
-        pa.array(["a"]).dictionary_encode(),
+        pa.array([1.5]).dictionary_encode(),
         pa.nulls(1, pa.map_(pa.int8(), pa.int8())),
         pa.nulls(1, pa.list_(pa.struct([("x", pa.int8())]), 2)),
         pa.nulls(1, pa.list_(pa.string(), 2)),
@@ -139,17 +139,77 @@ def test_fragments_have_all_columns(tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path)).to_table().equals(pa.concat_tables([table, table]))
 
 
-def test_tables_with_dictionaries_are_replaced_but_not_continued(tmp_path: Path) -> None:
-    """Their values are in every manifest, at positions in that file."""
-    table = pa.table({"d": pa.array(["a", "b"]).dictionary_encode()})
-    lance.write_dataset(table, str(tmp_path), data_storage_version="0.1")
+def _coded(values: list[object]) -> pa.Array:
+    return pa.array(values).dictionary_encode()
 
-    with pytest.raises(UnsupportedFeatureError, match="dict:string"):
-        lance_core.write_dataset(table, tmp_path, mode="append")
 
-    assert lance.dataset(str(tmp_path)).to_table()["d"].to_pylist() == ["a", "b"]
-    lance_core.write_dataset({"a": ["x"]}, tmp_path, mode="overwrite")
-    assert lance.dataset(str(tmp_path)).to_table().to_pydict() == {"a": ["x"]}
+def _check_values(path: Path, expected: list[object]) -> None:
+    for found in (lance.dataset(str(path)), lance_core.dataset(path)):
+        assert found.to_table()["d"].to_pylist() == expected
+        assert found.validate() is None
+
+
+def test_dictionaries_that_differ_by_batch_become_one(tmp_path: Path) -> None:
+    """The reference keeps the first and reads the keys of the others by it: other values. Nulls it loses."""
+    first, second = ["x", "y", None, "x"], ["p", "q", "x", None]
+    table = pa.table({"d": pa.chunked_array([_coded(first), _coded(second)]), "i": range(8)})
+
+    lance_core.write_dataset(
+        table, tmp_path, data_storage_version="0.1", max_rows_per_file=3, max_rows_per_group=2
+    )
+
+    _check_values(tmp_path, first + second)
+
+
+@pytest.mark.parametrize("writer", [lance, lance_core])
+def test_tables_with_dictionaries_are_continued(writer: object, tmp_path: Path) -> None:
+    """Their values are in every manifest, at positions in that file. Both libraries go on with them."""
+    path, expected = tmp_path / "d", ["x", "y", "z", "x", "y", "z"]
+    table = pa.table({"d": _coded(expected), "i": range(6)})
+    writer.write_dataset(table, str(path), data_storage_version="0.1", max_rows_per_file=4)  # type: ignore[attr-defined]
+    theirs = pa.table({"d": pa.DictionaryArray.from_arrays([2, 0], ["x", "y", "z"]), "i": [10, 11]})
+    theirs = theirs.cast(table.schema)
+
+    lance_core.dataset(path).delete("i = 1")
+    lance_core.write_dataset(pa.table({"d": _coded(["z", "y"]), "i": [8, 9]}), path, mode="append")
+    lance.write_dataset(theirs, str(path), mode="append")
+    lance_core.dataset(path).update({"i": "100"}, where="i = 0")
+    lance.dataset(str(path)).delete("i = 5")
+    expected = ["z", "x", "y", "z", "y", "z", "x", "x"]
+    _check_values(path, expected)
+    lance_core.dataset(path).optimize.compact_files()
+    _check_values(path, expected)
+    clone = lance_core.dataset(path).shallow_clone(tmp_path / "clone", lance_core.dataset(path).version)
+    _check_values(Path(clone.uri), expected)
+
+    with pytest.raises(InvalidInputError, match=r"not in the dictionary.*found new"):
+        lance_core.write_dataset(pa.table({"d": _coded(["new"]), "i": [1]}), path, mode="append")
+    lance_core.write_dataset({"d": _coded([7, 5, 7])}, path, mode="overwrite")
+    _check_values(path, [7, 5, 7])
+    lance_core.dataset(path, version=1).restore()
+    _check_values(path, ["x", "y", "z", "x", "y", "z"])
+
+
+@pytest.mark.parametrize("values", [["a", ""], [1, None]])
+def test_items_that_would_not_come_back_are_refused(values: list[object], tmp_path: Path) -> None:
+    _refused(_coded(["a"]), tmp_path)
+    with pytest.raises(InvalidInputError, match=r"in a 0\.1 file, which cannot keep it"):
+        _refused(_coded(values), tmp_path / "other")
+
+
+def test_keys_are_not_outgrown(tmp_path: Path) -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), ["a", "b"])
+    many = [pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), [str(n)]) for n in range(130)]
+    _refused(array, tmp_path)
+    with pytest.raises(InvalidInputError, match="too many values for the keys"):
+        lance_core.write_dataset(
+            pa.RecordBatchReader.from_batches(
+                pa.schema([("d", array.type)]), [pa.record_batch({"d": each}) for each in many]
+            ),
+            tmp_path / "other",
+            data_storage_version="0.1",
+            max_rows_per_group=1,
+        )
 
 
 def test_tables_that_say_0_1_and_have_other_files_are_not_continued(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""The values of dictionary columns of 0.1 tables in manifests: every manifest file begins with them.
+
+Data files hold keys only. Later file versions leave the places in the schema empty.
+Source: Lance file format 0.1, section 5; docs/format.md.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lance_core.encodings.v0_1.dictionary import read_values
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
+from lance_core.proto import table_pb2
+from lance_core.storage.base import Bytes
+from lance_core.table.manifest import Manifest
+
+
+def dictionaries_of(manifest: Manifest) -> Mapping[int, pa.Array]:
+    """The values that a manifest holds, by field id; nothing where files are not 0.1.
+
+    Raises:
+        CorruptFileError: the bytes contradict the format.
+    """
+    if manifest.data_storage_version != FileVersion.V0_1.name:
+        return {}
+    return {
+        field.id: read_values(field.dictionary, field.arrow_type.value_type, field.name)
+        for field in manifest.schema.field_by_id.values()
+        if field.dictionary is not None and pa.types.is_dictionary(field.arrow_type)
+    }
+
+
+def place_dictionaries(message: table_pb2.Manifest, values: Mapping[int, pa.Array]) -> bytes:
+    """What the file of a manifest begins with; `message` is told where the values are in it.
+
+    Raises:
+        UnsupportedFeatureError: a 0.1 table with rows has a dictionary column whose values are not given.
+    """
+    from lance_core.encodings.v0_1.encoders import write_dictionary  # readers load no encoders
+
+    sink = _Sink()
+    is_0_1 = message.data_format.version == FileVersion.V0_1.name
+    for field in message.fields:
+        if not field.HasField("dictionary"):
+            continue
+        field.dictionary.Clear()  # places in the old file
+        if not is_0_1:
+            continue
+        if field.id not in values and message.fragments:
+            raise UnsupportedFeatureError(
+                "dictionary column of a 0.1 table whose values are not at hand", column=field.name
+            )
+        if len(known := values.get(field.id, ())):
+            field.dictionary.offset, field.dictionary.length = write_dictionary(known, sink)
+    return b"".join(sink.parts)
+
+
+class _Sink:
+    """Keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.position = 0
+
+    def write(self, data: Bytes) -> None:
+        self.parts.append(bytes(data))
+        self.position += len(self.parts[-1])
