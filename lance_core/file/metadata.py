@@ -7,7 +7,7 @@ Source: Lance file format, `file2.proto` and "Global buffers"; docs/format.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, FileVersion, Footer, parse_footer
+from lance_core.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, FileVersion, parse_footer
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema import Schema
 from lance_core.storage import ReadableFile
@@ -78,7 +78,9 @@ class FileMetadata:
     _file: ReadableFile = field(repr=False)
     """Where the metadata of other columns is read, where there is a lot of it."""
     _ranges: npt.NDArray[np.uint64] = field(repr=False)
-    """Per column (position, size) of its message in the file."""
+    """Per column (position, size) of its message in the file. Checked when it is used."""
+    _columns_lie: BufferRange = field(repr=False)
+    """The part of the file that these messages lie in, from where to where."""
     _columns: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
     @property
@@ -116,6 +118,7 @@ class FileMetadata:
                 expected=f"below {self.num_columns}",
             )
         position, size = self._ranges[index].tolist()
+        _check_entry("column metadata", index, position, size, self._columns_lie, self.name)
         if position >= self._messages.start:
             message = self._messages.get(position, size)
         else:
@@ -142,9 +145,10 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         # The descriptor lies right before the column metadata; most fit into the extra bytes.
         tail = _Part.end(file, footer.column_metadata_start - TAIL_BYTES)
     columns = tail.table(footer.column_table_start, footer.num_columns)
-    global_buffers = tail.table(footer.global_table_start, footer.num_global_buffers)
-    _check_tables(columns, global_buffers, footer, file)
-    position, size = global_buffers[0].tolist()
+    global_buffers = tail.table(footer.global_table_start, footer.num_global_buffers).tolist()
+    for index, (position, size) in enumerate(global_buffers):
+        _check_entry("global buffer", index, position, size, (0, file.size - FOOTER_BYTES), file.name)
+    position, size = global_buffers[0]
     part = tail if position >= tail.start else _Part(position, memoryview(file.read(position, size)))
     try:
         descriptor = file_pb2.FileDescriptor.FromString(part.get(position, size))
@@ -155,11 +159,12 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         size=file.size,
         version=footer.version,
         num_columns=footer.num_columns,
-        global_buffers=tuple((position, size) for position, size in global_buffers.tolist()),
+        global_buffers=tuple((position, size) for position, size in global_buffers),
         descriptor=descriptor,
         _messages=tail.slice(max(footer.column_metadata_start, tail.start), footer.column_table_start),
         _file=file,
         _ranges=columns,
+        _columns_lie=(footer.column_metadata_start, footer.column_table_start),
     )
 
 
@@ -190,27 +195,16 @@ class _Part:
         return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
 
 
-def _check_tables(
-    columns: npt.NDArray[np.uint64],
-    global_buffers: npt.NDArray[np.uint64],
-    footer: Footer,
-    file: ReadableFile,
-) -> None:
-    """Every entry must lie in its part of the file. Written so that no sum can overflow."""
-    for what, table, low, high in (
-        ("column metadata", columns, footer.column_metadata_start, footer.column_table_start),
-        ("global buffer", global_buffers, 0, file.size - FOOTER_BYTES),
-    ):
-        positions, sizes = table[:, 0], table[:, 1]
-        bad = (positions < low) | (positions > high) | (sizes > high - np.minimum(positions, high))
-        if bad.any():
-            index = int(bad.argmax())
-            raise CorruptFileError(
-                f"{what} {index} is outside its part of the file",
-                file=file.name,
-                expected=f"within [{low}, {high})",
-                found=tuple(table[index].tolist()),
-            )
+def _check_entry(what: str, index: int, position: int, size: int, within: tuple[int, int], file: str) -> None:
+    """An entry of an offset table must lie in its part of the file."""
+    low, high = within
+    if not low <= position <= position + size <= high:
+        raise CorruptFileError(
+            f"{what} {index} is outside its part of the file",
+            file=file,
+            expected=f"within [{low}, {high})",
+            found=(position, size),
+        )
 
 
 def _parse_column(metadata: FileMetadata, index: int, data: bytes) -> ColumnMetadata:
@@ -237,26 +231,30 @@ def _encoding(
     encoding: file2_pb2.Encoding, file: str, column: int, page: int | None = None
 ) -> tuple[str, bytes]:
     """Name and bytes of the message that describes a page or a column."""
-    location = encoding.WhichOneof("location")
-    if location != "direct":
+    if not encoding.HasField("direct"):
         raise CorruptFileError(
             "encoding is not stored in place",
             file=file,
             column=column,
             page=page,
             expected="direct",
-            found=location,
+            found=encoding.WhichOneof("location"),
         )
     try:
-        described = any_pb2.Any.FromString(encoding.direct.encoding)
+        described = _unpacked(encoding.direct.encoding)
     except DecodeError:
         raise CorruptFileError("encoding does not decode", file=file, column=column, page=page) from None
+    if described is None:
+        raise CorruptFileError("encoding has no type", file=file, column=column, page=page)
+    return described
+
+
+@lru_cache(maxsize=512)
+def _unpacked(message: bytes) -> tuple[str, bytes] | None:
+    """Name and bytes of what an `Any` holds; None without a name. Most small files say the same here."""
+    described = any_pb2.Any.FromString(message)
     _, slash, name = described.type_url.rpartition("/")
-    if not slash:
-        raise CorruptFileError(
-            "encoding has no type", file=file, column=column, page=page, found=repr(described.type_url)
-        )
-    return name, described.value
+    return (name, described.value) if slash else None
 
 
 def _buffers(

@@ -4,11 +4,15 @@ A nested column is stored as its leaves; each leaf repeats the structure above i
 and lists are put together from the layers that decoding a leaf gives (docs/format.md, levels).
 """
 
+from __future__ import annotations
+
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,9 +43,9 @@ class ColumnReader:
         self._field = field
         self._file = file
         self._leaves = [
-            _Leaf(file, metadata.column(columns[owner.id]), owner, nesting)
-            for owner, nesting in _walk(field, ())
-            if owner.id in columns
+            _Leaf(file, metadata.column(columns[leaf.field_id]), leaf)
+            for leaf in _leaf_fields(field)
+            if leaf.field_id in columns
         ]
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
@@ -153,7 +157,7 @@ class ColumnReader:
         return (yield from self._pick(_Leaf.pick, self._cuts, rows))
 
     def _pick(
-        self, pick_leaf: Callable[["_Leaf", Rows], Picking[LeafSlice]], cuts: Rows, rows: Rows
+        self, pick_leaf: Callable[[_Leaf, Rows], Picking[LeafSlice]], cuts: Rows, rows: Rows
     ) -> Picking[list[pa.Array]]:
         """Rows of leaves that each give those between two of the `cuts` at once."""
         parts = [rows]
@@ -218,24 +222,30 @@ class ColumnReader:
         return array
 
 
+class _LeafField(NamedTuple):
+    """A field that owns a column, and what it is nested in."""
+
+    field_id: int
+    name: str
+    type: LeafType
+    num_slots_per_row: int
+    """Below fixed-size lists of structs."""
+
+
 class _Leaf:
     """The pages of one physical column."""
 
-    def __init__(
-        self, file: ReadableFile, column: ColumnMetadata, field: Field, nesting: tuple[Node, ...]
-    ) -> None:
-        self.field_id = field.id
+    def __init__(self, file: ReadableFile, column: ColumnMetadata, field: _LeafField) -> None:
+        self.field_id = field.field_id
         self.name = field.name
         self._file = file
         self._column = column
-        self._type = LeafType(field.arrow_type, nesting)
+        self._type = field.type
         self._pages: list[Page | None] = [None] * len(column.pages)
         self._runs: tuple[list[int], list[Page | JoinedPages]] | None = None
         self._lock = threading.Lock()
-        slots = 1
-        for node in nesting:
-            slots *= node.dimension
-        self.starts = [0, *accumulate(page.num_rows // slots for page in column.pages)]
+        slots = field.num_slots_per_row
+        self.starts = [0, *accumulate([page.num_rows // slots for page in column.pages])]
         """Row number of the first row of each page, and the number of rows at the end."""
 
     @property
@@ -366,12 +376,17 @@ def _union(rows: Iterable[Sequence[int]]) -> Rows:
     return np.array(sorted({row for some in rows for row in some}), np.int64)
 
 
-def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[tuple[Field, tuple[Node, ...]]]:
-    """The fields at or below `field` that own a column, each with its nesting, innermost first."""
-    node = _node(field)
-    nesting = (node, *above)
+@lru_cache(maxsize=4096)
+def _leaf_fields(field: Field) -> tuple[_LeafField, ...]:
+    """The fields at or below `field` that own a column, in column order. Asked of every file of a table."""
+    return tuple(_walk(field, ()))
+
+
+def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[_LeafField]:
+    nesting = (_node(field), *above)
     if owns_column(field):
-        yield field, nesting
+        num_slots = prod(node.dimension for node in nesting)
+        yield _LeafField(field.id, field.name, LeafType(field.arrow_type, nesting), num_slots)
         return
     for child in field.children:
         yield from _walk(child, nesting)

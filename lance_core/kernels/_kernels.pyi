@@ -94,6 +94,9 @@ def pool_use() -> tuple[int, int]:
 def set_pool_retention(num_bytes: int) -> None:
     """How many bytes of large blocks may be kept for reuse."""
 
+def locate_chunks(words: _Bytes, large: bool, num_values: int, num_bytes: int) -> tuple[Block, Block]:
+    """Byte positions and first values (int64) of the chunks of a page of `num_values`, each with one more."""
+
 def parse_chunks(
     data: _Bytes,
     offsets: _Bytes,

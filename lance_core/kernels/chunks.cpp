@@ -93,4 +93,42 @@ Chunks parse_chunks(Bytes data, const std::vector<int64_t>& offsets, const Count
   return result;
 }
 
+ChunkPlaces locate_chunks(Bytes words, bool large, int64_t num_values, int64_t num_bytes) {
+  size_t width = large ? sizeof(uint32_t) : sizeof(uint16_t);
+  size_t n = words.size / width;
+  if (n == 0 || words.size % width) {
+    corrupt("%zu bytes of chunk words of %zu bytes", words.size, width);
+  }
+  ChunkPlaces places{Block((n + 1) * sizeof(int64_t)), Block((n + 1) * sizeof(int64_t))};
+  auto* position = reinterpret_cast<int64_t*>(places.position.data());
+  auto* first_value = reinterpret_cast<int64_t*>(places.first_value.data());
+  int64_t at = 0, values = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t* from = words.data + i * width;
+    uint32_t word = large ? load<uint32_t>(from) : load<uint16_t>(from);
+    position[i] = at;
+    first_value[i] = values;
+    // Checked in every step, since neither sum can overflow before it is too large.
+    at += (static_cast<int64_t>(word >> 4) + 1) * 8;
+    if (at > num_bytes) {
+      corrupt("chunks of %lld bytes in a buffer of %lld", static_cast<long long>(at),
+              static_cast<long long>(num_bytes));
+    }
+    if (i + 1 == n) {
+      break;
+    }
+    if ((word & 15) == 0) {
+      corrupt("a chunk before the last that holds a single value");
+    }
+    values += int64_t{1} << (word & 15);
+    if (values > num_values) {
+      corrupt("chunks hold %lld of %lld values before the last", static_cast<long long>(values),
+              static_cast<long long>(num_values));
+    }
+  }
+  position[n] = at;
+  first_value[n] = num_values;
+  return places;
+}
+
 }  // namespace lance

@@ -1,11 +1,14 @@
 """From a page's metadata to the class that reads its layout. The only list of layouts."""
 
+from collections.abc import Callable
+from functools import lru_cache, partial
+
 from google.protobuf.message import DecodeError
 
 from lance_core.encodings.v2_1.blob import BlobPage
 from lance_core.encodings.v2_1.constant import ConstantPage
 from lance_core.encodings.v2_1.fullzip import FullZipPage
-from lance_core.encodings.v2_1.miniblock import MiniBlockPage
+from lance_core.encodings.v2_1.miniblock import MiniBlockCoding, MiniBlockPage
 from lance_core.encodings.v2_1.page import LeafType, Page, PageDescription
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
@@ -23,18 +26,25 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
     """
     if metadata.encoding_type != PAGE_LAYOUT:
         raise UnsupportedFeatureError(f"page description {metadata.encoding_type!r}")
-    layout = proto.PageLayout()
+    return _opener(metadata.encoding, leaf)(metadata)
+
+
+@lru_cache(maxsize=512)
+def _opener(description: bytes, leaf: LeafType) -> Callable[[PageDescription], Page]:
+    """What opens the pages of a leaf with this description. Most small files say the same of their pages."""
     try:
-        layout.ParseFromString(metadata.encoding)
+        layout = proto.PageLayout.FromString(description)
     except DecodeError:
         raise CorruptData("the page's description cannot be parsed") from None
-    return _open_layout(layout, metadata, leaf)
+    if layout.WhichOneof("layout") == "mini_block_layout":
+        return partial(MiniBlockPage, MiniBlockCoding.parse(layout.mini_block_layout, leaf), leaf)
+    return lambda metadata: _open_layout(layout, metadata, leaf)
 
 
 def _open_layout(layout: proto.PageLayout, metadata: PageDescription, leaf: LeafType) -> Page:
     kind = layout.WhichOneof("layout")
     if kind == "mini_block_layout":
-        return MiniBlockPage(layout.mini_block_layout, metadata, leaf)
+        return MiniBlockPage(MiniBlockCoding.parse(layout.mini_block_layout, leaf), leaf, metadata)
     if kind == "full_zip_layout":
         return FullZipPage(layout.full_zip_layout, metadata, leaf)
     if kind == "constant_layout":

@@ -22,7 +22,7 @@ from lance_core import kernels
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, direct_pages
-from lance_core.encodings.v2_1.encoding import MAX_VALUES
+from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import (
     PAGE_BYTES,
@@ -69,56 +69,83 @@ class _ChunkIndex:
         return bool(self.first_row[-1] == self.ended_rows[-1])
 
 
+@dataclass(frozen=True, slots=True)
+class MiniBlockCoding:
+    """What the description of a page says, wherever the page lies: one for all pages that say the same."""
+
+    large: bool
+    num_items: int
+    structure: Structure
+    rep: LevelCoding | None
+    def_: LevelCoding | None
+    values: Encoding
+    dictionary: Encoding | None
+    num_dictionary_items: int
+    num_page_buffers: int
+    """The least."""
+
+    @classmethod
+    def parse(cls, layout: proto.MiniBlockLayout, leaf: LeafType) -> MiniBlockCoding:
+        """Raises `CorruptData` for what contradicts itself or the column."""
+        structure = Structure(layout.layers, leaf.nesting)
+        values = parse_encoding(layout.value_compression)
+        dictionary = parse_encoding(layout.dictionary) if layout.HasField("dictionary") else None
+        rep = LevelCoding.parse(layout.rep_compression) if layout.HasField("rep_compression") else None
+        if layout.num_buffers != values.num_buffers:
+            raise CorruptData(
+                f"{layout.num_buffers} buffers per chunk instead of {values.num_buffers} for {values.name!r}"
+            )
+        if layout.num_items > MAX_VALUES:
+            raise CorruptData(f"{layout.num_items} values in a page")
+        if structure.has_lists and (rep is None or layout.repetition_index_depth != 1):
+            raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
+        if not structure.has_lists and rep is not None:
+            raise CorruptData("repetition levels in a page without lists")
+        return cls(
+            large=layout.has_large_chunk,
+            num_items=layout.num_items,
+            structure=structure,
+            rep=rep,
+            def_=LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None,
+            values=values,
+            dictionary=dictionary,
+            num_dictionary_items=layout.num_dictionary_items,
+            num_page_buffers=2 + (dictionary is not None) + structure.has_lists,
+        )
+
+
 class MiniBlockPage(Page):
     """A page in the mini-block layout."""
 
-    def __init__(self, layout: proto.MiniBlockLayout, metadata: PageDescription, leaf: LeafType) -> None:
+    def __init__(self, coding: MiniBlockCoding, leaf: LeafType, metadata: PageDescription) -> None:
         self._leaf = leaf
+        self._coding = coding
         self._buffers = metadata.buffers
-        self._large = layout.has_large_chunk
-        self._num_items = layout.num_items
-        self._structure = Structure(layout.layers, leaf.nesting)
-        self._rep = LevelCoding.parse(layout.rep_compression) if layout.HasField("rep_compression") else None
-        self._def = LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None
-        self._values = parse_encoding(layout.value_compression)
-        self._dictionary = parse_encoding(layout.dictionary) if layout.HasField("dictionary") else None
-        self._num_dictionary_items = layout.num_dictionary_items
-        if metadata.num_rows % self._structure.num_slots_per_row:
+        structure = coding.structure
+        if metadata.num_rows % structure.num_slots_per_row:
             raise CorruptData(f"{metadata.num_rows} slots in fixed-size lists of structs")
-        self.num_rows = metadata.num_rows // self._structure.num_slots_per_row
-        if layout.num_buffers != self._values.num_buffers:
-            raise CorruptData(
-                f"{layout.num_buffers} buffers per chunk instead of {self._values.num_buffers} "
-                f"for {self._values.name!r}"
-            )
-        if self._num_items > MAX_VALUES:
-            raise CorruptData(f"{self._num_items} values in a page")
-        if self._structure.has_lists and (self._rep is None or layout.repetition_index_depth != 1):
-            raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
-        if not self._structure.has_lists:
-            if self._rep is not None:
-                raise CorruptData("repetition levels in a page without lists")
-            if self._num_items != metadata.num_rows:
-                raise CorruptData(f"{self._num_items} values in a page of {metadata.num_rows} rows")
-        num_buffers = 2 + (self._dictionary is not None) + self._structure.has_lists
-        if len(self._buffers) < num_buffers:
-            raise CorruptData(f"{len(self._buffers)} page buffers instead of {num_buffers}")
+        self.num_rows = metadata.num_rows // structure.num_slots_per_row
+        if not structure.has_lists and coding.num_items != metadata.num_rows:
+            raise CorruptData(f"{coding.num_items} values in a page of {metadata.num_rows} rows")
+        if len(self._buffers) < coding.num_page_buffers:
+            raise CorruptData(f"{len(self._buffers)} page buffers instead of {coding.num_page_buffers}")
         self._index: _ChunkIndex | None = None
         self._direct: tuple[MiniBlocks | None] | None = None  # once it was asked for
 
     @cached_property
     def decoded_bytes(self) -> int:
-        least = int(self._num_items * least_bytes(self._leaf.arrow_type))
-        levels = self._num_items // 8 + 4 * self.num_rows * self._structure.max_rep
+        coding = self._coding
+        least = int(coding.num_items * least_bytes(self._leaf.arrow_type))
+        levels = coding.num_items // 8 + 4 * self.num_rows * coding.structure.max_rep
         if not offset_bits(self._leaf.arrow_type):
             return least + levels
         encoded = self._buffers[1][1]
-        if self._dictionary is not None:
-            items = max(self._num_dictionary_items, 1)
-            encoded = self._num_items * (4 + 2 * self._buffers[2][1] // items)
-        elif self._values.name == "fsst":
+        if coding.dictionary is not None:
+            items = max(coding.num_dictionary_items, 1)
+            encoded = coding.num_items * (4 + 2 * self._buffers[2][1] // items)
+        elif coding.values.name == "fsst":
             encoded *= 3
-        elif self._values.name == "general":
+        elif coding.values.name == "general":
             encoded *= 4
         return max(encoded, least) + levels
 
@@ -131,11 +158,11 @@ class MiniBlockPage(Page):
         whole = start == 0 and end == self.num_rows
         if whole:
             first, last = 0, len(index.position) - 1
-        elif self._structure.has_lists:
+        elif self._coding.structure.has_lists:
             first = int(index.first_row[1:].searchsorted(start, side="right"))
             last = int(index.ended_rows[1:].searchsorted(end - 1, side="right")) + 1
         else:
-            slots = self._structure.num_slots_per_row
+            slots = self._coding.structure.num_slots_per_row
             first = int(index.first_value.searchsorted(start * slots, side="right")) - 1
             last = int(index.first_value.searchsorted(end * slots, side="left"))
         begin, stop = int(index.position[first]), int(index.position[last])
@@ -149,30 +176,31 @@ class MiniBlockPage(Page):
         self, index: _ChunkIndex, data: pa.Buffer, first: int, last: int, start: int, end: int, whole: bool
     ) -> LeafSlice:
         """Rows `[start, end)` from the bytes of chunks `[first, last)`."""
-        structure = self._structure
+        coding = self._coding
+        structure = coding.structure
         positions = index.position[first : last + 1] - index.position[first]
         counts = Counts((index.first_value[first + 1 : last + 1] - index.first_value[first:last]).data)
         num_levels, rep, def_, buffers = kernels.parse_chunks(
             data,
             positions.data,
             counts,
-            self._rep is not None,
-            self._def is not None,
-            self._values.num_buffers,
-            self._large,
+            coding.rep is not None,
+            coding.def_ is not None,
+            coding.values.num_buffers,
+            coding.large,
         )
         if not structure.has_lists:
             slots = structure.num_slots_per_row
             offset = start * slots - int(index.first_value[first])
             num_values = (end - start) * slots
-            if self._def is not None:
-                layers = structure.from_validity(self._def, def_, num_levels, offset, num_values)
+            if coding.def_ is not None:
+                layers = structure.from_validity(coding.def_, def_, num_levels, offset, num_values)
             else:
                 layers = structure.without_levels(num_values)
         else:
-            assert self._rep is not None
-            rep_levels = self._rep.decode(rep, num_levels)
-            def_levels = None if self._def is None else self._def.decode(def_, num_levels)
+            assert coding.rep is not None
+            rep_levels = coding.rep.decode(rep, num_levels)
+            def_levels = None if coding.def_ is None else coding.def_.decode(def_, num_levels)
             offset, num_values = 0, counts.total
             if not whole:
                 skip = start - int(index.first_row[first])
@@ -186,7 +214,7 @@ class MiniBlockPage(Page):
                     def_levels = def_levels.slice(2 * entry, 2 * (entry_end - entry))
                 num_values = value_end - offset
             layers = structure.unravel(rep_levels, def_levels, num_values)
-        values = self._resolved(index, self._values.decode_chunks(buffers, counts), counts.total)
+        values = self._resolved(index, coding.values.decode_chunks(buffers, counts), counts.total)
         if offset or num_values != counts.total:
             values = values.slice(offset, num_values)
         array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
@@ -197,7 +225,8 @@ class MiniBlockPage(Page):
 
     def _pick(self, index: _ChunkIndex, base: int, rows: Int64s) -> Picking[LeafSlice]:
         """Rows of chunks whose positions count from the place `base` in the file."""
-        structure = self._structure
+        coding = self._coding
+        structure = coding.structure
         if structure.has_lists:
             offsets, lengths, starts, counts, begun, chosen = kernels.choose_row_chunks(
                 index.position.data,
@@ -218,14 +247,14 @@ class MiniBlockPage(Page):
             data,
             starts,
             counts,
-            self._rep is not None,
-            self._def is not None,
-            self._values.num_buffers,
-            self._large,
+            coding.rep is not None,
+            coding.def_ is not None,
+            coding.values.num_buffers,
+            coding.large,
         )
-        if self._rep is not None:
-            rep_levels = self._rep.decode(rep, num_levels)
-            def_levels = None if self._def is None else self._def.decode(def_, num_levels)
+        if coding.rep is not None:
+            rep_levels = coding.rep.decode(rep, num_levels)
+            def_levels = None if coding.def_ is None else coding.def_.decode(def_, num_levels)
             rep_block, def_block, picks_block, num_values = kernels.pick_rows(
                 rep_levels,
                 def_levels,
@@ -243,11 +272,11 @@ class MiniBlockPage(Page):
         else:
             picks = as_buffer(chosen)
             num_values = picks.size // 8
-            if self._def is not None:
-                layers = structure.unravel(None, self._def.pick(def_, num_levels, picks), num_values)
+            if coding.def_ is not None:
+                layers = structure.unravel(None, coding.def_.pick(def_, num_levels, picks), num_values)
             else:
                 layers = structure.without_levels(num_values)
-        picked = self._values.pick_chunks(buffers, counts, picks)
+        picked = coding.values.pick_chunks(buffers, counts, picks)
         values = self._resolved(index, picked, num_values)
         array = values.to_arrow(num_values, self._leaf.arrow_type, layers[0].validity)
         return LeafSlice(array, layers[1:])
@@ -261,33 +290,35 @@ class MiniBlockPage(Page):
 
     def _direct_of(self, index: _ChunkIndex, base: int, lengths: _Int64s, num_rows: int) -> MiniBlocks | None:
         """Chunks whose positions count from the place `base` in the file."""
+        coding = self._coding
         return direct_pages(
             num_rows,
             ChunkPlaces(
                 index.position[:-1] + base, lengths, index.first_value, index.first_row, index.ended_rows
             ),
-            self._structure,
-            self._rep,
-            self._def,
-            self._values,
+            coding.structure,
+            coding.rep,
+            coding.def_,
+            coding.values,
             index.dictionary,
-            self._num_dictionary_items,
+            coding.num_dictionary_items,
             self._leaf,
-            self._large,
+            coding.large,
         )
 
     def is_like(self, other: Page) -> bool:
         """Whether two indexed pages say the same of their chunks."""
         if not isinstance(other, MiniBlockPage) or self._index is None or other._index is None:
             return False
+        coding, theirs = self._coding, other._coding
         return (
-            self._dictionary is None
-            and other._dictionary is None
-            and self._large == other._large
-            and self._structure.layers == other._structure.layers
-            and self._rep == other._rep
-            and self._def == other._def
-            and self._values == other._values
+            coding.dictionary is None
+            and theirs.dictionary is None
+            and coding.large == theirs.large
+            and coding.structure.layers == theirs.structure.layers
+            and coding.rep == theirs.rep
+            and coding.def_ == theirs.def_
+            and coding.values == theirs.values
             and self._index.ends_with_row
         )
 
@@ -306,45 +337,27 @@ class MiniBlockPage(Page):
         if index.dictionary is None:
             return values
         arrow_type = self._leaf.arrow_type
-        return look_up(values, num_values, index.dictionary, self._num_dictionary_items, arrow_type)
+        return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items, arrow_type)
 
     def _read_index(self, fetch: Fetch) -> _ChunkIndex:
+        coding = self._coding
         wanted = [self._buffers[0]]
-        if self._dictionary is not None:
+        if coding.dictionary is not None:
             wanted.append(self._buffers[2])
-        if self._structure.has_lists:
+        if coding.structure.has_lists:
             wanted.append(self._buffers[-1])
         words, *rest = fetch(wanted)
-        position, first_value = self._locate_chunks(words)
+        places = kernels.locate_chunks(words, coding.large, coding.num_items, self._buffers[1][1])
+        position, first_value = (np.frombuffer(memoryview(block), np.int64) for block in places)
         dictionary = None
-        if self._dictionary is not None:
+        if coding.dictionary is not None:
             dictionary = decode_dictionary(
-                self._dictionary, rest[0], self._num_dictionary_items, self._leaf.arrow_type
+                coding.dictionary, rest[0], coding.num_dictionary_items, self._leaf.arrow_type
             )
         first_row = ended_rows = first_value
-        if self._structure.has_lists:
+        if coding.structure.has_lists:
             first_row, ended_rows = self._locate_rows(rest[-1], len(position) - 1)
         return _ChunkIndex(position, first_value, first_row, ended_rows, dictionary)
-
-    def _locate_chunks(self, words: pa.Buffer) -> tuple[_Int64s, _Int64s]:
-        """Byte positions and first values of the chunks, from the words of buffer 0."""
-        dtype = np.dtype("<u4" if self._large else "<u2")
-        if words.size == 0 or words.size % dtype.itemsize:
-            raise CorruptData(f"{words.size} bytes of chunk words of {dtype.itemsize} bytes")
-        word = np.frombuffer(words, dtype).astype(np.int64)
-        position = np.zeros(len(word) + 1, np.int64)
-        np.cumsum(((word >> 4) + 1) * 8, out=position[1:])
-        if position[-1] > self._buffers[1][1]:
-            raise CorruptData(f"chunks of {position[-1]} bytes in a buffer of {self._buffers[1][1]}")
-        exponent = word[:-1] & 15
-        if (exponent == 0).any():
-            raise CorruptData("a chunk before the last that holds a single value")
-        first_value = np.zeros(len(word) + 1, np.int64)
-        np.cumsum(1 << exponent, out=first_value[1:-1])
-        first_value[-1] = self._num_items
-        if first_value[-2] > self._num_items:
-            raise CorruptData(f"chunks hold {first_value[-2]} of {self._num_items} values before the last")
-        return position, first_value
 
     def _locate_rows(self, repetition_index: pa.Buffer, num_chunks: int) -> tuple[_Int64s, _Int64s]:
         """Rows that begin and rows that have ended before each chunk, from the repetition index."""

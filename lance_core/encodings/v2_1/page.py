@@ -45,9 +45,9 @@ class PageDescription(Protocol):
         """The serialised description of the page's layout."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LeafType:
-    """What the schema says about a leaf column."""
+    """What the schema says about a leaf column. Compared by identity, since every page asks for a hash."""
 
     arrow_type: pa.DataType
     nesting: tuple[Node, ...]

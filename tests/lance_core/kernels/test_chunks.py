@@ -105,6 +105,43 @@ def test_a_chunk_does_not_reach_into_the_next() -> None:
         parse(b"\0\0\4\0" + bytes(16), [0, 4, 20], [1, 1])
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    st.booleans(), st.lists(st.tuples(st.integers(1, 4096), st.integers(1, 15)), min_size=1), st.integers(1)
+)
+def test_places_of_chunks(large: bool, chunks: list[tuple[int, int]], last: int) -> None:
+    """Words: eights of bytes less one, and the logarithm of the values; the last chunk has what is left."""
+    words = values.integers([(size - 1) << 4 | log for size, log in chunks], 32 if large else 16)
+    sizes = [8 * size for size, _ in chunks]
+    before = [1 << log for _, log in chunks[:-1]]
+    total = min(sum(before) + last, 1 << 48)
+    positions, first_values = kernels.locate_chunks(inputs.place(words), large, total, sum(sizes))
+    assert memoryview(positions).cast("q").tolist() == [sum(sizes[:i]) for i in range(len(chunks) + 1)]
+    assert memoryview(first_values).cast("q").tolist() == [
+        *(sum(before[:i]) for i in range(len(chunks))),
+        total,
+    ]
+    with pytest.raises(CorruptData, match=f"chunks of .* bytes in a buffer of {sum(sizes) - 1}"):
+        kernels.locate_chunks(words, large, total, sum(sizes) - 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "0 bytes of chunk words"),
+        ([0, 0], "before the last that holds a single value"),
+        ([15, 0], "hold 32768 of 9 values"),
+    ],
+)
+def test_words_that_lie(words: list[int], message: str) -> None:
+    """T22: chunks that hold more than the page has, and a logarithm that only the last one may have."""
+    for large in (False, True):
+        with pytest.raises(CorruptData, match=message):
+            kernels.locate_chunks(values.integers(words, 32 if large else 16), large, 9, 1000)
+    with pytest.raises(CorruptData, match="3 bytes of chunk words of 2"):
+        kernels.locate_chunks(bytes(3), False, 9, 1000)
+
+
 def test_counts() -> None:
     assert (Counts(inputs.int64s([2, 0, 5])).total, len(Counts(inputs.int64s([2, 0, 5])))) == (7, 3)
     assert Counts(b"").total == 0

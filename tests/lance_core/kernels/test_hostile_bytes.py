@@ -305,6 +305,12 @@ CASES = {
         ),
         values.integers([0, 0, 0, 0, 0, 2], 64),
     ),
+    "locate_chunks": Case(
+        lambda d: kernels.locate_chunks(d, False, 20, 100), struct.pack("<3H", 5 << 4 | 3, 1 << 4 | 3, 2 << 4)
+    ),
+    "locate_chunks, large": Case(
+        lambda d: kernels.locate_chunks(d, True, 20, 100), struct.pack("<3I", 5 << 4 | 3, 1 << 4 | 3, 2 << 4)
+    ),
     "choose_chunks": Case(
         lambda d: kernels.choose_chunks(d[:32], d[32:64], d[64:], 1000),
         values.integers([0, 48, 96, 144, 0, 8, 16, 20, 0, 9, 9, 19], 64),
