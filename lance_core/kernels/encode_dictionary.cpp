@@ -93,8 +93,8 @@ Distinct find(size_t n, Validity validity, size_t max_items, KeyAt key_at) {
   Distinct out;
   out.indices = Block(n * 4);
   Items items;
+  uint32_t item = 0;  // a null repeats the index before it, which breaks no run
   for (size_t i = 0; i < n; ++i) {
-    uint32_t item = 0;
     if (validity[i]) {
       size_t known = items.size();
       item = items.find_or_add(key_at(i));

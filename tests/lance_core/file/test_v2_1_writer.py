@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
+from lance.file import LanceFileWriter
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.metadata import read_file_metadata
@@ -124,6 +125,36 @@ def test_the_data_or_the_field_choose_the_encoding(
     path = tmp_path / "a.lance"
     check_file(path, column(values, **metadata), version)
     assert expected <= used(path), used(path)
+
+
+_RUNS = np.repeat(_RNG.integers(0, 40, N // 10), 10)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(np.where(_RNG.random(N) < 0.6, 0, 2**32 - 1), pa.uint32()),
+        pa.array([b"x" * 40 if x % 2 else None for x in range(N)], pa.binary(40)),
+        pa.array([b"y" * 3 if x % 2 else None for x in range(N)], pa.binary(3)),
+        pa.array([bytes([x, 1] * 8) for x in _RUNS.tolist()], pa.binary(16), mask=_RNG.random(N) < 0.02),
+        pa.array([_RNG.bytes(20) for _ in range(N)], mask=_RNG.random(N) < 0.01),
+        pa.array(np.repeat(_RNG.random(60), 300)),
+    ],
+    ids=[
+        "short runs",
+        "wide and half null",
+        "odd width and half null",
+        "runs with nulls",
+        "few nulls",
+        "runs",
+    ],
+)
+def test_files_are_not_larger_than_those_of_the_reference(values: pa.Array, tmp_path: Path) -> None:
+    path, theirs = tmp_path / "a.lance", tmp_path / "b.lance"
+    check_file(path, column(values), "2.2")
+    with LanceFileWriter(str(theirs), version="2.2") as writer:
+        writer.write_batch(column(values))
+    assert sum(size for _, size in pages(path)) <= 1.03 * sum(size for _, size in pages(theirs))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

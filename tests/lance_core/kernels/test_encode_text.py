@@ -226,9 +226,10 @@ def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int, w
     found = kernels.find_distinct(offsets, data, bits, width, len(drawn), validity, 1, len(first))
     assert found is not None
     assert found[1] == list(first.values())
-    assert inputs.numbers(found[0], "<u4") == [
-        0 if value is None else numbers[kept] for value, kept in zip(drawn, values_, strict=True)
-    ]
+    expected: list[int] = []  # a null repeats the number before it
+    for value, kept in zip(drawn, values_, strict=True):
+        expected.append((expected or [0])[-1] if value is None else numbers[kept])
+    assert inputs.numbers(found[0], "<u4") == expected
     if first:
         arguments = (offsets, data, bits, width, len(drawn), validity, 1)
         assert kernels.find_distinct(*arguments, len(first) - 1) is None

@@ -17,7 +17,7 @@ from lance_core.storage.base import Bytes
 
 _MAX_INLINE_BYTES = 32
 _MOST_PLAIN_LEVELS = 4096
-"""Levels beside a value are stored plainly; of more than these another layout makes less."""
+"""Levels beside a value are stored plainly; of more than these another layout may make less."""
 
 
 def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
@@ -43,9 +43,7 @@ def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     if not (fixed_bits(arrow_type) or offset_bits(arrow_type) or is_empty):
         return None
     has_levels = structure.rep is not None or structure.def_ is not None
-    if has_levels and structure.num_entries > _MOST_PLAIN_LEVELS and not is_empty:
-        return None
-    if not is_empty and not _all_equal(values):
+    if not is_empty and (_is_smaller_elsewhere(structure, arrow_type) or not _all_equal(values)):
         return None
     value = values.drop_null().slice(0, 1) if values.null_count else values.slice(0, 1)
     value = pa.concat_arrays([value])  # on its own: buffers of one value
@@ -62,6 +60,17 @@ def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     if has_levels:
         buffers += [levels.data if levels else b"" for levels in (structure.rep, structure.def_)]
     return _page(layout, structure, buffers)
+
+
+def _is_smaller_elsewhere(structure: Structure, arrow_type: pa.DataType) -> bool:
+    """Whether another layout takes less than the plain levels of this one."""
+    num_kinds = (structure.rep is not None) + (structure.def_ is not None)
+    if structure.num_entries <= _MOST_PLAIN_LEVELS or not num_kinds:
+        return False
+    bits = fixed_bits(arrow_type)
+    if bits in (0, 1, 8, 16, 32, 64, 128):  # bits, packed words, dictionaries
+        return True
+    return 2 * num_kinds * structure.num_entries >= structure.num_values * bits // 8
 
 
 def _all_equal(values: pa.Array) -> bool:

@@ -112,13 +112,15 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
         return True
     data = values.buffers()[1].slice(values.offset * 8, len(values) * 8)
     packed_bytes, num_runs, *_ = kernels.survey_words(data, 64)
-    in_dictionary = len(values) * max(distinct - 1, 1).bit_length() / 8 + distinct * 8
+    index_bytes = min(len(values) * max(distinct - 1, 1).bit_length() / 8, num_runs * 5)
+    in_dictionary = index_bytes + distinct * 8
     return bool(min(packed_bytes, num_runs * 9) > in_dictionary)
 
 
 def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: LeafColumn) -> EncodedPage:
     bits = indices.type.bit_width
-    filled = indices.fill_null(0) if indices.null_count else indices
+    # A null repeats the index before it, which breaks no run.
+    filled = pc.fill_null_forward(indices).fill_null(0) if indices.null_count else indices
     data = filled.buffers()[1].slice(filled.offset * bits // 8, len(filled) * bits // 8)
     chunks = encode_words(data, bits, len(filled), EncodingOptions())
     if column.options.compression in ("lz4", "zstd"):

@@ -30,7 +30,7 @@ class EncodingOptions:
     """"miniblock" or "fullzip"; None lets the width of the values decide."""
     byte_stream_split: str = "auto"
     """"off", "on" or "auto"; only before a compressor."""
-    run_threshold: float = 0.5
+    run_threshold: float = 1.0
     """Runs per value up to which run lengths are tried."""
     chunk_bytes: int = 4096
     """Size of the mini-blocks of strings and binaries."""

@@ -49,7 +49,9 @@ class Levels:
         """The smallest coding for levels that are stored in `num_blocks` blocks, and its description."""
         num_levels = memoryview(self.data).nbytes // 2
         group_words = 1024 // LEVEL_BITS * self.bits
-        packed = num_levels * self.bits // 8
+        # Blocks end with a group that is filled up, or with plain levels.
+        groups, rest = divmod(num_levels // num_blocks, 1024)
+        packed = num_blocks * 2 * (groups * group_words + min(rest, group_words))
         if is_2_2:
             # Long runs count as several, and all end with their block.
             num_runs = kernels.count_changes(self.data) + num_levels // kernels.LONGEST_RUN + num_blocks
