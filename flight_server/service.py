@@ -342,15 +342,17 @@ class Service:
             "row_addresses": taker.live_addresses,
         }
         addresses = find[keys.kind](as_keys(keys.values, keys.kind))
-        if not len(taker.schema):
-            yield from taker.batches(addresses, _TAKEN_BYTES)
-            return
-        cutter = BatchCutter(taker.schema, ScanOptions())
+        options = ScanOptions()
         for batch in taker.batches(addresses, _TAKEN_BYTES):
             size = batch.nbytes
             self._budget.take(size, required=True)
             try:
-                yield from cutter.cut([[column] for column in batch.columns], np.array([0, batch.num_rows]))
+                if size <= 2 * options.batch_bytes:  # a take of few rows is over before it would be cut
+                    yield batch
+                else:
+                    cutter, columns = BatchCutter(taker.schema, options), [[each] for each in batch.columns]
+                    cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
+                    yield from cutter.cut(columns, cuts)
             finally:
                 self._budget.give_back(size)
 

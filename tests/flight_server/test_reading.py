@@ -196,13 +196,14 @@ def test_batches_are_small_on_the_wire(tmp_path: Path, serve: StartServer) -> No
     for name, table in tables.items():
         lance.write_dataset(table, tmp_path / "data" / name)
     server = serve(tmp_path / "data")
-    for name in tables:
+    all_rows = json.dumps({"take": {"dataset": "long", "offsets": list(range(len(sizes)))}}).encode()
+    for command, num_large in ((scan_json("flat"), 0), (scan_json("long"), 1), (all_rows, 1)):
         with server.client() as client:
-            chunks = [chunk.data for chunk in client.do_get(flight.Ticket(scan_json(name)))]
+            chunks = [chunk.data for chunk in client.do_get(flight.Ticket(command))]
         large = [batch for batch in chunks if batch.nbytes > 2 << 20]
         assert all(batch.num_rows == 1 for batch in large), [batch.nbytes for batch in large]
-        assert len(large) == (name == "long")
-        messages = call(server.address, "DoGet", ticket(scan_json(name))).messages
+        assert len(large) == num_large
+        messages = call(server.address, "DoGet", ticket(command)).messages
         assert sum(len(message) > (2 << 20) + 65536 for message in messages) == len(large)
     with server.client() as client:
         chunks = [chunk.data for chunk in client.do_get(flight.Ticket(scan_json("flat")))]
