@@ -18,9 +18,11 @@ import pytest
 
 import spark_pipeline
 from flight_client import Client
+from support.spark import JAVA_OPTIONS
 
 PIPELINE = [sys.executable, "-m", "flight_server.cli", "pipeline"]
-LOCAL = ["--master", "local[2]", "--conf", "spark.driver.host=127.0.0.1"]
+CONF = [f"spark.driver.extraJavaOptions={JAVA_OPTIONS}", "spark.driver.host=127.0.0.1"]
+LOCAL = ["--master", "local[2]", *(part for each in CONF for part in ("--conf", each))]
 ROOT = Path(spark_pipeline.__file__).parents[1]
 
 SLOW = """
@@ -194,7 +196,7 @@ def test_spark_submit(client: Client, uri: str, tmp_path: Path) -> None:
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     script = Path(spark_pipeline.__file__).parent / "__main__.py"
     done = subprocess.run(
-        [str(submit), "--master", "local[2]", "--conf", "spark.driver.host=127.0.0.1", str(script),
+        [str(submit), *LOCAL, str(script),
          "ingest", f"{tmp_path}/a.parquet", f"{uri}/{dataset}",
          "--mode", "create", "--sort-by", "id", "--json"],
         capture_output=True, text=True, cwd=tmp_path,
