@@ -9,8 +9,9 @@
 It needs neither Lance nor access to the storage.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from flight_client.client import Client, connect
-from flight_client.dataset import RemoteDataset
 from flight_client.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -31,8 +32,11 @@ from flight_client.errors import (
 )
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
-from flight_client.scanner import RemoteScanner
+from flight_client.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.staged import MergeResult, WriteResult
+
+if TYPE_CHECKING:
+    from flight_client.dataset import RemoteDataset
 
 __all__ = [
     "Client",
@@ -54,6 +58,8 @@ __all__ = [
     "RefNotFoundError",
     "RemoteDataset",
     "RemoteScanner",
+    "Selection",
+    "Snapshot",
     "StorageError",
     "UnavailableError",
     "UnsupportedFeatureError",
@@ -61,3 +67,12 @@ __all__ = [
     "WriteResult",
     "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`RemoteDataset` when somebody asks for it: what it derives from takes pandas along."""
+    if name == "RemoteDataset":
+        from flight_client.dataset import RemoteDataset
+
+        return RemoteDataset
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

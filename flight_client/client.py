@@ -6,21 +6,23 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
 from flight_client.connection import Access, Server, Servers
-from flight_client.dataset import RemoteDataset
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.progress import Progress
-from flight_client.scanner import ReadOptions, Target
+from flight_client.scanner import ReadOptions, Snapshot, Target
 from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
 from flight_client.upload import Mode, rows_of, upload
+
+if TYPE_CHECKING:
+    from flight_client.dataset import RemoteDataset
 
 
 def connect(
@@ -111,6 +113,22 @@ class Client(Actions):
     ) -> RemoteDataset:
         """Open a dataset: its latest version, or the one that is asked for.
 
+        Arguments and errors are those of `snapshot`.
+        """
+        from flight_client.dataset import RemoteDataset
+
+        return RemoteDataset(self.snapshot(name, version, branch=branch, asof=asof))
+
+    def snapshot(
+        self,
+        name: str,
+        version: int | str | None = None,
+        *,
+        branch: str | None = None,
+        asof: str | None = None,
+    ) -> Snapshot:
+        """A version of a dataset for engines that plan and spread their reads themselves.
+
         Args:
             name: as the server lists it; an ending `@12`, `@gold` or `@dev:12` names a version, too.
             version: its number, or the name of a tag.
@@ -132,7 +150,7 @@ class Client(Actions):
         described = self.action("describe", body, repeat=True)
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
         target = Target(described["dataset"], described["version"], described["branch"])
-        return RemoteDataset(self._servers, target, schema, described["rows"], options=self._options)
+        return Snapshot(self._servers, target, schema, described["rows"], self._options)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be opened."""

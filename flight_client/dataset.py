@@ -15,11 +15,9 @@ import pyarrow.dataset as arrow
 import pyarrow.fs
 from pyarrow import flight
 
-from flight_client.connection import Servers
-from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import Key, Lookup, keys_of
-from flight_client.scanner import ReadOptions, RemoteScanner, Selection, Target
+from flight_client.scanner import RemoteScanner, Selection, Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,45 +36,32 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        servers: Servers,
-        target: Target,
-        schema: pa.Schema,
-        num_rows: int,
-        *,
-        condition: pc.Expression | None = None,
-        sql: str | None = None,
-        options: ReadOptions | None = None,
+        self, snapshot: Snapshot, *, condition: pc.Expression | None = None, sql: str | None = None
     ) -> None:
         """Use `flight_client.connect(...).dataset(name)`."""
-        super().__init__(schema, [_without_rows(schema)])
-        self._servers = servers
-        self._target = target
-        self._schema = schema
-        self._num_rows = num_rows
+        super().__init__(snapshot.schema, [_without_rows(snapshot.schema)])
+        self._snapshot = snapshot
         self._condition = condition
         self._sql = sql
-        self._options = options or ReadOptions()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self._servers, self._target, self._schema, self._num_rows)
-        return _unpickled, (*state, self._condition, self._sql, self._options)
+        return _unpickled, (self._snapshot, self._condition, self._sql)
 
     def __repr__(self) -> str:
-        shown = self._schema.names[:_MAX_SHOWN_COLUMNS]
-        lines = [f"  {name}: {kind}" for name, kind in zip(shown, self._schema.types, strict=False)]
-        if hidden := len(self._schema) - len(shown):
+        shown = self.schema.names[:_MAX_SHOWN_COLUMNS]
+        lines = [f"  {name}: {kind}" for name, kind in zip(shown, self.schema.types, strict=False)]
+        if hidden := len(self.schema) - len(shown):
             lines.append(f"  ... and {hidden:,} more columns")
         filtered = "".join(f", filter={part}" for part in self._conditions)
-        facts = f"version={self.version}, rows={self._num_rows:,}{filtered}"
+        facts = f"version={self.version}, rows={self._snapshot.num_rows:,}{filtered}"
         return "\n".join([f"RemoteDataset({self.name!r}, {facts})", *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td></tr>"
-            for field in self._schema
+            for field in self.schema
         )
-        facts = [self.name, f"version {self.version}", f"{self._num_rows:,} rows"]
+        facts = [self.name, f"version {self.version}", f"{self._snapshot.num_rows:,} rows"]
         facts += [f"where {part}" for part in self._conditions]
         title = " &middot; ".join(map(escape, facts))
         return f"<b>{title}</b><table><tr><th>column</th><th>type</th></tr>{rows}</table>"
@@ -88,22 +73,22 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     @property
     def name(self) -> str:
         """Its name on the server."""
-        return self._target.name
+        return self._snapshot.target.name
 
     @property
     def version(self) -> int:
         """The version that is read, whatever is committed meanwhile."""
-        return self._target.version
+        return self._snapshot.target.version
 
     @property
     def branch(self) -> str | None:
         """The branch that the version belongs to; None for main."""
-        return self._target.branch
+        return self._snapshot.target.branch
 
     @property
     def schema(self) -> pa.Schema:
         """All columns."""
-        return self._schema
+        return self._snapshot.schema
 
     def scanner(
         self,
@@ -143,7 +128,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             with_row_id=with_row_id,
             with_row_address=with_row_address,
         )
-        return RemoteScanner(self._servers, self._target, self._schema, selection, self._options)
+        return self._snapshot.scanner(selection)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints themselves.
@@ -157,7 +142,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         Raises:
             LanceError: what the server reported, such as that the ticket has expired.
         """
-        return read_endpoint(self._servers, endpoint, first)
+        return self._snapshot.read_endpoint(endpoint, first)
 
     def to_table(
         self,
@@ -241,12 +226,12 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         if len(numbers) > _MAX_TICKET_KEYS:
             with self.lookup(columns, key=_KEYS[name]) as lookup:
                 return lookup.take(numbers)
-        command: dict[str, Any] = {**self._target.fields(), name: numbers.to_pylist()}
+        command: dict[str, Any] = {**self._snapshot.target.fields(), name: numbers.to_pylist()}
         chosen = _sql_columns(columns)
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
         ticket = flight.Ticket(json.dumps({"take": command}))
-        return self._servers.call(lambda server: server.client.do_get(ticket).read_all())
+        return self._snapshot.servers.call(lambda server: server.client.do_get(ticket).read_all())
 
     def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
         """A stream for many takes, which keeps open on the server what they need.
@@ -260,26 +245,18 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         """
         if self._sql is not None or self._condition is not None:
             raise UnsupportedFeatureError("a lookup in a filtered dataset")
-        return Lookup(self._servers, self._target, _sql_columns(columns), key)
+        return Lookup(self._snapshot.servers, self._snapshot.target, _sql_columns(columns), key)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """How many rows there are; arguments are those of `scanner`."""
         if filter is None and self._sql is None and self._condition is None:
-            return self._num_rows
+            return self._snapshot.num_rows
         return self.scanner([], filter, **ignored).count_rows()
 
     def filter(self, expression: Condition) -> RemoteDataset:
         """The same dataset with only the rows for which a condition holds, SQL or an expression."""
         sql, condition = self._and(expression)
-        return RemoteDataset(
-            self._servers,
-            self._target,
-            self._schema,
-            self._num_rows,
-            condition=condition,
-            sql=sql,
-            options=self._options,
-        )
+        return RemoteDataset(self._snapshot, condition=condition, sql=sql)
 
     def _and(self, added: Condition) -> tuple[str | None, pc.Expression | None]:
         """The SQL and the expression that hold for the rows, and for those that pass `added`, too."""
@@ -329,16 +306,8 @@ def _without_rows(schema: pa.Schema) -> arrow.Dataset:
     return arrow.FileSystemDataset([fragment], schema, kind, files)
 
 
-def _unpickled(
-    servers: Servers,
-    target: Target,
-    schema: pa.Schema,
-    num_rows: int,
-    condition: pc.Expression | None,
-    sql: str | None,
-    options: ReadOptions,
-) -> RemoteDataset:
-    return RemoteDataset(servers, target, schema, num_rows, condition=condition, sql=sql, options=options)
+def _unpickled(snapshot: Snapshot, condition: pc.Expression | None, sql: str | None) -> RemoteDataset:
+    return RemoteDataset(snapshot, condition=condition, sql=sql)
 
 
 _MAX_SHOWN_COLUMNS = 50

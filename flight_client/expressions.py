@@ -18,7 +18,6 @@ from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
 from flight_client.errors import InvalidInputError
 
@@ -100,6 +99,8 @@ def _check_columns(condition: _Written, schema: pa.Schema) -> None:
 
 def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a batch for which the client's part holds."""
+    from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
+
     # Bodies of messages are not aligned as Acero wants them; it would copy them as well, with a warning each.
     sink = pa.BufferOutputStream()
     needed = batch.select([name for name in part.rest_columns if name in batch.schema.names])

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import flight
 
 from flight_client.connection import Server, Servers
-from flight_client.endpoints import ParallelReader
+from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.expressions import Filter, filter_here, passing_rows, split_filter
 from flight_client.progress import Progress
@@ -65,23 +65,40 @@ class Target:
         return fields | ({"branch": self.branch} if self.branch else {})
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A version of a dataset as the server described it. Can be pickled.
+
+    What a `RemoteDataset` stands on, and all that engines need that plan and spread reads themselves. It does
+    without `pyarrow.dataset`, which takes pandas along: half of what a Python worker of Spark had to load.
+    """
+
+    servers: Servers
+    target: Target
+    schema: pa.Schema
+    """All columns."""
+    num_rows: int
+    options: ReadOptions
+
+    def scanner(self, selection: Selection) -> RemoteScanner:
+        """A scan, which is planned and read when its rows are asked for."""
+        return RemoteScanner(self, selection)
+
+    def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
+        return read_endpoint(self.servers, endpoint, first)
+
+
 class RemoteScanner:
     """Rows and columns of one version of a dataset. Every call of a `to_` method reads them again."""
 
-    def __init__(
-        self,
-        servers: Servers,
-        target: Target,
-        schema: pa.Schema,
-        selection: Selection,
-        options: ReadOptions,
-    ) -> None:
-        """Prepare to read `selection` of `target`, whose columns are `schema`; nothing is sent yet."""
-        self._servers = servers
-        self._target = target
-        self._schema = schema
+    def __init__(self, snapshot: Snapshot, selection: Selection) -> None:
+        """Prepare to read `selection`; nothing is sent yet."""
+        self._snapshot = snapshot
+        self._servers = snapshot.servers
+        self._target = snapshot.target
+        self._schema = snapshot.schema
         self._selection = selection
-        self._options = options
 
     def __repr__(self) -> str:
         fields = vars(self._selection).items()
@@ -137,8 +154,8 @@ class RemoteScanner:
             ParallelReader(
                 self._servers,
                 self.plan.endpoints,
-                parallel=1 if self._limit_is_ours else self._options.parallel,
-                max_bytes=self._options.max_bytes,
+                parallel=1 if self._limit_is_ours else self._snapshot.options.parallel,
+                max_bytes=self._snapshot.options.max_bytes,
             )
         )
         if self._filter.rest is not None:
@@ -194,8 +211,7 @@ class RemoteScanner:
         return sum(batch.num_rows for batch in scanner.to_batches())
 
     def _with(self, **changes: Any) -> RemoteScanner:
-        selection = replace(self._selection, **changes)
-        return RemoteScanner(self._servers, self._target, self._schema, selection, self._options)
+        return RemoteScanner(self._snapshot, replace(self._selection, **changes))
 
     @cached_property
     def _filter(self) -> Filter:

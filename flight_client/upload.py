@@ -5,6 +5,7 @@ safe.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +14,6 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.dataset as arrow
 from pyarrow import flight
 
 from flight_client.connection import Server, Servers, wait
@@ -89,6 +89,7 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
     Raises:
         InvalidInputError: it is nothing that rows are known of, or batches without a schema.
     """
+    arrow = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has it; see `Snapshot`
     if isinstance(data, Mapping):
         data = pa.table(dict(data), schema=schema)
     elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
@@ -97,10 +98,10 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
         data = _with_plain_text(pa.Table.from_pandas(data, schema=schema, preserve_index=False), schema)
     elif isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    elif isinstance(data, arrow.Dataset):
+    elif arrow is not None and isinstance(data, arrow.Dataset):
         source = data
         return Rows(source.schema, lambda: iter(source.to_batches()), None, is_repeatable=True)
-    elif isinstance(data, arrow.Scanner):
+    elif arrow is not None and isinstance(data, arrow.Scanner):
         data = data.to_reader()
     if isinstance(data, pa.Table):
         table = data if schema is None else data.cast(schema)

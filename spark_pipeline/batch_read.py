@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -10,32 +10,20 @@ from pyarrow import flight
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from flight_client import InvalidInputError, RemoteDataset, RemoteScanner
+from flight_client import InvalidInputError, Selection, Snapshot
 from spark_pipeline.arrow_types import to_spark
 from spark_pipeline.filters import quoted, to_sql
 from spark_pipeline.options import Options
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What is read of a dataset."""
+def selection_of(options: Options) -> Selection:
+    """What the options say is read."""
+    return Selection(columns=options.columns, filter=options.filter, batch_rows=options.batch_size)
 
-    columns: Sequence[str] | Mapping[str, str] | None = None
-    filter: str | None = None
-    batch_size: int | None = None
 
-    @staticmethod
-    def of_options(options: Options) -> Selection:
-        """What the options say."""
-        return Selection(options.columns, options.filter, options.batch_size)
-
-    def schema(self, dataset: RemoteDataset) -> pa.Schema:
-        """The columns that are read."""
-        return dataset.schema if self.columns is None else self.scanner(dataset).projected_schema
-
-    def scanner(self, dataset: RemoteDataset, fragments: Sequence[int] | None = None) -> RemoteScanner:
-        """A scan of it, of all fragments or of some."""
-        return dataset.scanner(self.columns, self.filter, self.batch_size, fragments=fragments)
+def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
+    """The columns that are read; the server is asked only where they are not those of the dataset."""
+    return snapshot.schema if selection.columns is None else snapshot.scanner(selection).projected_schema
 
 
 @dataclass(frozen=True)
@@ -50,20 +38,20 @@ class _Endpoint:
 class BatchReader(DataSourceReader):
     """Reads one version of a dataset. Made where the query is planned, and pickled for the executors."""
 
-    def __init__(self, dataset: RemoteDataset, selection: Selection, schema: StructType) -> None:
+    def __init__(self, snapshot: Snapshot, selection: Selection, schema: StructType) -> None:
         """Read the columns that `schema` names.
 
         Raises:
             InvalidInputError: `schema` has a column that is not selected.
         """
-        self._dataset = dataset
+        self._snapshot = snapshot
         self._asked = selection
-        self._selection = narrowed(selection, dataset, schema)
+        self._selection = narrowed(selection, snapshot, schema)
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """One per endpoint of the plan."""
-        endpoints = self._selection.scanner(self._dataset).plan.endpoints
+        endpoints = self._snapshot.scanner(self._selection).plan.endpoints
         return [
             InputPartition(_Endpoint(endpoint.serialize(), number))
             for number, endpoint in enumerate(endpoints)
@@ -75,7 +63,7 @@ class BatchReader(DataSourceReader):
         Where several servers redeem the tickets, each partition begins with another one.
         """
         endpoint: _Endpoint = partition.value
-        batches = self._dataset.read_endpoint(
+        batches = self._snapshot.read_endpoint(
             flight.FlightEndpoint.deserialize(endpoint.data), endpoint.number
         )
         return (to_spark(batch, self._schema) for batch in batches)
@@ -102,13 +90,13 @@ class PushingReader(BatchReader):
     def _sql(self, condition: Filter) -> str | None:
         if isinstance(self._asked.columns, Mapping):
             return None  # names of the query may be those of computed columns
-        return to_sql(condition, self._dataset.schema, self._schema)
+        return to_sql(condition, self._snapshot.schema, self._schema)
 
 
-def narrowed(selection: Selection, dataset: RemoteDataset, schema: StructType) -> Selection:
+def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Selection:
     """The selection without the columns that `schema` does not name."""
     wanted = schema.names
-    selected = list(dataset.schema.names if selection.columns is None else selection.columns)
+    selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
     if wanted == selected:
         return selection
     unknown = [name for name in wanted if name not in selected]

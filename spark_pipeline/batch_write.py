@@ -52,7 +52,7 @@ class Destination:
             if getattr(options, name) is not None:
                 raise InvalidInputError(f"option {name}: it is for reads, rows become a new version")
         try:
-            there = client.dataset(options.table, branch=options.branch)
+            there = client.snapshot(options.table, branch=options.branch)
         except DatasetNotFoundError:
             if not (overwrite or options.create):
                 raise

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from flight_client import RemoteDataset
+from flight_client import Snapshot
 from spark_pipeline.arrow_types import spark_schema
-from spark_pipeline.batch_read import BatchReader, PushingReader, Selection
+from spark_pipeline.batch_read import BatchReader, PushingReader, selected_schema, selection_of
 from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.options import Options
 from spark_pipeline.stream_read import StreamReader, with_change_columns
@@ -27,7 +27,7 @@ class LanceFlightDataSource(DataSource):
     Spark makes one for every `load()` and `save()`, in a Python worker beside the driver, and pickles it.
     """
 
-    _dataset: RemoteDataset | None = None
+    _snapshot: Snapshot | None = None
     """The version that `schema` opened: what is loaded stays that version."""
 
     @classmethod
@@ -43,8 +43,8 @@ class LanceFlightDataSource(DataSource):
         """
         options = Options.parse(self.options)
         with options.client() as client:
-            self._dataset = options.dataset(client)
-            columns = spark_schema(Selection.of_options(options).schema(self._dataset))
+            self._snapshot = options.snapshot(client)
+            columns = spark_schema(selected_schema(self._snapshot, selection_of(options)))
         return with_change_columns(columns) if options.on_changes == "report" else columns
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -52,8 +52,8 @@ class LanceFlightDataSource(DataSource):
         options = Options.parse(self.options)
         reader = PushingReader if options.push_down_filters else BatchReader
         with options.client() as client:
-            dataset = self._dataset or options.dataset(client)
-            return reader(dataset, Selection.of_options(options), schema)
+            snapshot = self._snapshot or options.snapshot(client)
+            return reader(snapshot, selection_of(options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A writer of rows of `schema`."""

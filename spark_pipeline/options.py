@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import flight_client
-from flight_client import InvalidInputError, RemoteDataset
+from flight_client import InvalidInputError, Snapshot
 
 OF_SPARK = frozenset(
     {"checkpointlocation", "queryname", "outputmode", "header", "inferschema"}
@@ -157,7 +157,7 @@ class Options:
                 raise InvalidInputError(f"option tokenFile: {error}") from None
         return flight_client.connect(self.uri, token=token, tls_root_certs=self.tls_root_certs)
 
-    def dataset(self, client: flight_client.Client) -> RemoteDataset:
+    def snapshot(self, client: flight_client.Client) -> Snapshot:
         """The version that is asked for, the latest if none is.
 
         Raises:
@@ -165,7 +165,7 @@ class Options:
         """
         numbered = self.version if self.version is not None else self.version_as_of
         version = self.tag if numbered is None else numbered
-        return client.dataset(self.table, version, branch=self.branch, asof=self.timestamp_as_of)
+        return client.snapshot(self.table, version, branch=self.branch, asof=self.timestamp_as_of)
 
     def _check_one(self, *names: str) -> None:
         """At most one of these options is given."""

@@ -36,7 +36,7 @@ from flight_client import (
     VersionNotFoundError,
 )
 from spark_pipeline.arrow_types import to_spark
-from spark_pipeline.batch_read import Selection, narrowed
+from spark_pipeline.batch_read import narrowed, selection_of
 from spark_pipeline.options import Options
 
 CHANGE_TYPE = "_change_type"
@@ -220,9 +220,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, version: int, fragments: list[int] | None, kind: str = "insert", commit: int | None = None
     ) -> Iterator[_Part]:
         """The rows of fragments, of all if None, of a version; that, or `commit`, did what `kind` says."""
-        dataset = self._client.dataset(self._options.table, version, branch=self._options.branch)
-        selection = narrowed(Selection.of_options(self._options), dataset, self._columns)
-        plan = selection.scanner(dataset, fragments).plan
+        snapshot = self._client.snapshot(self._options.table, version, branch=self._options.branch)
+        selection = narrowed(selection_of(self._options), snapshot, self._columns)
+        chosen = None if fragments is None else tuple(fragments)
+        plan = snapshot.scanner(replace(selection, fragments=chosen)).plan
         if plan.total_records:
             for endpoint in plan.endpoints:
                 yield _Part(endpoint.serialize(), 0, kind, version if commit is None else commit)
