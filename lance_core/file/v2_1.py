@@ -127,7 +127,7 @@ class ColumnReader:
                 return None
             pages, starts = known
             direct = [page for page in pages if page is not None]
-            is_direct = 0 < len(direct) == len(pages)
+            is_direct = 0 < len(direct) == len(pages) and all(page.can_take for page in direct)
             self._known_pages = (ColumnPages(direct, starts, *reader) if is_direct else None,)
         return self._known_pages[0]
 

@@ -143,6 +143,14 @@ def expand_symbols(
 def expand_symbol_values(
     table: SymbolTable, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
 ) -> tuple[Block, Block]: ...
+def inflate(chunks: Stream, compression: str) -> Stream:
+    """What "lz4" or "zstd" made chunks of; "none" made nothing of them."""
+
+def inflate_values(
+    offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, compression: str
+) -> tuple[Block, Block]:
+    """The same for values under Arrow offsets, each compressed by itself: their offsets and bytes."""
+
 def decode_levels(stream: Stream, counts: Counts, coding: str, bits: int) -> Block:
     """`coding` is "flat", "inline", "packed" (in `bits` bits) or "runs"."""
 
@@ -446,6 +454,7 @@ class MiniBlocks:
         lengths: _Bytes,
         first_values: _Bytes,
         large: bool,
+        compression: str,
         coding: str,
         bits: int,
         def_: tuple[str, int] | None,
@@ -455,6 +464,10 @@ class MiniBlocks:
         items: tuple[_Bytes, _Bytes, int, int] | None,
     ) -> None:
         """`items`: offsets and bytes of what values are indices into, how many, and bits of an offset."""
+
+    @property
+    def can_take(self) -> bool:
+        """Whether `take_rows` knows how to take rows of them."""
 
     def set_lists(
         self,

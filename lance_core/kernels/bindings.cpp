@@ -113,7 +113,7 @@ NB_MODULE(_kernels, m) {
                      return bytes;
                    })
       .def("chunks", [](const PyStream& self) {
-        // Read-only views of all chunks, for codecs that live in libraries.
+        // Copies of all chunks, for codecs that live in libraries.
         nb::list views;
         for (size_t i = 0; i < self.stream.size(); ++i) {
           Bytes chunk = self.stream.chunk(i);
@@ -291,6 +291,31 @@ NB_MODULE(_kernels, m) {
         });
       },
       nb::arg("table"), nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"));
+
+  m.def(
+      "inflate",
+      [](const PyStream& stream, const char* compression) {
+        Compressor compressor = compressor_of(compression);
+        Block out(0);
+        Stream inflated = without_gil([&] { return inflate(stream.stream, compressor, out); });
+        if (compressor == Compressor::none) {
+          return stream;
+        }
+        return PyStream{std::make_shared<Source>(nb::cast(std::move(out))), std::move(inflated)};
+      },
+      nb::arg("chunks"), nb::arg("compression"));
+
+  m.def(
+      "inflate_values",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits, const char* compression) {
+        Source offset_source(offsets), data_source(data);
+        Compressor compressor = compressor_of(compression);
+        return without_gil([&] {
+          return as_tuple(
+              inflate_values(offset_source.bytes(), data_source.bytes(), num_values, offset_bits, compressor));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("compression"));
 
   m.def(
       "decode_levels",

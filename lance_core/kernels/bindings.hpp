@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "inflate.hpp"
 #include "levels.hpp"
 #include "variable.hpp"
 
@@ -70,6 +71,14 @@ inline std::vector<int64_t> read_int64(nb::handle object) {
   std::vector<int64_t> values(bytes.size / 8);
   copy_bytes(values.data(), bytes.data, bytes.size);
   return values;
+}
+
+inline Compressor compressor_of(const char* compression) {
+  std::string name = compression;
+  if (name == "none") return Compressor::none;
+  if (name == "lz4") return Compressor::lz4;
+  if (name == "zstd") return Compressor::zstd;
+  throw nb::value_error("unknown compressor");
 }
 
 inline LevelEncoding level_encoding(const char* coding, unsigned bits) {

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "bitpacking.hpp"
+#include "byte_stream_split.hpp"
 #include "flat.hpp"
 #include "gather.hpp"
+#include "runs.hpp"
 
 namespace lance {
 namespace {
@@ -77,7 +79,9 @@ Encoded read_chunks(const MiniBlocks& page, ChunkRange range, PieceReader& file,
   return encoded;
 }
 
-void decode_values(const MiniBlocks& page, const Stream& stream, const Counts& counts, DecodedRows& rows) {
+void decode_values(const MiniBlocks& page, const std::vector<Stream>& buffers, const Counts& counts, Scratch& scratch,
+                   DecodedRows& rows) {
+  Stream stream = inflate(buffers[0], page.compressor, scratch.inflated);
   auto variable = [&](VariableValues values) {
     rows.values = std::move(values.offsets);
     rows.data = std::move(values.data);
@@ -88,6 +92,12 @@ void decode_values(const MiniBlocks& page, const Stream& stream, const Counts& c
       break;
     case ValueCoding::bitpacked_inline:
       rows.values = unpack_inline(stream, counts, page.bits);
+      break;
+    case ValueCoding::byte_streams:
+      rows.values = join_byte_streams(stream, counts, page.bits / 8);
+      break;
+    case ValueCoding::runs:
+      rows.values = expand_runs(stream, buffers[1], counts, page.bits);
       break;
     case ValueCoding::variable:
       variable(join_variable(stream, counts, page.bits));
@@ -152,9 +162,9 @@ void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& co
 
 }  // namespace
 
-DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Block& scratch) {
+DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
   ChunkRange range = choose_chunks(page, start, end);
-  Encoded encoded = read_chunks(page, range, file, scratch);
+  Encoded encoded = read_chunks(page, range, file, scratch.encoded);
   const Counts& counts = encoded.counts;
   Chunks chunks = parse_chunks(encoded.data, encoded.offsets, counts, page.shape);
   DecodedRows rows;
@@ -170,7 +180,7 @@ DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start,
       }
     }
   }
-  decode_values(page, chunks.buffers[0], counts, rows);
+  decode_values(page, chunks.buffers, counts, scratch, rows);
   return rows;
 }
 

@@ -7,12 +7,13 @@
 
 #include "chunks.hpp"
 #include "fsst.hpp"
+#include "inflate.hpp"
 #include "levels.hpp"
 #include "pieces.hpp"
 
 namespace lance {
 
-enum class ValueCoding { flat, bitpacked_inline, variable, fsst };
+enum class ValueCoding { flat, bitpacked_inline, byte_streams, runs, variable, fsst };
 
 // Items that values are indices into.
 struct Items {
@@ -41,12 +42,16 @@ struct MiniBlocks {
   ChunkShape shape;
   LevelEncoding def;
   uint16_t max_def;
-  bool has_nulls;  // among the values themselves
+  bool has_nulls;         // among the values themselves
+  Compressor compressor;  // of the first buffer of each chunk
   ValueCoding coding;
   unsigned bits;  // of a fixed-width value (an index, where there are items), or of an offset
   const SymbolTable* symbols = nullptr;
   std::optional<Items> items;
   std::optional<ListShape> lists;
+
+  // Whether single rows can be taken out of chunks (takes.hpp).
+  bool can_take() const { return !lists && shape.num_buffers == 1; }
 };
 
 // The values of some chunks, the wanted ones among them, and the lists around these.
@@ -60,8 +65,13 @@ struct DecodedRows {
   std::optional<Block> list_validity;
 };
 
-// Rows [start, end) of pages of a file. `scratch` takes the encoded bytes and grows as needed.
-// Throws CorruptData also where the file cannot be read.
-DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Block& scratch);
+// Memory that is used again from piece to piece, and grows as needed.
+struct Scratch {
+  Block encoded{0};
+  Block inflated{0};
+};
+
+// Rows [start, end) of pages of a file. Throws CorruptData also where the file cannot be read.
+DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch);
 
 }  // namespace lance

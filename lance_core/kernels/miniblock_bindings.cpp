@@ -23,6 +23,8 @@ struct PyMiniBlocks {
 ValueCoding value_coding(const std::string& name) {
   if (name == "flat") return ValueCoding::flat;
   if (name == "inline_bitpacking") return ValueCoding::bitpacked_inline;
+  if (name == "byte_stream_split") return ValueCoding::byte_streams;
+  if (name == "rle") return ValueCoding::runs;
   if (name == "variable") return ValueCoding::variable;
   if (name == "fsst") return ValueCoding::fsst;
   throw nb::value_error("unknown coding of values");
@@ -32,8 +34,9 @@ using Levels = std::tuple<std::string, unsigned>;
 using PyItems = std::tuple<nb::object, nb::object, size_t, unsigned>;
 
 void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::handle lengths, nb::handle first_values,
-               bool large, const std::string& coding, unsigned bits, const std::optional<Levels>& def, uint16_t max_def,
-               bool has_nulls, nb::object symbols, const std::optional<PyItems>& items) {
+               bool large, const char* compression, const std::string& coding, unsigned bits,
+               const std::optional<Levels>& def, uint16_t max_def, bool has_nulls, nb::object symbols,
+               const std::optional<PyItems>& items) {
   new (self) PyMiniBlocks{};
   MiniBlocks& page = self->page;
   page.num_rows = num_rows;
@@ -50,14 +53,15 @@ void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::ha
       corrupt("a chunk of %lld bytes", static_cast<long long>(length));
     }
   }
-  page.shape = {false, def.has_value(), large, 1};
+  page.coding = value_coding(coding);
+  page.bits = bits;
+  page.compressor = compressor_of(compression);
+  page.shape = {false, def.has_value(), large, page.coding == ValueCoding::runs ? size_t{2} : size_t{1}};
   if (def) {
     page.def = level_encoding(std::get<0>(*def).c_str(), std::get<1>(*def));
   }
   page.max_def = max_def;
   page.has_nulls = has_nulls;
-  page.coding = value_coding(coding);
-  page.bits = bits;
   if (page.coding == ValueCoding::fsst) {
     page.symbols = nb::cast<const SymbolTable*>(symbols);
     self->symbols = std::move(symbols);
@@ -145,8 +149,10 @@ nb::object as_object(std::optional<TakenColumn>& column) {
 void bind_miniblock(nb::module_& m) {
   nb::class_<PyMiniBlocks>(m, "MiniBlocks")
       .def("__init__", &make_page, nb::arg("num_rows"), nb::arg("positions"), nb::arg("lengths"),
-           nb::arg("first_values"), nb::arg("large"), nb::arg("coding"), nb::arg("bits"), nb::arg("def_").none(),
-           nb::arg("max_def"), nb::arg("has_nulls"), nb::arg("symbols").none(), nb::arg("items").none())
+           nb::arg("first_values"), nb::arg("large"), nb::arg("compression"), nb::arg("coding"), nb::arg("bits"),
+           nb::arg("def_").none(), nb::arg("max_def"), nb::arg("has_nulls"), nb::arg("symbols").none(),
+           nb::arg("items").none())
+      .def_prop_ro("can_take", [](const PyMiniBlocks& self) { return self.page.can_take(); })
       .def("set_lists", &set_lists, nb::arg("first_rows"), nb::arg("ended_rows"), nb::arg("rep"), nb::arg("null"),
            nb::arg("empty"), nb::arg("upper"), nb::arg("shown"), nb::arg("max_visible"), nb::arg("depth_of"),
            nb::arg("offset_bits"));
@@ -155,7 +161,7 @@ void bind_miniblock(nb::module_& m) {
       [](const std::vector<std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>>& pieces) {
         std::vector<std::optional<DecodedRows>> decoded(pieces.size());
         without_gil([&] {
-          Block scratch(0);
+          Scratch scratch;
           for (size_t i = 0; i < pieces.size(); ++i) {
             const auto& [page, file, start, end] = pieces[i];
             try {

@@ -1,6 +1,7 @@
 #include "takes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <unordered_map>
 
@@ -181,7 +182,7 @@ class Column {
       }
       cells_[place.cell].cell.data = from;
     }
-    read_.push_back(std::move(pieces.data[0]));
+    kept_.push_back(std::move(pieces.data[0]));
   }
 
   void copy(const std::vector<Copy>& copies) const {
@@ -208,8 +209,8 @@ class Column {
     std::vector<Copy> copies(n);
     for (size_t k = 0; k < n; ++k) {
       const MiniBlocks* page = cells_[k].page;
-      if (page == nullptr || page->lists || page->shape.has_rep || page->shape.num_buffers != 1) {
-        corrupt("a page of lists, or none");
+      if (page == nullptr || !page->can_take()) {
+        corrupt("a page whose rows are not taken, or none");
       }
       copies[k] = {cells_[k].cell.data, 8, reinterpret_cast<uint8_t*>(&headers[k])};
     }
@@ -231,6 +232,45 @@ class Column {
       levels_[k] = {cell.data + 8, def_bytes, cell.count, cell.index};
       values_[k] = {cell.data + begin, value_bytes, cell.count, cell.index};
     }
+    for (Compressor compressor : {Compressor::lz4, Compressor::zstd}) {
+      inflate_chunks(members([&](const MiniBlocks& page) { return page.compressor == compressor; }), compressor);
+    }
+  }
+
+  // Values that were compressed are found in what their chunks were before, each of which is made once.
+  void inflate_chunks(Members chosen, Compressor compressor) {
+    if (chosen.empty()) {
+      return;
+    }
+    std::sort(chosen.begin(), chosen.end(),
+              [&](size_t a, size_t b) { return std::less<>{}(values_[a].data, values_[b].data); });
+    std::vector<size_t> numbers;  // of the chunk of each
+    Members firsts;               // one of each chunk
+    size_t total = 0;
+    for (size_t k : chosen) {
+      if (firsts.empty() || values_[firsts.back()].data != values_[k].data) {
+        firsts.push_back(k);
+        total += values_[k].bytes;
+      }
+      numbers.push_back(firsts.size() - 1);
+    }
+    Block packed(total);
+    Stream chunks;
+    chunks.base = {packed.data(), total};
+    size_t at = 0;
+    copy_each(values_, firsts, [&](size_t, const Cell& cell, std::vector<Copy>& copies) {
+      copies.push_back({cell.data, cell.bytes, packed.data() + at});
+      chunks.append(at, cell.bytes);
+      at += cell.bytes;
+    });
+    Block inflated(0);
+    chunks = inflate(chunks, compressor, inflated);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      Bytes chunk = chunks.chunk(numbers[i]);
+      values_[chosen[i]].data = chunk.data;
+      values_[chosen[i]].bytes = chunk.size;
+    }
+    kept_.push_back(std::move(inflated));
   }
 
   // The cells of pages that `accept` takes.
@@ -253,6 +293,18 @@ class Column {
         corrupt("%zu values of %zu bytes in %zu bytes", cell.count, width, cell.bytes);
       }
       copies.push_back({cell.data + cell.index * width, width, out + k * width});
+    });
+  }
+
+  // Values of `width` bytes whose bytes lie apart, to `out + k * width`.
+  void pick_streams(const Members& members, size_t width, uint8_t* out) const {
+    copy_each(values_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cell.count > cell.bytes / width) {
+        corrupt("%zu split values of %zu bytes in %zu bytes", cell.count, width, cell.bytes);
+      }
+      for (size_t byte = 0; byte < width; ++byte) {
+        copies.push_back({cell.data + byte * cell.count + cell.index, 1, out + k * width + byte});
+      }
     });
   }
 
@@ -380,6 +432,9 @@ class Column {
     };
     if (Members flat = has(ValueCoding::flat); !flat.empty()) {
       pick_fixed(values_, flat, width, out);
+    }
+    if (Members streams = has(ValueCoding::byte_streams); !streams.empty()) {
+      pick_streams(streams, width, out);
     }
     if (Members packed = has(ValueCoding::bitpacked_inline); !packed.empty()) {
       switch (width) {
@@ -518,7 +573,7 @@ class Column {
   std::vector<ChunkCell> cells_;
   std::vector<Cell> levels_;
   std::vector<Cell> values_;
-  std::vector<Block> read_;
+  std::vector<Block> kept_;  // what cells lie in that are not in a map
   const GuardedCopies& copier_;
 };
 

@@ -7,14 +7,12 @@ Uncompressed values become the buffer of an array as they were read. A compresse
 the whole page.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.compression import decompress_lz4, decompress_zstd
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
 from lance_core.encodings.v2_0.inflated import Inflated
@@ -24,7 +22,8 @@ from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_0_pb2 as proto
 
-_SCHEMES: dict[str, Callable[[memoryview], bytes]] = {"zstd": decompress_zstd, "lz4": decompress_lz4}
+_SCHEMES = ("zstd", "lz4")
+"""As the kernels name them, too."""
 _MAX_BITS = 1 << 34
 _ALIGNMENT = 8
 _COMPRESSED_FACTOR = 4
@@ -88,8 +87,12 @@ class Flat(Encoding):
             (data,) = yield [self.buffer.part(0, self.buffer.size)]
             if not self.scheme:
                 return FixedValues(data, self.bits)
-            inflated = self._inflated.make(lambda: _SCHEMES[self.scheme](memoryview(data)))
+            inflated = self._inflated.make(lambda: self._inflate(data))
         return FixedValues(pa.py_buffer(inflated), self.bits)
+
+    def _inflate(self, data: pa.Buffer) -> pa.Buffer:
+        offsets = np.array([0, data.size], np.int64)
+        return as_buffer(kernels.inflate_values(offsets.data, data, 1, 64, self.scheme)[1])
 
     @property
     def decoded_bytes(self) -> int:

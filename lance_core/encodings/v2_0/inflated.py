@@ -11,6 +11,7 @@ from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -27,12 +28,12 @@ class Inflated:
         shared = self._shared
         return None if shared is None else shared()
 
-    def make(self, inflate: Callable[[], bytes]) -> Bytes:
+    def make(self, inflate: Callable[[], pa.Buffer]) -> Bytes:
         """The bytes that are in use, or else what `inflate` makes; who comes second waits for the first."""
         with self._lock:
             shared = self.get()
             if shared is None:
                 data = inflate()
-                shared = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+                shared = np.frombuffer(data, np.uint8) if data.size else np.zeros(0, np.uint8)
                 self._shared = ref(shared)
             return shared

@@ -11,11 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.bitpacking import InlineBitpacking
+from lance_core.encodings.v2_1.byte_stream_split import ByteStreamSplit
 from lance_core.encodings.v2_1.encoding import Encoding
 from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.fsst import Fsst
+from lance_core.encodings.v2_1.general import General
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import LeafType
+from lance_core.encodings.v2_1.rle import Rle
 from lance_core.encodings.v2_1.variable import Variable
 from lance_core.encodings.values import (
     FixedValues,
@@ -61,6 +64,9 @@ def direct_pages(
     large: bool,
 ) -> MiniBlocks | None:
     """What the kernel needs to know of pages; `None` where it does not know how to decode them."""
+    compression = "none"
+    if isinstance(values, General):
+        compression, values = values.compression, values.values
     coding = _coding(values, dictionary, leaf.arrow_type)
     if coding is None or not structure.is_flat_or_list or any(c and c.compression for c in (rep, def_)):
         return None
@@ -74,6 +80,7 @@ def direct_pages(
         lengths=places.length.data,
         first_values=places.first_value.data,
         large=large,
+        compression=compression,
         coding=name,
         bits=bits,
         def_=None if def_ is None else (def_.coding, def_.bits),
@@ -106,8 +113,8 @@ def _coding(values: Encoding, dictionary: Values | None, arrow_type: pa.DataType
     if isinstance(values, (Variable, Fsst)):
         fits = dictionary is None and values.offset_bits == offset_bits(arrow_type)
         return (values.name, values.offset_bits) if fits else None
-    if isinstance(values, (Flat, InlineBitpacking)):
-        bits = values.bits_per_value if isinstance(values, Flat) else values.word_bits
+    if isinstance(values, (Flat, InlineBitpacking, ByteStreamSplit, Rle)):
+        bits = values.word_bits if isinstance(values, InlineBitpacking) else values.bits_per_value
         if dictionary is None:
             fits = bits == fixed_bits(arrow_type)
         else:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
-from lance_core.encodings.compression import decompress_lz4
 from support.twins import inputs
+from support.twins.compression import decompress_lz4
 
 PIECES = st.binary(max_size=40) | st.builds(
     lambda part, times: part * times, st.binary(max_size=9), st.integers(0, 90)

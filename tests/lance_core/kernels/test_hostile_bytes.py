@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import lz4.block
 import pytest
+import zstandard
 
 from lance_core import kernels
 from lance_core.kernels import Stream, SymbolTable
@@ -145,7 +147,7 @@ def pieces(data: memoryview, map_after: int) -> object:
         )
 
 
-def decoded_rows(data: memoryview, coding: str, in_lists: bool) -> object:
+def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str = "none") -> object:
     """Row 1 of 2 of a page whose only chunk is in a file."""
     places = inputs.int64s([0, 2 if in_lists else 4])
     pages = kernels.MiniBlocks(
@@ -154,6 +156,7 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool) -> object:
         lengths=inputs.int64s([len(data)]),
         first_values=inputs.int64s([0, 4]),
         large=True,
+        compression=compression,
         coding=coding,
         bits=32,
         def_=("flat", 0),
@@ -176,6 +179,11 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool) -> object:
     return rows
 
 
+PROSE = " ".join(RNG.choices(["river", "stone", "north", "light"], k=500)).encode()
+NUMBERS = b"".join(RNG.randrange(1000).to_bytes(8, "little") for _ in range(500))
+INTS = struct.pack("<4i", *range(4))
+LZ4_INTS = lz4.block.compress(INTS, store_size=True)
+ZSTD_INTS = len(INTS).to_bytes(8, "little") + zstandard.compress(INTS)
 PICKS = inputs.int64s([0, 3, 4, 7])
 TWENTY = inputs.place(bytes(range(20)))
 ROWS = [b"\1\2\3\4" + b"\3\0\0\0abc", b"", b"\1\2\3\4" + b"\0\0\0\0"]
@@ -335,6 +343,33 @@ CASES = {
     "decode_rows, lists": Case(
         lambda d: decoded_rows(d, "flat", True),
         struct.pack("<HHHIxxxxxx4H4H4i", 4, 8, 8, 16, 1, 0, 1, 0, 0, 0, 1, 0, *range(4)),
+    ),
+    "decode_rows, lz4": Case(
+        lambda d: decoded_rows(d, "flat", False, "lz4"),
+        struct.pack("<HHI4H", 4, 8, len(LZ4_INTS), 0, 1, 0, 0) + LZ4_INTS,
+    ),
+    "decode_rows, zstd": Case(
+        lambda d: decoded_rows(d, "byte_stream_split", False, "zstd"),
+        struct.pack("<HHI4H", 4, 8, len(ZSTD_INTS), 0, 1, 0, 0) + ZSTD_INTS,
+    ),
+    "decode_rows, runs": Case(
+        lambda d: decoded_rows(d, "rle", False),
+        struct.pack("<HHII4x4H2i2b", 4, 8, 8, 2, 0, 1, 0, 0, 5, 6, 3, 1),
+    ),
+    "inflate lz4": Case(
+        lambda d: kernels.inflate(one(d), "lz4").chunks(), lz4.block.compress(PROSE, store_size=True)
+    ),
+    "inflate zstd": Case(
+        lambda d: kernels.inflate(one(d), "zstd").chunks(),
+        len(PROSE).to_bytes(8, "little") + zstandard.compress(PROSE),
+    ),
+    "inflate zstd, numbers": Case(
+        lambda d: kernels.inflate(one(d), "zstd").chunks(),
+        len(NUMBERS).to_bytes(8, "little") + zstandard.compress(NUMBERS, 19),
+    ),
+    "inflate_values": Case(
+        lambda d: kernels.inflate_values(d[:12], d[12:], 2, 32, "lz4"),
+        values.arrow_offsets([LZ4_INTS, LZ4_INTS], 32) + 2 * LZ4_INTS,
     ),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "json_binary": Case(lambda d: kernels.json_binary(d[:32], d[32:], None, 0, 3), json_texts()),

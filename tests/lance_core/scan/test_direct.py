@@ -33,6 +33,13 @@ DIRECT = [
     "blobs",
     "numbers",
     "lines",
+    "runs",
+    "lz4 packed",
+    "lz4 text",
+    "lz4 lines",
+    "zstd split",
+    "zstd nulls",
+    "zstd text",
 ]
 LONG_WAY = ["struct", "nested", "vector", "shared"]
 
@@ -53,7 +60,9 @@ def table() -> pa.Table:
     integers = pa.array(rng.integers(0, 1 << 40, NUM_ROWS))
     words = pa.array([f"word {n}" for n in rng.integers(0, 40, NUM_ROWS)])
     lines = pa.array([f"{n:x} and {n % 1000} or the other" for n in rng.integers(0, 1 << 60, NUM_ROWS)])
-    return pa.table(
+    rounded = some(pa.array(rng.normal(size=NUM_ROWS).round(4)))
+    runs = pa.array(np.repeat(rng.integers(0, 1 << 40, NUM_ROWS // 20), 20))
+    rows = pa.table(
         {
             "plain": pa.array(rng.random(NUM_ROWS)),
             "bits": pa.array(rng.random(NUM_ROWS) < 0.5),
@@ -72,8 +81,24 @@ def table() -> pa.Table:
             "nested": pa.array([[[n % 7]] for n in range(NUM_ROWS)]),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(2 * NUM_ROWS)), 2),
             "shared": words.dictionary_encode(),
+            "runs": runs,
+            "lz4 packed": integers,
+            "lz4 text": lines,
+            "lz4 lines": lists(some(pa.concat_arrays([lines, lines]))),
+            "zstd split": rounded,
+            "zstd nulls": some(integers),
+            "zstd text": some(lines),
         }
     )
+    fields = []
+    for field in rows.schema:
+        compression = field.name.split()[0]
+        options = {"lance-encoding:compression": compression} if " " in field.name else None
+        if pa.types.is_list(field.type):
+            field = pa.field(field.name, pa.list_(field.type.value_field.with_metadata(options)))
+            options = None
+        fields.append(field.with_metadata(options))
+    return rows.cast(pa.schema(fields))
 
 
 class Columns:
@@ -204,7 +229,15 @@ def test_chunks_that_contradict_each_other_are_refused() -> None:
     two, one = memoryview(np.array([0, 8], np.int64)), memoryview(np.array([8], np.int64))
     arguments: dict[str, Any] = {
         **{"num_rows": 8, "positions": one, "lengths": one, "first_values": two},
-        **{"large": False, "coding": "flat", "bits": 64, "def_": None, "max_def": 0, "has_nulls": False},
+        **{
+            "large": False,
+            "compression": "none",
+            "coding": "flat",
+            "bits": 64,
+            "def_": None,
+            "max_def": 0,
+            "has_nulls": False,
+        },
         **{"symbols": None, "items": None},
     }
     kernels.MiniBlocks(**arguments)

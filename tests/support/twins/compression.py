@@ -6,8 +6,6 @@
 No bytes stand for no bytes.
 """
 
-from collections.abc import Iterable, Iterator
-
 import lz4.block
 import zstandard
 
@@ -39,13 +37,10 @@ def decompress_lz4(data: bytes | memoryview) -> bytes:
     return inflated
 
 
-def decompress_zstd(
-    data: bytes | memoryview, decompressor: zstandard.ZstdDecompressor | None = None
-) -> bytes:
+def decompress_zstd(data: bytes | memoryview) -> bytes:
     """The bytes before compression; no bytes stand for none. Errors are those of `decompress_lz4`."""
     if len(data) == 0:
         return b""
-    # Views of Arrow buffers hold signed bytes, which never equal others.
     bare = len(data) < 8 or (bytes(data[:4]) == _ZSTD_MAGIC and not data[4] & 0x10)
     frame = data if bare else data[8:]
     try:
@@ -55,18 +50,9 @@ def decompress_zstd(
             raise CorruptData(f"a ZSTD frame of {content} bytes under a prefix of {size}")
         if size < 0 or size > len(frame) * _ZSTD_MAX_RATIO:
             raise CorruptData(f"a ZSTD frame of {len(frame)} bytes that claims {size}")
-        inflated = (decompressor or zstandard.ZstdDecompressor()).decompress(frame, max_output_size=size)
+        inflated = zstandard.ZstdDecompressor().decompress(frame, max_output_size=size)
     except zstandard.ZstdError as error:
         raise CorruptData(f"compressed bytes cannot be read: {error}") from None
     if len(inflated) != size:
         raise CorruptData(f"a ZSTD frame of {len(inflated)} bytes that claims {size}")
     return inflated
-
-
-def decompress_zstd_all(frames: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """`decompress_zstd` of many, with one state of the library, which takes as long to make as a frame.
-
-    The library also takes many frames in one call, but that ended the process when one was damaged.
-    """
-    decompressor = zstandard.ZstdDecompressor()
-    return (decompress_zstd(frame, decompressor) for frame in frames)

@@ -1,0 +1,47 @@
+// Copies of a few bytes that write in steps of whole words: what decompressors spend their time with.
+#pragma once
+
+#include "common.hpp"
+
+namespace lance {
+
+// What they may write behind the end.
+constexpr size_t kCopySlack = 32;
+
+inline void copy16(uint8_t* to, const uint8_t* from) {
+  uint64_t low = load<uint64_t>(from), high = load<uint64_t>(from + 8);
+  store(to, low);
+  store(to + 8, high);
+}
+
+// Up to 15 bytes too many are read and written.
+inline void copy_wide(uint8_t* to, const uint8_t* from, size_t n) {
+  for (const uint8_t* end = to + n; to < end; to += 16, from += 16) {
+    copy16(to, from);
+  }
+}
+
+// Repeats what was written `distance` bytes before, `n` bytes of it; they may overlap. Up to 15 bytes too many are
+// written.
+inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
+  const uint8_t* from = to - distance;
+  if (distance >= 16) {
+    copy_wide(to, from, n);
+    return;
+  }
+  const uint8_t* end = to + n;
+  if (distance < 8) {
+    for (size_t i = 0; i < 8; ++i) {
+      to[i] = from[i];
+    }
+    // The same bytes stand at every multiple of the distance; at one of 8 or more a word is copied at once.
+    constexpr uint8_t kWordApart[8] = {0, 8, 8, 9, 8, 10, 12, 14};
+    to += 8;
+    from = to - kWordApart[distance];
+  }
+  for (; to < end; to += 8, from += 8) {
+    store(to, load<uint64_t>(from));
+  }
+}
+
+}  // namespace lance

@@ -1,0 +1,11 @@
+// LZ4 blocks, read (docs/format.md, general). Written by encode_lz4.hpp.
+#pragma once
+
+#include "common.hpp"
+
+namespace lance {
+
+// `to` has room for `size` bytes and kCopySlack more; exactly `size` have to come out of the block.
+void inflate_lz4(Bytes block, uint8_t* to, size_t size);
+
+}  // namespace lance
