@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "fsst.hpp"
 
@@ -24,9 +26,31 @@ struct Symbol {
 };
 
 inline uint64_t low_bytes(uint64_t word, size_t n) { return n >= 8 ? word : word & ((uint64_t{1} << (8 * n)) - 1); }
-inline size_t slot_of(uint64_t word) {
-  return static_cast<size_t>(((word & 0xffffff) * 0x9e3779b97f4a7c15u) >> 40) % kSlots;
+inline size_t slot_of(uint64_t word, uint64_t seed) {
+  return static_cast<size_t>(((word & 0xffffff) * seed) >> 40) % kSlots;
 }
+
+// Hashes to choose from: symbols that share a slot under one do not under another.
+constexpr std::array<uint64_t, 8> kSeeds = {0x9e3779b97f4a7c15u, 0xe7037ed1a0b428dbu, 0x8ebc6af09c88c6e3u,
+                                            0x589965cc75374cc3u, 0x1d8e4e27c47d124fu, 0xeb44accab455d165u,
+                                            0xa0761d6478bd642fu, 0xd6e8feb86659fd93u};
+
+// Which slots are taken.
+class Slots {
+ public:
+  explicit Slots(uint64_t seed) : seed_(seed) {}
+
+  // Whether the symbol will be found: of those that share a slot only the first one is.
+  bool add(const Symbol& symbol) {
+    if (symbol.length < 3) return true;
+    bool& taken = taken_[slot_of(symbol.bytes, seed_)];
+    return !std::exchange(taken, true);
+  }
+
+ private:
+  uint64_t seed_;
+  std::array<bool, kSlots> taken_{};
+};
 
 // A code, and how many bytes it stands for.
 struct Match {
@@ -39,19 +63,18 @@ constexpr Match kNoMatch = {kEscape, 1};
 // is found, so they are added by what they gain.
 class Matcher {
  public:
-  Matcher() {
+  explicit Matcher(uint64_t seed) : seed_(seed) {
     slots_.fill({0, kNoMatch, 0});  // what is not found there needs no symbol, either
     pairs_.fill(kNoMatch);
     singles_.fill(kNoMatch);
   }
 
-  // Whether the symbol will be found.
-  bool add(const Symbol& symbol, uint8_t code) {
+  void add(const Symbol& symbol, uint8_t code) {
     Match match{code, static_cast<uint8_t>(symbol.length)};
     if (symbol.length >= 3) {
-      Slot& slot = slots_[slot_of(symbol.bytes)];
+      Slot& slot = slots_[slot_of(symbol.bytes, seed_)];
       if (slot.match.code != kEscape) {
-        return false;
+        return;
       }
       slot = {symbol.bytes, match, static_cast<uint16_t>(64 - 8 * symbol.length)};
     } else if (symbol.length == 2) {
@@ -65,12 +88,11 @@ class Matcher {
         }
       }
     }
-    return true;
   }
 
   // `word` begins with the next `left` bytes, of which there is one at least.
   Match find(uint64_t word, size_t left) const {
-    const Slot& slot = slots_[slot_of(word)];
+    const Slot& slot = slots_[slot_of(word, seed_)];
     Match match = pairs_[word & 0xffff];
     if ((word ^ slot.bytes) << slot.ignored_bits == 0) {
       match = slot.match;
@@ -89,6 +111,7 @@ class Matcher {
     Match match;
     uint16_t ignored_bits;  // of a word, above the symbol
   };
+  uint64_t seed_;
   std::array<Slot, kSlots> slots_;
   std::array<Match, 65536> pairs_;
   std::array<Match, 256> singles_;
@@ -176,6 +199,26 @@ class Candidates {
   std::vector<Candidate> all_;
 };
 
+// Finds these symbols, under the hash that loses the fewest: those of a trainer, none.
+std::unique_ptr<Matcher> matcher_of(const std::vector<Symbol>& symbols) {
+  uint64_t best = kSeeds[0];
+  size_t least = symbols.size() + 1;
+  for (uint64_t seed : kSeeds) {
+    Slots slots(seed);
+    auto lost = static_cast<size_t>(
+        std::count_if(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return !slots.add(symbol); }));
+    if (lost < least) {
+      least = lost;
+      best = seed;
+    }
+  }
+  auto matcher = std::make_unique<Matcher>(best);
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    matcher->add(symbols[i], static_cast<uint8_t>(i));
+  }
+  return matcher;
+}
+
 // Finds symbols in a few rounds. Each codes the sample with the symbols so far, and keeps of these, and of pairs of
 // them, what gains most. Bytes without a symbol count as symbols of their own.
 class Trainer {
@@ -195,14 +238,12 @@ class Trainer {
   static constexpr size_t kCodes = 512;  // symbols, then the single bytes
 
   void count(const std::vector<Symbol>& symbols) {
-    auto matcher = std::make_unique<Matcher>();
-    for (size_t i = 0; i < symbols.size(); ++i) {
-      matcher->add(symbols[i], static_cast<uint8_t>(i));
-    }
+    auto matcher = matcher_of(symbols);
     single_.fill(0);
     std::fill(pair_.begin(), pair_.end(), uint16_t{0});
     for (const Value& value : sample_) {
       size_t previous = kCodes;
+      size_t previous_length = 0;
       for (size_t at = 0; at < value.size;) {
         size_t left = value.size - at;
         uint64_t word = load_word(value.data + at, left);
@@ -210,10 +251,13 @@ class Trainer {
         size_t byte = 256 + (word & 0xff);
         size_t code = match.code == kEscape ? byte : match.code;
         note(previous, code);
-        if (match.length > 1) {  // a symbol may have grown too long, or the one before by one byte too few
-          note(previous, byte);
+        // A symbol may have grown too long, or the one before by one byte too few. With one of seven bytes the next
+        // byte makes the same symbol as the whole of the next.
+        if (match.length > 1) {
+          note(previous_length == 7 ? kCodes : previous, byte);
         }
         previous = code;
+        previous_length = match.length;
         at += match.length;
       }
     }
@@ -253,17 +297,35 @@ class Trainer {
         }
       }
     }
-    auto matcher = std::make_unique<Matcher>();
+    std::vector<Candidates::Candidate> best = candidates.best();
     std::vector<Symbol> chosen;
-    for (const Candidates::Candidate& candidate : candidates.best()) {
-      if (chosen.size() == kMaxSymbols) {
-        break;
-      }
-      if (matcher->add(candidate.symbol, static_cast<uint8_t>(chosen.size()))) {
-        chosen.push_back(candidate.symbol);
+    uint64_t most = 0;
+    for (uint64_t seed : kSeeds) {
+      auto [found, gain] = choose_for(best, seed);
+      if (gain > most) {
+        most = gain;
+        chosen = std::move(found);
       }
     }
     return chosen;
+  }
+
+  // The symbols that are kept under one hash, and what they gain.
+  static std::pair<std::vector<Symbol>, uint64_t> choose_for(const std::vector<Candidates::Candidate>& best,
+                                                             uint64_t seed) {
+    Slots slots(seed);
+    std::vector<Symbol> chosen;
+    uint64_t gain = 0;
+    for (const Candidates::Candidate& candidate : best) {
+      if (chosen.size() == kMaxSymbols) {
+        break;
+      }
+      if (slots.add(candidate.symbol)) {
+        chosen.push_back(candidate.symbol);
+        gain += candidate.gain;
+      }
+    }
+    return {std::move(chosen), gain};
   }
 
   static constexpr uint16_t kRare = 3;  // pairs seen less often gain nothing
@@ -277,11 +339,11 @@ std::unique_ptr<Matcher> matcher_of(Bytes table) {
   if (!parsed.codes) {
     corrupt("a symbol table without codes");
   }
-  auto matcher = std::make_unique<Matcher>();
+  std::vector<Symbol> symbols;
   for (unsigned i = 0; i < parsed.num_symbols; ++i) {
-    matcher->add({low_bytes(parsed.symbol[i], parsed.length[i]), parsed.length[i]}, static_cast<uint8_t>(i));
+    symbols.push_back({low_bytes(parsed.symbol[i], parsed.length[i]), parsed.length[i]});
   }
-  return matcher;
+  return matcher_of(symbols);
 }
 
 // Codes of one value; `out` has room for two bytes per byte.

@@ -130,6 +130,38 @@ def test_the_data_or_the_field_choose_the_encoding(
 _RUNS = np.repeat(_RNG.integers(0, 40, N // 10), 10)
 
 
+def _documents(count: int, length: int) -> list[str]:
+    words = [f"word{number:04}" for number in _RNG.integers(0, 3_000, count * length // 9).tolist()]
+    return [" ".join(words[row :: 2 * count]) for row in range(count)] + [" ".join(words[: length // 9])]
+
+
+PACKED_TEXT = pa.StructArray.from_arrays(
+    [pa.array(range(N)), pa.array([f"a value of some length {x}" for x in range(N)])], ["n", "s"]
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "metadata"),
+    [
+        (pa.array(_documents(20, 40_000)), {}),
+        (pa.array(_documents(100, 2_000)), {"compression": "lz4"}),
+        (pa.array(_documents(100, 2_000)).cast(pa.large_binary()), {"compression": "zstd"}),
+        (PACKED_TEXT, {"packed": "true"}),
+        (pa.array([7 if x % 2 else None for x in range(N)], pa.int32()), {"compression": "none"}),
+        (pa.array(np.repeat(_RNG.random(60), 300)), {"compression": "none"}),
+    ],
+    ids=["documents", "lz4", "zstd", "packed", "half null", "few"],
+)
+def test_wishes_do_not_make_files_larger_than_those_of_the_reference(
+    values: pa.Array, metadata: dict[str, str], tmp_path: Path
+) -> None:
+    path, theirs = tmp_path / "a.lance", tmp_path / "b.lance"
+    check_file(path, column(values, **metadata), "2.2")
+    with LanceFileWriter(str(theirs), version="2.2") as writer:
+        writer.write_batch(column(values, **metadata))
+    assert sum(size for _, size in pages(path)) <= 1.03 * sum(size for _, size in pages(theirs))
+
+
 @pytest.mark.parametrize(
     "values",
     [

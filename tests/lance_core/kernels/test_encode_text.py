@@ -268,3 +268,14 @@ def test_many_items_are_found() -> None:
 def test_distinct_values_of_sizes_that_contradict_each_other(kernel: object) -> None:
     with pytest.raises(CorruptData):
         kernel()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "text", ["a value of some length {}", "the quick brown fox jumps over {}", "some text with a number {}"]
+)
+def test_what_all_texts_have_in_common_takes_few_codes(text: str) -> None:
+    """Symbols that share a slot of the hash, or that were counted twice, kept others out."""
+    texts = [text.format(number).encode() for number in range(20_000)]
+    values_ = (*arrow(texts, 32), len(texts), 32)
+    _, codes = kernels.compress_symbols(kernels.train_symbols(*values_, 32 << 10), *values_)
+    assert len(codes) < 7 * len(texts)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
+from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.structure import Levels, Structure
 from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -34,7 +35,7 @@ def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
     return _page(layout, structure, buffers)
 
 
-def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
+def constant_page(structure: Structure, values: pa.Array, options: EncodingOptions) -> EncodedPage | None:
     """A page of one value, nulls aside; None where there are several, or another layout is smaller."""
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
@@ -43,7 +44,7 @@ def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     if not (fixed_bits(arrow_type) or offset_bits(arrow_type) or is_empty):
         return None
     has_levels = structure.rep is not None or structure.def_ is not None
-    if not is_empty and (_is_smaller_elsewhere(structure, arrow_type) or not _all_equal(values)):
+    if not is_empty and (_is_smaller_elsewhere(structure, values, options) or not _all_equal(values)):
         return None
     value = values.drop_null().slice(0, 1) if values.null_count else values.slice(0, 1)
     value = pa.concat_arrays([value])  # on its own: buffers of one value
@@ -62,15 +63,15 @@ def constant_page(structure: Structure, values: pa.Array) -> EncodedPage | None:
     return _page(layout, structure, buffers)
 
 
-def _is_smaller_elsewhere(structure: Structure, arrow_type: pa.DataType) -> bool:
-    """Whether another layout takes less than the plain levels of this one."""
+def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: EncodingOptions) -> bool:
+    """Whether another layout is expected to take less than the plain levels of this one."""
     num_kinds = (structure.rep is not None) + (structure.def_ is not None)
     if structure.num_entries <= _MOST_PLAIN_LEVELS or not num_kinds:
         return False
-    bits = fixed_bits(arrow_type)
-    if bits in (0, 1, 8, 16, 32, 64, 128):  # bits, packed words, dictionaries
-        return True
-    return 2 * num_kinds * structure.num_entries >= structure.num_values * bits // 8
+    bits = fixed_bits(values.type)
+    is_word = bits in (8, 16, 32, 64)  # packed, or as runs; some others go into a dictionary
+    shrinks = options.compression != "none" if is_word else bits in (0, 128)
+    return shrinks or 2 * num_kinds * structure.num_entries >= len(values) * bits // 8
 
 
 def _all_equal(values: pa.Array) -> bool:

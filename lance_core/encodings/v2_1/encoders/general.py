@@ -2,12 +2,13 @@
 
 import struct
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any
 
 import lz4.block
 import numpy as np
+import numpy.typing as npt
 import zstandard
 
 from lance_core import kernels
@@ -21,6 +22,9 @@ from lance_core.storage.base import Bytes
 _LEAST_BYTES = 4096
 """Less is not worth a compressor."""
 _ZSTD_LEVEL = 3
+_SAMPLE_BYTES = 256 << 10
+_WORTH = 0.97
+"""Size of a compressed sample in parts of the plain one up to which values are compressed."""
 _SCHEMES = {"lz4": messages.LZ4, "zstd": messages.ZSTD}
 
 
@@ -51,16 +55,44 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
     return replace(chunks, streams=[frames, *chunks.streams[1:]], encoding=encoding)
 
 
+def compress_values(
+    data: Bytes, ends: npt.NDArray[np.int64], level: int | None
+) -> tuple[bytes, npt.NDArray[np.int64]] | None:
+    """Every value of a full-zip page as a ZSTD frame; None where that does not make them smaller.
+
+    Args:
+        data: the values, one after the other.
+        ends: where each ends; first where the first begins.
+        level: of the compressor.
+
+    Returns:
+        The frames, one after the other, and their lengths.
+    """
+    view = memoryview(data).cast("B")
+    parts = [view[begin:end] for begin, end in pairwise(ends.tolist())]
+    num_bytes = int(ends[-1] - ends[0])
+    sample = parts[:: max(1, num_bytes // _SAMPLE_BYTES)]
+    if len(_framed(sample, level)[0]) >= _WORTH * sum(map(len, sample)):
+        return None
+    frames = _framed(parts, level)
+    return frames if len(frames[0]) < num_bytes else None
+
+
 def _zstd(level: int | None) -> zstandard.ZstdCompressor:
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL if level is None else level)
 
 
 def _zstd_frames(chunks: Stream, level: int | None) -> Stream:
-    """All chunks in one call of the compressor."""
-    parts: list[Any] = list(chunks.chunks())
+    return even_stream(*_framed(list(chunks.chunks()), level))
+
+
+def _framed(parts: list[Any], level: int | None) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """All parts in one call of the compressor: frames with their sizes in front, and their lengths."""
+    if not parts:
+        return b"", np.zeros(0, np.int64)
     made: Any = _zstd(level).multi_compress_to_buffer(parts)
     frames = list(made)
     sizes = np.fromiter(map(len, parts), "<u8", len(parts))
     lengths = np.fromiter(map(len, frames), np.int64, len(frames)) + sizes.itemsize
     prefixes = map(itemgetter(0), struct.iter_unpack(f"{sizes.itemsize}s", sizes.data.cast("B")))
-    return even_stream(b"".join(chain.from_iterable(zip(prefixes, frames, strict=True))), lengths)
+    return b"".join(chain.from_iterable(zip(prefixes, frames, strict=True))), lengths

@@ -6,7 +6,8 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
-from lance_core.encodings.v2_1.encoders.text import Text, text_of
+from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.text import Text, text_of, zip_text
 from lance_core.encodings.v2_1.encoders.vectors import vectors_of, zip_vectors
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 from lance_core.errors import UnsupportedFeatureError
@@ -54,9 +55,9 @@ def zip_packed(array: pa.StructArray) -> tuple[Text, proto.CompressiveEncoding]:
     for member in _members(array):
         length_bits = offset_bits(member.type)
         if length_bits:
-            text = text_of(member)
+            text, encoding = zip_text(text_of(member), EncodingOptions())
             fields.append((0, length_bits, text.offsets, text.data))
-            packed.fields.add(value=messages.variable(length_bits), bits_per_length=length_bits)
+            packed.fields.add(value=encoding, bits_per_length=length_bits)
         elif pa.types.is_fixed_size_list(member.type):
             vectors = vectors_of(member)
             rows, width = zip_vectors(vectors)

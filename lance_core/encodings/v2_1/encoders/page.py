@@ -23,7 +23,7 @@ from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
 from lance_core.encodings.v2_1.encoders.packed import encode_packed, is_fixed, require_no_nulls, zip_packed
 from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
 from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
-from lance_core.encodings.v2_1.encoders.text import code_text, encode_text, text_of
+from lance_core.encodings.v2_1.encoders.text import encode_text, text_of, zip_text
 from lance_core.encodings.v2_1.encoders.vectors import Bits, encode_vectors, vectors_of, zip_vectors
 from lance_core.encodings.v2_1.encoders.words import encode_bits, encode_words
 from lance_core.encodings.values import fixed_bits, offset_bits
@@ -64,7 +64,7 @@ def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
         return null_page(structure, column.is_2_2)
     if structure.num_valid == 0:
         return null_page(structure, column.is_2_2)
-    if column.is_2_2 and (page := constant_page(structure, values)):
+    if column.is_2_2 and (page := constant_page(structure, values, column.options)):
         return page
     if pa.types.is_struct(arrow_type):
         require_no_nulls(values, column.field.name)
@@ -118,7 +118,7 @@ def _chunks(values: pa.Array, column: LeafColumn) -> Chunks:
 def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage:
     arrow_type = values.type
     if offset_bits(arrow_type):
-        return zip_variable_page(structure, *code_text(text_of(values), column.options))
+        return zip_variable_page(structure, *zip_text(text_of(values), column.options))
     if pa.types.is_fixed_size_list(arrow_type):
         vectors = vectors_of(values)
         if isinstance(vectors.items, Bits):  # readers take items of whole bytes only

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders import messages
 from lance_core.encodings.v2_1.encoders.chunks import Chunks
-from lance_core.encodings.v2_1.encoders.general import compress_chunks
+from lance_core.encodings.v2_1.encoders.general import compress_chunks, compress_values
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.values import as_buffer, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -19,6 +20,9 @@ _FSST_MOST_BYTES = 1 << 30
 """Codes of text can take twice its bytes, and have to be addressed by the same offsets."""
 _FSST_LEAST_LENGTH = 5
 """Length of the longest value below which symbols do not pay."""
+_LONG_BYTES = 32 << 10
+"""Length of the longest value above which values are compressed without being asked."""
+_COMPRESSED_LEAST_BYTES = 32 << 10
 _FSST_SAMPLE_BYTES = 32 << 10
 _FSST_WORTH = 0.9
 """Size of the codes in parts of the text up to which reading them is worth while."""
@@ -67,6 +71,26 @@ def encode_text(text: Text, options: EncodingOptions) -> Chunks:
     )
     chunks = Chunks([stream], counts, encoding)
     return compress_chunks(chunks, options) if options.compression in ("lz4", "zstd") else chunks
+
+
+def zip_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
+    """Values for full-zip entries, and what they are now: frames of ZSTD, symbol codes, or as they were.
+
+    The reference compresses each value where a compressor is asked for, LZ4 or not, or some are long.
+    """
+    wanted = options.compression in ("lz4", "zstd") or (
+        options.compression is None and text.longest > _LONG_BYTES
+    )
+    if wanted and text.num_bytes >= _COMPRESSED_LEAST_BYTES:
+        dtype = np.dtype(f"<u{text.offset_bits // 8}")
+        ends = np.frombuffer(text.offsets, dtype, text.num_values + 1).astype(np.int64)
+        if frames := compress_values(text.data, ends, options.level):
+            data, lengths = frames
+            offsets = np.zeros(text.num_values + 1, dtype)
+            np.cumsum(lengths, out=offsets[1:])
+            coded = replace(text, offsets=pa.py_buffer(offsets), data=pa.py_buffer(data))
+            return coded, messages.general(messages.ZSTD, options.level, messages.variable(text.offset_bits))
+    return code_text(text, options)
 
 
 def code_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
