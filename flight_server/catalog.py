@@ -8,15 +8,13 @@ import logging
 import os
 import secrets
 import shutil
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
 from flight_server.staging import DIRECTORY as STAGING_DIRECTORY
-from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.cache_use import CacheUse
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -26,17 +24,15 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.storage import LocalStorage, Storage, scheme_of
-from lance_core.table.bases import BaseOpener, DatasetBasePath
+from lance_core.table.bases import DatasetBasePath
 from lance_core.table.refs import branch_names, branch_storage, read_tag, tag_names
-from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
-from lance_core.table.versions import latest_version, manifest_identity
+from lance_core.table.snapshot import Snapshot, version_before
+from lance_core.table.snapshot_cache import SnapshotCache
+from lance_core.table.versions import latest_version
 
 VERSIONS_DIRECTORY = "_versions"
 MAXIMUM_NAMESPACES = 32
 _WRITTEN_DIRECTORIES = ("data", "_transactions", STAGING_DIRECTORY)
-
-# What a parsed manifest takes in memory, per byte of its file.
-_MEMORY_PER_MANIFEST_BYTE = 8
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +50,7 @@ class Catalog:
     def __init__(self, root: str, cache_bytes: int, base_directories: Sequence[str] = ()) -> None:
         self._root = root
         self._base_directories = (root, *base_directories)
-        self._snapshots = _SnapshotCache(cache_bytes, self._open_base)
+        self._snapshots = SnapshotCache(cache_bytes, self._open_base)
         self._reported: set[str] = set()
 
     @property
@@ -258,53 +254,6 @@ class Catalog:
         if relative not in self._reported:
             self._reported.add(relative)
             _log.warning("directory %s %s", shown(relative), problem)
-
-
-class _SnapshotCache:
-    """Least recently used snapshots, bounded in bytes; one whose manifest file was replaced is read anew."""
-
-    def __init__(self, most_bytes: int, open_base: BaseOpener) -> None:
-        self._most_bytes = most_bytes
-        self._open_base = open_base
-        self._num_bytes = 0
-        self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
-        self._counter = HitCounter()
-        self._lock = threading.Lock()
-
-    def use(self) -> CacheUse:
-        with self._lock:
-            counter = self._counter
-            return CacheUse(
-                len(self._snapshots), self._num_bytes, self._most_bytes, counter.hits, counter.misses
-            )
-
-    def open(self, storage: Storage, version: int) -> Snapshot:
-        key = (storage.uri, version)
-        identity = manifest_identity(storage, version)
-        with self._lock:
-            known = self._snapshots.get(key)
-            hit = known is not None and known[0] == identity
-            self._counter.count(hit)
-            if known is not None and hit:
-                self._snapshots.move_to_end(key)
-                return known[1]
-        snapshot = open_snapshot(storage, version, self._open_base)
-        with self._lock:
-            self._forget(key)
-            self._snapshots[key] = (identity, snapshot)
-            self._num_bytes += _memory_bytes(snapshot)
-            while self._num_bytes > self._most_bytes:
-                self._forget(next(iter(self._snapshots)))
-        return snapshot
-
-    def _forget(self, key: tuple[str, int]) -> None:
-        forgotten = self._snapshots.pop(key, None)
-        if forgotten is not None:
-            self._num_bytes -= _memory_bytes(forgotten[1])
-
-
-def _memory_bytes(snapshot: Snapshot) -> int:
-    return _MEMORY_PER_MANIFEST_BYTE * snapshot.manifest.size
 
 
 def _is_below(path: str, directory: str) -> bool:

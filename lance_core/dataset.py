@@ -29,6 +29,7 @@ from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot, version_before
+from lance_core.table.snapshot_cache import open_kept
 from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
@@ -343,7 +344,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
 
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
-        self._snapshot = open_snapshot(self._storage)
+        self._snapshot = open_kept(self._storage)
 
 
 def _version_before(opened: LanceDataset, asof: datetime | str) -> int:

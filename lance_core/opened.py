@@ -9,7 +9,8 @@ from typing import Self
 from lance_core.errors import DatasetNotFoundError, RefNotFoundError, VersionNotFoundError
 from lance_core.storage import Storage, storage_for
 from lance_core.table.refs import branch_storage, read_tag
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.snapshot_cache import open_kept
 
 Reference = int | str | tuple[str | None, int | None]
 """A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""
@@ -30,7 +31,7 @@ class OpenedDataset:
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
-        self._snapshot = snapshot or open_snapshot(storage_for(uri, storage_options), number)
+        self._snapshot = snapshot or open_kept(storage_for(uri, storage_options), number)
         # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
         self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
         self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
@@ -78,14 +79,14 @@ class OpenedDataset:
     def open_reference(self, reference: Reference) -> Snapshot:
         """A version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
-            return open_snapshot(self._storage, reference)
+            return open_kept(self._storage, reference)
         if isinstance(reference, str):
             tag = read_tag(self._root, reference)
             reference = (tag.branch, tag.version)
         branch, number = reference
         storage = branch_storage(self._root, branch)
         try:
-            return open_snapshot(storage, number)
+            return open_kept(storage, number)
         except VersionNotFoundError:
             raise
         except DatasetNotFoundError:

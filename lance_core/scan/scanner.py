@@ -23,6 +23,7 @@ from lance_core.scan.take import RowTaker, TakerCache, as_keys
 from lance_core.scan.take_blobs import take_blobs
 from lance_core.schema import Field, Schema
 from lance_core.table.snapshot import Snapshot
+from lance_core.table.snapshot_cache import kept_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,8 +149,15 @@ def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 25
 
 
 def cache_stats() -> dict[str, CacheUse]:
-    """What this process keeps of data files: opened "files", and page "statistics" of their columns."""
-    return {"files": _files.use(), "statistics": _files.statistics.use()}
+    """What this process keeps: "manifests" of local tables, opened "files", "statistics" of their columns.
+
+    Footers, descriptions of columns, dictionaries and repetition indices count as bytes of their files.
+    """
+    return {
+        "manifests": kept_snapshots.use(),
+        "files": _files.use(),
+        "statistics": _files.statistics.use(),
+    }
 
 
 def scan_options(

@@ -1,0 +1,80 @@
+"""Snapshots that were opened last, kept for whoever opens them again."""
+
+from collections import OrderedDict
+from threading import Lock
+
+from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.storage import Storage
+from lance_core.table.bases import BaseOpener, open_base
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.versions import latest_version, manifest_identity
+
+_MEMORY_PER_MANIFEST_BYTE = 8
+"""What a parsed manifest takes."""
+
+
+class SnapshotCache:
+    """Least recently used snapshots, bounded in bytes; thread-safe.
+
+    One whose manifest file was replaced, as after a dataset was dropped and made again, is read anew.
+    """
+
+    def __init__(self, max_bytes: int, open_base: BaseOpener = open_base) -> None:
+        """`open_base` opens the base paths of tables, and may refuse to."""
+        self._max_bytes = max_bytes
+        self._open_base = open_base
+        self._num_bytes = 0
+        self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
+        self._counter = HitCounter()
+        self._lock = Lock()
+
+    def use(self) -> CacheUse:
+        """How much is kept, and how often it was of use."""
+        with self._lock:
+            counter = self._counter
+            return CacheUse(
+                len(self._snapshots), self._num_bytes, self._max_bytes, counter.hits, counter.misses
+            )
+
+    def open(self, storage: Storage, version: int) -> Snapshot:
+        """A version of the table in `storage`; errors are those of `open_snapshot`."""
+        key = (storage.uri, version)
+        identity = manifest_identity(storage, version)
+        with self._lock:
+            known = self._snapshots.get(key)
+            hit = known is not None and known[0] == identity
+            self._counter.count(hit)
+            if known is not None and hit:
+                self._snapshots.move_to_end(key)
+                return known[1]
+        snapshot = open_snapshot(storage, version, self._open_base)
+        with self._lock:
+            self._forget(key)
+            self._snapshots[key] = (identity, snapshot)
+            self._num_bytes += _memory_bytes(snapshot)
+            while self._num_bytes > self._max_bytes:
+                self._forget(next(iter(self._snapshots)))
+        return snapshot
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        forgotten = self._snapshots.pop(key, None)
+        if forgotten is not None:
+            self._num_bytes -= _memory_bytes(forgotten[1])
+
+
+def _memory_bytes(snapshot: Snapshot) -> int:
+    return _MEMORY_PER_MANIFEST_BYTE * snapshot.manifest.size
+
+
+kept_snapshots = SnapshotCache(64 << 20)
+"""Those of local tables that this process opened by their paths."""
+
+
+def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
+    """As `open_snapshot`, but a local manifest that was read before is not read again.
+
+    Far away, asking whether a manifest is the same takes as long as reading it.
+    """
+    if storage.is_remote:
+        return open_snapshot(storage, version)
+    return kept_snapshots.open(storage, latest_version(storage) if version is None else version)
