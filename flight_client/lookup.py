@@ -20,6 +20,8 @@ Key = Literal["_rowoffset", "_rowid", "_rowaddr"]
 MAX_KEYS = 1 << 20
 """Of one batch."""
 
+_LARGEST_KEY = (1 << 64) - 1
+
 
 class Lookup:
     """A stream of takes from one version of a dataset. A context manager, for one thread."""
@@ -87,6 +89,8 @@ def keys_of(given: Any) -> pa.Array:
     Raises:
         InvalidInputError: one is null, negative or no integer.
     """
+    if isinstance(given, list) and all(type(key) is int and 0 <= key <= _LARGEST_KEY for key in given):
+        return pa.array(given, pa.uint64())  # to begin a cast takes longer than all the rest of a small take
     try:
         values = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
         if isinstance(values, pa.ChunkedArray):

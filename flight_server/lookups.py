@@ -70,8 +70,9 @@ class Lookup:
         try:
             for part in self._taker.batches(addresses, _READ_BYTES, self._first_rows(len(addresses))):
                 parts.append(part)
-                self._budget.take(part.nbytes, required=True)
-                held += part.nbytes
+                size = part.get_total_buffer_size()
+                self._budget.take(size, required=True)
+                held += size
                 if held > self._max_answer_bytes:
                     raise InvalidInputError(
                         "the rows of one batch of keys are too large, send fewer keys",

@@ -344,7 +344,7 @@ class Service:
         addresses = find[keys.kind](as_keys(keys.values, keys.kind))
         options = ScanOptions()
         for batch in taker.batches(addresses, _TAKEN_BYTES):
-            size = batch.nbytes
+            size = batch.get_total_buffer_size()
             self._budget.take(size, required=True)
             try:
                 if size <= 2 * options.batch_bytes:  # a take of few rows is over before it would be cut

@@ -127,7 +127,8 @@ class RowTaker:
         while start < len(addresses):
             batch = self._rows(addresses[start : start + rows])
             start += rows
-            rows = max(1, min(_MOST_GROWTH * rows, aimed_bytes * batch.num_rows // max(batch.nbytes, 1)))
+            if start < len(addresses):
+                rows = max(1, min(_MOST_GROWTH * rows, aimed_bytes * batch.num_rows // max(batch.nbytes, 1)))
             yield batch
 
     def addresses_at(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> Keys:
