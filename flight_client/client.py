@@ -54,13 +54,13 @@ def connect(
         max_read_bytes: of batches that were received ahead of who reads them.
 
     Raises:
-        InvalidInputError: an argument makes no sense.
+        InvalidInputError: an argument makes no sense, or a file that it names cannot be read.
     """
     access = Access(
         token=token,
-        tls_root_certs=_pem(tls_root_certs),
-        cert_chain=_pem(cert_chain),
-        private_key=_pem(private_key),
+        tls_root_certs=_pem("tls_root_certs", tls_root_certs),
+        cert_chain=_pem("cert_chain", cert_chain),
+        private_key=_pem("private_key", private_key),
         headers=tuple((name.lower(), value) for name, value in (headers or {}).items()),
         timeout=timeout,
         attempts=attempts,
@@ -272,8 +272,13 @@ class Client(Actions):
         return abort(self._servers, name, receipts, branch)
 
 
-def _pem(given: bytes | str | Path | None) -> bytes | None:
-    """PEM text, or the content of the file that a path names."""
+def _pem(name: str, given: bytes | str | Path | None) -> bytes | None:
+    """PEM text, or the content of the file that a path names; `name` is that of the argument."""
     if given is None or isinstance(given, bytes):
         return given
-    return given.encode() if isinstance(given, str) and "-----BEGIN" in given else Path(given).read_bytes()
+    if isinstance(given, str) and "-----BEGIN" in given:
+        return given.encode()
+    try:
+        return Path(given).read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{name}: {error}") from None

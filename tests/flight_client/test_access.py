@@ -2,90 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from pyarrow import flight
 
 import flight_client
-from flight_server.server import FlightServer
 from flight_server.service import Service
 from flight_server.settings import Settings
 from support.comparison import assert_tables_equal
+from support.secure_server import TOKEN, Certificate, SecureServer
 from support.served import Root
 
-TOKEN = "correct horse"
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A certificate that vouches for itself, of 127.0.0.1, and its key; PEM."""
-
-    certificate: bytes
-    key: bytes
-
-    @staticmethod
-    def make() -> Certificate:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-        now = datetime.datetime.now(datetime.UTC)
-        address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        signed = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
-            .add_extension(address, critical=False)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        pem = serialization.Encoding.PEM
-        return Certificate(
-            signed.public_bytes(pem),
-            key.private_bytes(
-                pem, serialization.PrivateFormat.PKCS8, encryption_algorithm=serialization.NoEncryption()
-            ),
-        )
-
-
-class _Guard(flight.ServerMiddlewareFactory):
-    """Lets in who has the token, and who sends the header `x-tenant`, too."""
-
-    def start_call(self, info: flight.CallInfo, headers: dict[str, list[str]]) -> None:
-        if headers.get("authorization") != [f"Bearer {TOKEN}"]:
-            raise flight.FlightUnauthenticatedError("no token, or another one")
-        if headers.get("x-tenant") != ["shop"]:
-            raise flight.FlightUnauthorizedError("not this tenant")
-
-
-class _SecureServer(FlightServer):
-    """Our handlers behind TLS and a token."""
-
-    def __init__(self, service: Service, pair: Certificate) -> None:
-        self._service = service
-        self._host = "127.0.0.1"
-        flight.FlightServerBase.__init__(
-            self,
-            "grpc+tls://127.0.0.1:0",
-            tls_certificates=[(pair.certificate, pair.key)],
-            middleware={"guard": _Guard()},
-        )
-
-    @property
-    def uri(self) -> str:
-        return f"grpc+tls://127.0.0.1:{self.port}"
+HEADERS = {"X-Tenant": "shop"}
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +25,9 @@ def pair() -> Certificate:
 
 @pytest.fixture(scope="module")
 def secure_uri(root: Root, pair: Certificate) -> Iterator[str]:
-    server = _SecureServer(Service(Settings(str(root.path))), pair)
+    server = SecureServer(Service(Settings(str(root.path))), pair, HEADERS["X-Tenant"])
     yield server.uri
     server.shutdown()
-
-
-HEADERS = {"X-Tenant": "shop"}
 
 
 @pytest.mark.parametrize("given", ["PEM", "text", "path"])
