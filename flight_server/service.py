@@ -33,10 +33,10 @@ from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticke
 from lance_core.errors import DatasetNotFoundError, LanceError
 from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
-from lance_core.scan.batches import BatchCutter
+from lance_core.scan.batches import BatchCutter, Stretch
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import count_passing, scan_batches
+from lance_core.scan.execute import count_passing, scan_stretches
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
@@ -110,7 +110,7 @@ class ScanStream:
     """The batches of one endpoint or of a whole scan; nothing is read before the first one is asked for."""
 
     schema: pa.Schema
-    batches: Generator[pa.RecordBatch, None, None]
+    stretches: Generator[Stretch, None, None]
     """To be closed by the reader; that stops the decoding."""
     compression: str
 
@@ -323,7 +323,7 @@ class Service:
         return snapshot
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        return ScanStream(plan.schema, scan_batches(snapshot, plan, self._budget, self._files), compression)
+        return ScanStream(plan.schema, scan_stretches(snapshot, plan, self._budget, self._files), compression)
 
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):
@@ -334,7 +334,7 @@ class Service:
         taker = self._taker(snapshot, columns)
         return ScanStream(taker.schema, self._taken(taker, keys), "none")
 
-    def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[pa.RecordBatch, None, None]:
+    def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[Stretch, None, None]:
         """The rows, read when the first batch is asked for and cut to the size of a scan's batches."""
         find: Mapping[str, Callable[[Keys], Keys]] = {
             "offsets": taker.addresses_at,
@@ -348,7 +348,7 @@ class Service:
             self._budget.take(size, required=True)
             try:
                 if size <= 2 * options.batch_bytes:  # a take of few rows is over before it would be cut
-                    yield batch
+                    yield Stretch(batch, max(batch.num_rows, 1))
                 else:
                     cutter, columns = BatchCutter(taker.schema, options), [[each] for each in batch.columns]
                     cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from itertools import chain
 
 import pyarrow as pa
 from pyarrow import flight, ipc
@@ -9,6 +10,7 @@ from pyarrow import flight, ipc
 from flight_server.handlers.rpc import rpc, translated_errors
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.service import ScanStream, Service
+from lance_core.scan.batches import Stretch
 
 
 @rpc
@@ -26,34 +28,36 @@ def _parts(
     service: Service, context: flight.ServerCallContext, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
     """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
-    with service.admission.stream(), kept_thread_state(), closing(stream.batches):
+    with service.admission.stream(), kept_thread_state(), closing(stream.stretches):
         yield None
         with translated_errors(service, context, "do_get"):
-            batches = _until_stopped(service, stream)
+            stretches = _until_stopped(service, stream)
             if any(has_dictionary(field.type) for field in stream.schema):
-                yield from _one_reader(stream.schema, batches)
+                yield from _one_reader(stream.schema, stretches)
             else:
-                yield from batches
+                yield from map(Stretch.sendable, stretches)
 
 
-def _until_stopped(service: Service, stream: ScanStream) -> Iterator[pa.RecordBatch]:
-    for batch in stream.batches:
+def _until_stopped(service: Service, stream: ScanStream) -> Iterator[Stretch]:
+    while (stretch := next(stream.stretches, None)) is not None:
         service.admission.check_stream()
-        yield batch
+        yield stretch
+        del stretch  # its memory must be free when the next one is asked for
 
 
-def _one_reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatchReader]:
-    """The batches as one reader: a bare batch is sent without its dictionaries, a table with all of them.
+def _one_reader(schema: pa.Schema, stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatchReader]:
+    """The batches as one reader: a bare batch is sent without its dictionaries, another reader with all of
+    them again.
 
-    A reader has each dictionary sent once. An error inside it would arrive as an unknown one, so it ends the
-    reader and is raised after it, where errors keep their class.
+    An error inside a reader would arrive as an unknown one, so it ends the reader and is raised after it,
+    where errors keep their class.
     """
     failure: Exception | None = None
 
     def readable() -> Generator[pa.RecordBatch, None, None]:
         nonlocal failure
         try:
-            yield from batches
+            yield from chain.from_iterable(map(Stretch.batches, stretches))
         except Exception as error:
             failure = error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -11,6 +12,29 @@ import pyarrow as pa
 
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.sizes import Counts, bits_before, value_bits
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Batches that follow one another and lie in one piece of memory for every column.
+
+    Attributes:
+        rows: All rows of them.
+        batch_rows: The rows of each batch; the last one may have fewer.
+    """
+
+    rows: pa.RecordBatch
+    batch_rows: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        num_rows = self.rows.num_rows
+        return (self.rows.slice(start, self.batch_rows) for start in range(0, num_rows, self.batch_rows))
+
+    def sendable(self) -> pa.RecordBatch | pa.RecordBatchReader:
+        """What Arrow makes the batches of without Python."""
+        if self.rows.num_rows <= self.batch_rows:
+            return self.rows
+        return pa.Table.from_batches([self.rows]).to_reader(max_chunksize=self.batch_rows)
 
 
 class BatchCutter:
@@ -42,19 +66,17 @@ class BatchCutter:
             middles = (cuts[:-1] + cuts[1:])[large] // 2
             cuts = np.sort(np.concatenate((cuts, middles)))
 
-    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[pa.RecordBatch]:
+    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[Stretch]:
         """The batches of a window between `cuts` that `fit` gave."""
-        if all(len(arrays) == 1 for arrays in columns):
-            rows = pa.RecordBatch.from_arrays([array for [array] in columns], schema=self._schema)
-            yield from (rows.slice(start, end - start) for start, end in pairwise(cuts.tolist()))
-            return
         takers = [_taker(arrays) for arrays in columns]
-        for start, end in pairwise(cuts.tolist()):
+        edges = sorted({edge for arrays in columns for edge in accumulate(map(len, arrays[:-1]))})
+        for start, end, batch_rows in _even(cuts.tolist(), edges):
             parts = [take(start, end) for take in takers]
             if all(isinstance(part, pa.Array) for part in parts):
-                yield pa.RecordBatch.from_arrays(parts, schema=self._schema)
+                yield Stretch(pa.RecordBatch.from_arrays(parts, schema=self._schema), batch_rows)
             else:
-                yield from self._where_dictionaries_change(parts)
+                for rows in self._where_dictionaries_change(parts):
+                    yield Stretch(rows, batch_rows)
 
     def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
         total = rows * self._even_bits
@@ -68,6 +90,20 @@ class BatchCutter:
         """Batches of the rows of `parts`, each in one piece of every column."""
         chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
         yield from pa.Table.from_arrays(chunked, schema=self._schema).to_batches()
+
+
+def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Start, end and batch size of the longest runs of batches that are equally long, but for a shorter last
+    one, and none of which but a single one has an edge inside."""
+    if len(cuts) < 2:
+        return
+    start, batch_rows = cuts[0], cuts[1] - cuts[0]
+    for begin, end in pairwise(cuts[1:]):
+        is_even = (begin - start) % batch_rows == 0 and end - begin <= batch_rows
+        if not is_even or bisect_right(edges, start) < bisect_left(edges, end):
+            yield start, begin, batch_rows
+            start, batch_rows = begin, end - begin
+    yield start, cuts[-1], batch_rows
 
 
 def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.ChunkedArray]:

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lance_core.pool import num_workers
-from lance_core.scan.batches import BatchCutter
+from lance_core.scan.batches import BatchCutter, Stretch
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import batch_of
 from lance_core.scan.files import FileCache
@@ -45,7 +46,19 @@ def scan_batches(
     files: FileCache,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a plan as record batches sized by `plan.options`, in order.
+    """The rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
+    with closing(scan_stretches(snapshot, plan, budget, files, strategy)) as stretches:
+        yield from _batches(stretches)
+
+
+def scan_stretches(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: FileCache,
+    strategy: Strategy = _DEFAULT,
+) -> Generator[Stretch, None, None]:
+    """The batches of a plan, in order, several at a time where they lie in one piece of memory.
 
     A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
     are known. Nothing is read before the first batch is asked for. Closing the iterator cancels what was
@@ -55,10 +68,11 @@ def scan_batches(
         LanceError: in the place of the first batch that cannot be read.
     """
     if not plan.schema.names:
-        yield from _rowless_stream(snapshot, plan, budget, files, strategy)
+        for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
+            yield Stretch(rows, max(rows.num_rows, 1))
         return
     with _jobs(snapshot, plan, budget, files, strategy) as jobs:
-        yield from _cut_batches(jobs, plan)
+        yield from _cut_stretches(jobs, plan)
 
 
 def scan_projection(
@@ -66,12 +80,15 @@ def scan_projection(
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan without a filter, as `scan_batches` gives them, with the columns of a projection."""
     with _window_jobs(snapshot, plan, projection, budget, files, _DEFAULT) as jobs:
-        yield from _cut_batches(jobs, plan)
+        yield from _batches(_cut_stretches(jobs, plan))
 
 
-def _cut_batches(
-    jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan
-) -> Iterator[pa.RecordBatch]:
+def _batches(stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatch]:
+    # Mapped: a loop of its own would keep a stretch while the next one is asked for.
+    return chain.from_iterable(map(Stretch.batches, stretches))
+
+
+def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[Stretch]:
     cutter = BatchCutter(plan.schema, plan.options)
     for job in jobs:
         columns = _by_column(job, plan)

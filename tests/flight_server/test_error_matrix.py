@@ -31,6 +31,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from lance_core.scan.batches import Stretch
 from support.puts import flight_data, ipc_messages
 from support.raw_flight import action, call, criteria, path_descriptor, ticket
 
@@ -113,11 +114,11 @@ class FailingService(Service):
             self._fail()
         batch = pa.record_batch({"x": column})
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield batch
+        def stretches() -> Iterator[Stretch]:
+            yield Stretch(batch, 1)
             self._fail()
 
-        return ScanStream(batch.schema, batches(), "none")  # type: ignore[arg-type]
+        return ScanStream(batch.schema, stretches(), "none")  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +152,7 @@ def test_every_error_of_a_call(failing: tuple[FailingService, str], name: str) -
         text = outcome.everything().decode("utf-8", "replace")
         for leak in ("Traceback", 'File "', SECRET, str(Path(__file__).parents[2]), service.settings.root):
             assert leak not in text
-        assert len(outcome.messages) == ("stream" in name) * (3 if "dictionaries" in name else 2)
+        assert len(outcome.messages) == ("stream" in name) * (4 if "dictionaries" in name else 3)
 
 
 def test_no_failure_keeps_a_slot(failing: tuple[FailingService, str]) -> None:
