@@ -89,6 +89,19 @@ def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
     )
 
 
+def travelling(condition: pc.Expression, schema: pa.Schema) -> pc.Expression | None:
+    """What of a condition on rows of `schema` the server can evaluate, None if that is nothing.
+
+    For those who look at all rows again themselves: what is left to the client follows Arrow, to which no
+    comparison with NaN holds.
+    """
+    whole = _Written.of(condition)
+    if whole is None:
+        return None
+    parts = [part for part in whole.conjuncts() if _to_substrait([part], schema) is not None]
+    return _joined(parts) if parts else None
+
+
 def _check_columns(condition: _Written, schema: pa.Schema) -> None:
     unknown = [name for name in condition.columns if name not in schema.names]
     if unknown:

@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow.compute as pc
 from polars.io.external_reader import FileReader, FileReaderBuilder, ReaderCapabilities
 
+from flight_client.expressions import travelling
+
 if TYPE_CHECKING:
     from polars.io.external_reader import FilterExpr
 
@@ -67,21 +69,23 @@ class _Reader(FileReader):
     ) -> Iterator[pl.DataFrame]:
         offset, limit = pre_slice or (None, None)
         scanner = self._dataset.scanner(
-            list(columns), None if pre_slice else _condition(filters), limit=limit, offset=offset
+            list(columns), None if pre_slice else self._condition(filters), limit=limit, offset=offset
         )
         for batch in scanner.to_batches():
             # Without columns a batch of Arrow has rows, and a frame made of it has none.
             yield pl.DataFrame(batch) if columns else pl.DataFrame(height=batch.num_rows)
 
+    def _condition(self, filters: Sequence[FilterExpr]) -> pc.Expression | None:
+        """What Arrow can express of the filters and the server understands.
 
-def _condition(filters: Sequence[FilterExpr]) -> pc.Expression | None:
-    """What Arrow can express of the filters."""
-    conditions = []
-    for each in filters:
-        try:
-            condition = each.pyarrow_expr
-        except Exception:  # Polars raises here whatever its conversion raised; it applies the filter itself
-            continue
-        if condition is not None:
-            conditions.append(condition)
-    return reduce(and_, conditions) if conditions else None
+        The rest is for Polars, which applies all of it: Arrow itself would drop NaN where Polars keeps it.
+        """
+        conditions = []
+        for each in filters:
+            try:
+                condition = each.pyarrow_expr
+            except Exception:  # Polars raises here whatever its conversion raised
+                continue
+            if condition is not None:
+                conditions.append(condition)
+        return travelling(reduce(and_, conditions), self._dataset.schema) if conditions else None
