@@ -34,30 +34,33 @@ SPARK_PAGES = [
 """They begin Spark sessions, of which a process has one: that of other tests would be taken and stopped."""
 
 
-def run_alone(page: str, uri: str) -> None:
-    """Run the blocks of a page in a process of their own, each on the lines that it has on the page."""
-    script = ""
-    for line, source in examples(ROOT / page):
-        script += "\n" * (line - script.count("\n")) + source.replace(URI_IN_EXAMPLES, uri)
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, f"{page}\n{done.stderr[-5000:]}"
-
-
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in SPARK_PAGES])
 def test_examples_run_in_order(
     page: str, demo_server: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The blocks of a page run one after the other, as a reader would type them, in the repository's root."""
     monkeypatch.chdir(ROOT)
-    if page in SPARK_PAGES:
-        run_alone(page, demo_server)
-        return
     names: dict[str, object] = {"__name__": "example"}
     for line, source in examples(ROOT / page):
         padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
         if STORE_IN_EXAMPLES in padded:
             padded = padded.replace(STORE_IN_EXAMPLES, request.getfixturevalue("s3_endpoint"))
         exec(compile(padded, page, "exec"), names)
+
+
+@pytest.mark.timeout(900)  # all pages with Spark; a minute on a quiet machine
+def test_examples_with_spark_run_in_order(demo_server: str) -> None:
+    """One process runs all pages with Spark: starting Java takes longer than what they do with it."""
+    script = []
+    for page in SPARK_PAGES:
+        script.append("names = {'__name__': 'example'}")
+        for line, source in examples(ROOT / page):
+            padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
+            script.append(f"exec(compile({padded!r}, {page!r}, 'exec'), names)")
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(script)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
 
 
 def test_the_pages_with_examples_are_found() -> None:
