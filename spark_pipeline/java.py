@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import stat
@@ -48,8 +49,9 @@ def _runs(java: str | None) -> bool:
 
 
 def _with_launcher(java: Path) -> Path:
-    """A folder like a JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`."""
+    """A folder like a JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`; it goes when this process ends."""
     home = Path(tempfile.mkdtemp(prefix="lance-flight-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()
     launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")

@@ -20,24 +20,26 @@ import pytest
 import flight_client
 from support.server import start_server
 
-pytestmark = pytest.mark.long
+# A driver takes ten seconds to begin, on a busy machine a minute; each test starts five of them or more.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 TESTS = Path(__file__).parents[1]
 
 
 class Program:
-    """A process of `stream_programs`, with all that it starts."""
+    """A process of `stream_programs`, with all that it starts; its complaints are added to a log."""
 
-    def __init__(self, *arguments: object) -> None:
-        self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "support.stream_programs", *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-            start_new_session=True,
-        )
+    def __init__(self, log: Path, *arguments: object) -> None:
+        self._log = log
+        with log.open("a") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "support.stream_programs", *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(TESTS)},
+                start_new_session=True,
+            )
         self.lines: list[str] = []
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
@@ -45,13 +47,13 @@ class Program:
     def wait_for(self, line: str, timeout: float = 200) -> None:
         deadline = time.monotonic() + timeout
         while line not in self.lines:
-            assert self.process.poll() is None, self.lines
-            assert time.monotonic() < deadline, self.lines
+            assert self.process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
             time.sleep(0.002)
 
     def finish(self, timeout: float = 280) -> None:
         try:
-            assert self.process.wait(timeout) == 0, self.lines
+            assert self.process.wait(timeout) == 0, self._log.read_text()
         finally:
             self.kill()
 
@@ -117,7 +119,7 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(place: Place, tmp_pat
     random.seed(app_id)
     with flight_client.connect(place.uri) as client:
         for number in range(6):
-            program = Program(*arguments)
+            program = Program(tmp_path / "log", *arguments)
             program.wait_for("ready")
             wait_for_version(client, number)
             time.sleep(random.uniform(0, 0.8))
@@ -126,7 +128,7 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(place: Place, tmp_pat
                 place.restart()
             if number >= 2:
                 client.cleanup("t", older_than_seconds=0)
-        Program(*arguments).finish()
+        Program(tmp_path / "log", *arguments).finish()
         assert sorted(client.dataset("t").to_table()["n"].to_pylist()) == expected
         assert client.dataset("t").version == batches
 
@@ -157,7 +159,7 @@ def test_a_reader_that_is_killed_loses_and_doubles_nothing(place: Place, tmp_pat
             rows = pa.table({"n": pa.array([10 * version, 10 * version + 1])})
             client.write("t", rows, mode="append" if version else "create")
         for number in range(4):
-            program = Program(*arguments)
+            program = Program(tmp_path / "log", *arguments)
             program.wait_for("ready")
             wait_for_file(target / f"{number}.json")
             time.sleep(random.uniform(0, 0.5))
@@ -166,7 +168,7 @@ def test_a_reader_that_is_killed_loses_and_doubles_nothing(place: Place, tmp_pat
             if number % 2:
                 place.restart()
                 client.compact("t")
-        Program(*arguments).finish()
+        Program(tmp_path / "log", *arguments).finish()
     got = [json.loads(each.read_text()) for each in target.glob("*.json")]
     expected = [10 * version + row for version in range(10) for row in range(2)]
     assert sorted(n for batch in got for n in batch) == [*expected, 1000, 1001, 1002, 1003]
@@ -184,7 +186,7 @@ def test_a_server_that_dies_while_a_query_writes(place: Place, tmp_path: Path) -
     batches = 6
     expected = write_batches(tmp_path / "source", batches)
     arguments = ("copy", place.uri, "t", tmp_path / "source", tmp_path / "checkpoint", "-", batches)
-    program = Program(*arguments)
+    program = Program(tmp_path / "log", *arguments)
     with flight_client.connect(place.uri) as client:
         for version in range(1, 5):
             deadline = time.monotonic() + 250
@@ -192,13 +194,13 @@ def test_a_server_that_dies_while_a_query_writes(place: Place, tmp_path: Path) -
                 assert time.monotonic() < deadline
                 if program.process.poll() is not None:
                     program.kill()
-                    program = Program(*arguments)
+                    program = Program(tmp_path / "log", *arguments)
                 time.sleep(0.02)
             place.restart()
         while program.process.poll() is None:
             time.sleep(0.1)
         program.kill()
         if program.process.returncode:
-            Program(*arguments).finish()
+            Program(tmp_path / "log", *arguments).finish()
         assert sorted(client.dataset("t").to_table()["n"].to_pylist()) == expected
         assert client.dataset("t").version == batches
