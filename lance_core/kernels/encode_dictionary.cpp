@@ -93,8 +93,11 @@ Distinct find(size_t n, Validity validity, size_t max_items, KeyAt key_at) {
   Distinct out;
   out.indices = Block(n * 4);
   Items items;
-  uint32_t item = 0;  // a null repeats the index before it, which breaks no run
+  uint32_t item = 0;
   for (size_t i = 0; i < n; ++i) {
+    // A null repeats the index before it, which breaks no run; at the begin of a group, where there may be nothing but
+    // nulls, it takes no bits.
+    if (i % 1024 == 0) item = 0;
     if (validity[i]) {
       size_t known = items.size();
       item = items.find_or_add(key_at(i));

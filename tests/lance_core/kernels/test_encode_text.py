@@ -226,7 +226,7 @@ def test_items_are_numbered_as_they_come(drawn: list[bytes | None], bits: int, w
     found = kernels.find_distinct(offsets, data, bits, width, len(drawn), validity, 1, len(first))
     assert found is not None
     assert found[1] == list(first.values())
-    expected: list[int] = []  # a null repeats the number before it
+    expected: list[int] = []  # a null repeats the number before it, of the same 1024
     for value, kept in zip(drawn, values_, strict=True):
         expected.append((expected or [0])[-1] if value is None else numbers[kept])
     assert inputs.numbers(found[0], "<u4") == expected

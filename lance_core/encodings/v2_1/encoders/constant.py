@@ -20,6 +20,9 @@ _MAX_INLINE_BYTES = 32
 _MOST_PLAIN_LEVELS = 4096
 """Levels beside a value are stored plainly; of more than these another layout may make less."""
 
+_FEW = 100
+"""Of so many values one is valid where few are."""
+
 
 def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
     """A page in which no value is valid, or that has none."""
@@ -69,8 +72,15 @@ def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: Encod
     if structure.num_entries <= _MOST_PLAIN_LEVELS or not num_kinds:
         return False
     bits = fixed_bits(values.type)
-    is_word = bits in (8, 16, 32, 64)  # packed, or as runs; some others go into a dictionary
-    shrinks = options.compression != "none" if is_word else bits in (0, 128)
+    plain = EncodingOptions()
+    if bits in (8, 16, 32, 64):  # packed, or as runs
+        shrinks = options.compression != "none" and options.run_threshold >= plain.run_threshold
+    else:  # a dictionary is made for text and 128 bits, unless it cannot be known that it pays
+        shrinks = bits in (0, 128) and structure.num_valid * _FEW > len(values)
+        shrinks &= options.dictionary_divisor <= plain.dictionary_divisor
+        shrinks &= options.dictionary_ratio >= plain.dictionary_ratio
+    if bits == 0:
+        bits = offset_bits(values.type)
     return shrinks or 2 * num_kinds * structure.num_entries >= len(values) * bits // 8
 
 

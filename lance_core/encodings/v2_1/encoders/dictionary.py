@@ -114,7 +114,9 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
     packed_bytes, num_runs, *_ = kernels.survey_words(data, 64)
     index_bytes = min(len(values) * max(distinct - 1, 1).bit_length() / 8, num_runs * 5)
     in_dictionary = index_bytes + distinct * 8
-    return bool(min(packed_bytes, num_runs * 9) > in_dictionary)
+    if num_runs < column.options.run_threshold * len(values):
+        packed_bytes = min(packed_bytes, num_runs * 9)
+    return bool(packed_bytes > in_dictionary)
 
 
 def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: LeafColumn) -> EncodedPage:
