@@ -17,9 +17,14 @@ def check_field(top: Field, version: FileVersion) -> None:
     """
     for leaf, steps in steps_of(top):
         _check_leaf(leaf, version)
-        if (leaf.is_blob or leaf.is_blob_v2) and any(step.kind is not Kind.ITEM for step in steps):
-            raise UnsupportedFeatureError("blobs in lists", column=leaf.name)
+        kinds = {step.kind for step in steps}
+        if (leaf.is_blob and kinds != {Kind.ITEM}) or (leaf.is_blob_v2 and Kind.FIXED_SIZE_LIST in kinds):
+            raise UnsupportedFeatureError(
+                f"blobs in such lists in a file of version {version}", column=leaf.name
+            )
     for field in top.walk():
+        if field.logical_type == "map" and any(below.is_blob_v2 for below in field.walk()):
+            raise UnsupportedFeatureError("blobs in maps", column=field.name)
         in_2_2 = field.logical_type == "map" or (
             field.logical_type.startswith("fixed_size_list:struct:") and field.children
         )

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.expressions.tree import Column
 from lance_core.mutations.removal import Addresses, addresses_of
-from lance_core.mutations.schema_change import path_of
+from lance_core.scan.blobs import blob_descriptors
 from lance_core.scan.options import Computed, ScanOptions
 from lance_core.scan.projection import CREATED_AT, ROW_ID
 from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.stored import with_places
-from lance_core.schema import Field, split_path
+from lance_core.schema import Field
 from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
@@ -95,16 +95,12 @@ def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Itera
     Raises:
         UnsupportedFeatureError: there is one.
     """
-    schema = snapshot.manifest.schema
     chosen = set(names)
-    for field in schema.field_by_id.values():
-        if not field.is_blob_v2:
+    for top in snapshot.manifest.schema.fields:
+        if top.name not in chosen or not any(field.is_blob_v2 for field in top.walk()):
             continue
-        path = path_of(schema, field)
-        if split_path(path)[0] not in chosen:
-            continue
-        described = ScanOptions(columns=(path,), filter=options.filter, fragments=options.fragments)
+        described = ScanOptions(columns=(top.name,), filter=options.filter, fragments=options.fragments)
         for batch in LanceScanner(snapshot, described).to_batches():
-            kinds = batch.column(0).field("kind")
-            if pc.any(pc.equal(kinds, _EXTERNAL)).as_py():
-                raise UnsupportedFeatureError("copying blobs outside the dataset", column=path)
+            for found in blob_descriptors(top, batch.column(0)):
+                if pc.any(pc.equal(found.field("kind"), _EXTERNAL)).as_py():
+                    raise UnsupportedFeatureError("copying blobs outside the dataset", column=top.name)

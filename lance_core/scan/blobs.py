@@ -8,7 +8,7 @@ Source: Lance table format, "Blob side files"; docs/format.md.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,27 +118,61 @@ class BlobSource:
 
 
 def described_bytes(field: Field, array: pa.Array) -> int:
-    """Bytes of the blobs, here or in structs below, that an array of descriptors stands for."""
-    if field.is_blob_descriptor:
-        import pyarrow.compute as pc  # late: it takes long to load
+    """Bytes of the blobs, here or below, that an array of descriptors stands for."""
+    import pyarrow.compute as pc  # late: it takes long to load
 
-        return int(pc.sum(array.field("size")).as_py() or 0)
-    if not pa.types.is_struct(array.type):
-        return 0
-    pairs = zip(field.children, array.flatten(), strict=True)
-    return sum(described_bytes(child, values) for child, values in pairs)
+    return sum(int(pc.sum(found.field("size")).as_py() or 0) for found in blob_descriptors(field, array))
+
+
+def blob_descriptors(field: Field, array: pa.Array) -> Iterator[pa.StructArray]:
+    """The descriptors of each blob column, here or in structs and lists below."""
+    if field.is_blob_descriptor or field.is_blob_v2 or field.is_blob:
+        yield array
+    elif any(inner.is_blob_descriptor or inner.is_blob_v2 or inner.is_blob for inner in field.walk()):
+        for child, values in zip(field.children, values_below(array), strict=True):
+            yield from blob_descriptors(child, values)
 
 
 def read_blobs(field: Field, array: pa.Array, source: BlobSource) -> pa.Array:
-    """An array whose blob descriptors, here or in structs below, are replaced by the values."""
+    """An array whose blob descriptors, here or in structs and lists below, are replaced by the values."""
     if field.is_blob_descriptor:
         return source.read(array)
     if not any(inner.is_blob_descriptor for inner in field.walk()):
         return array
-    pairs = zip(field.children, array.flatten(), strict=True)
+    pairs = zip(field.children, values_below(array), strict=True)
     children = [read_blobs(child, values, source) for child, values in pairs]
-    names = [child.name for child in field.children]
-    return pa.StructArray.from_arrays(children, names, mask=array.is_null())
+    fields = [
+        child.with_type(values.type) for child, values in zip(fields_below(array.type), children, strict=True)
+    ]
+    return with_children(array, children, fields)
+
+
+def values_below(array: pa.Array) -> list[pa.Array]:
+    """What lies below a struct, or below a list."""
+    if pa.types.is_struct(array.type):
+        return list(array.flatten())
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return [array.flatten()]
+    raise UnsupportedFeatureError("blobs in columns of this type", found=array.type)
+
+
+def fields_below(arrow_type: pa.DataType) -> list[pa.Field]:
+    """The fields of what `values_below` gives."""
+    return list(arrow_type) if pa.types.is_struct(arrow_type) else [arrow_type.value_field]
+
+
+def with_children(array: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.Array:
+    """A struct or a list with other values below: members, or the items as `flatten` gives them."""
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(array.type):
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    lengths = np.diff(np.asarray(array.offsets))
+    if mask is not None:
+        lengths[np.asarray(mask)] = 0
+    kind = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.asarray(array.offsets).dtype)
+    made = pa.ListArray if kind is pa.list_ else pa.LargeListArray
+    return made.from_arrays(pa.array(offsets), children[0], type=kind(fields[0]), mask=mask)
 
 
 def _large_binary(values: Sequence[pa.Buffer | None]) -> pa.Array:

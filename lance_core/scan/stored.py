@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from lance_core.scan.blobs import fields_below, values_below, with_children
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_projection
 from lance_core.scan.files import FileCache
@@ -57,7 +58,7 @@ def scan_stored(
 
 
 def with_places(array: pa.Array, field: Field) -> pa.Array:
-    """The array with blobs of the second form, here or in structs below, as structs of bytes and a place."""
+    """The array with blobs of the second form, here or below, as structs of bytes and a place."""
     if field.is_blob_v2:
         children = [
             array if child.name == "data" else pa.nulls(len(array), child.arrow_type)
@@ -67,6 +68,7 @@ def with_places(array: pa.Array, field: Field) -> pa.Array:
         return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=mask)
     if binary_blobs(field) == field:
         return array
-    children = [with_places(array.field(i), child) for i, child in enumerate(field.children)]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=mask)
+    children = [
+        with_places(values, child) for child, values in zip(field.children, values_below(array), strict=True)
+    ]
+    return with_children(array, children, fields_below(field.arrow_type))

@@ -30,7 +30,8 @@ def take_blobs(
     if not isinstance(projected, DataColumn):
         raise InvalidInputError("column holds no blobs", column=column)
     (blob, *others) = leaves(projected.field)
-    if others or not blob.is_blob_descriptor:
+    is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
+    if others or not blob.is_blob_descriptor or is_listed:
         raise InvalidInputError("column holds no blobs", column=column)
     rows = take(RowTaker(snapshot, (column, ROW_ADDRESS), files))
     descriptors, addresses = rows.columns

@@ -69,6 +69,10 @@ def _with_blobs_v2(field: pa.Field) -> pa.Field:
         )
     if pa.types.is_struct(field.type):
         return field.with_type(pa.struct([_with_blobs_v2(child) for child in field.type]))
+    if pa.types.is_list(field.type):
+        return field.with_type(pa.list_(_with_blobs_v2(field.type.value_field)))
+    if pa.types.is_large_list(field.type):
+        return field.with_type(pa.large_list(_with_blobs_v2(field.type.value_field)))
     return field
 
 

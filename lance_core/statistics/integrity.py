@@ -204,11 +204,12 @@ def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list
     return ranges
 
 
-def _descend(field: Field, leaf: Field, array: pa.StructArray) -> pa.StructArray:
-    """The values of a field that structs lead to."""
+def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
+    """The values of a field that structs and lists lead to."""
     if field is leaf:
         return array
-    for child, values in zip(field.children, array.flatten(), strict=True):
+    below = array.flatten() if pa.types.is_struct(array.type) else [array.flatten()]
+    for child, values in zip(field.children, below, strict=True):
         if leaf in tuple(child.walk()):
             return _descend(child, leaf, values)
     raise CorruptFileError("a blob that is not in its column", column=leaf.name)

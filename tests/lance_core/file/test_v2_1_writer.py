@@ -82,6 +82,7 @@ N = 20_000
 RANDOM = pa.array(_RNG.integers(-(2**63), 2**63, N))
 SMALL = pa.array(_RNG.integers(0, 1_000, N), pa.int32())
 TEXT = pa.array([f"some text with a number {x}" for x in range(N)])
+LONG_RUNS = pa.array(np.arange(N) // 100)
 SMOOTH = pa.array(np.linspace(0, 1, N))
 
 
@@ -92,8 +93,8 @@ SMOOTH = pa.array(np.linspace(0, 1, N))
         (RANDOM, {}, {"mini-block flat"}),
         (SMALL, {}, {"mini-block inline_bitpacking"}),
         (SMALL, {"compression": "none"}, {"mini-block flat"}),
-        (pa.array(np.arange(N) // 100), {}, {"mini-block rle"}),
-        (pa.array(np.arange(N) // 100), {"rle_threshold": "0.001"}, {"mini-block inline_bitpacking"}),
+        (LONG_RUNS, {}, {"mini-block rle"}),
+        (LONG_RUNS.cast(pa.int32()), {"rle_threshold": "0.001"}, {"mini-block inline_bitpacking"}),
         (
             SMOOTH,
             {"compression": "zstd", "bss": "on"},

@@ -252,3 +252,80 @@ def test_a_blob_that_is_nothing_is_refused(tmp_path: Path) -> None:
         lance.write_dataset(table, str(tmp_path / "theirs"))
     with pytest.raises(InvalidInputError, match=r"exactly one.*column b"):
         lance_core.write_dataset(table, tmp_path / "ours")
+
+
+def _listed(kind: pa.DataType) -> pa.Table:
+    """Lists of blobs in every place that blobs can be in, of nulls, of nothing, and null."""
+    rows = [VALUES[:4], None, [], VALUES[4:], [None], [VALUES[0]]]
+    if pa.types.is_struct(kind.value_type):
+        rows = [row and [{"n": number, "b": value} for number, value in enumerate(row)] for row in rows]
+    ids = pa.array(range(len(rows)))
+    return pa.Table.from_arrays(
+        [ids, pa.array(rows, kind)], schema=pa.schema([("id", pa.int64()), ("c", kind)])
+    )
+
+
+_ITEM = pa.field("item", pa.large_binary(), metadata=FIRST_FORM)
+LISTS = {
+    "list": pa.list_(_ITEM),
+    "large_list": pa.large_list(_ITEM),
+    "structs": pa.list_(pa.struct([("n", pa.int32()), _ITEM.with_name("b")])),
+}
+
+
+def _values_in_lists(path: Path) -> list[Any]:
+    return (
+        lance_core.dataset(path)
+        .scanner(columns=["c"], blob_handling="all_binary")
+        .to_table()["c"]
+        .to_pylist()
+    )
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_blobs_in_lists_are_where_the_reference_puts_them(kind: str, tmp_path: Path) -> None:
+    table = _listed(LISTS[kind])
+    ours = lance_core.write_dataset(table, tmp_path / "ours", max_rows_per_file=4)
+    theirs = lance.write_dataset(table, str(tmp_path / "theirs"), max_rows_per_file=4)
+
+    assert ours.schema.equals(theirs.schema, check_metadata=True)
+    assert side_files(tmp_path / "ours") == side_files(tmp_path / "theirs")
+    ours.validate()
+    for path in (tmp_path / "ours", tmp_path / "theirs"):
+        assert _values_in_lists(path) == table["c"].to_pylist()
+        found = lance_core.dataset(path).to_table()
+        assert lance.dataset(str(path)).to_table().equals(found)
+        assert lance_core.dataset(path).take([3, 0])["c"].to_pylist() == found.take([3, 0])["c"].to_pylist()
+        with pytest.raises(InvalidInputError, match="column"):
+            lance_core.dataset(path).take_blobs("c", indices=[0])
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_blobs_in_lists_are_moved(kind: str, tmp_path: Path) -> None:
+    table = _listed(LISTS[kind])
+    lance_core.write_dataset(table, tmp_path / "d", max_rows_per_file=2)
+
+    lance_core.dataset(tmp_path / "d").update({"id": "0"}, where="id = 3")
+    lance_core.dataset(tmp_path / "d").optimize.compact_files()
+
+    moved = [*range(3), 4, 5, 3]
+    assert _values_in_lists(tmp_path / "d") == table.take(moved)["c"].to_pylist()
+    lance_core.dataset(tmp_path / "d").validate()
+    lance.dataset(str(tmp_path / "d")).optimize.compact_files()
+    assert _values_in_lists(tmp_path / "d") == table.take(moved)["c"].to_pylist()
+
+
+_TWO = lance.blob_array([b"a", b"b"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.FixedSizeListArray.from_arrays(_TWO, type=pa.list_(lance.blob_field("item"), 2)),
+        pa.MapArray.from_arrays(pa.array([0, 2], pa.int32()), ["x", "y"], _TWO),
+    ],
+    ids=["fixed_size_list", "map"],
+)
+def test_blobs_are_not_in_what_the_reference_does_not_write(column: pa.Array, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="blobs in"):
+        lance_core.write_dataset(pa.table({"c": column}), tmp_path / "d")
