@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -14,7 +15,7 @@ from lance_core.file.written import PAGE_BYTES, WriteOptions
 from lance_core.fragment_metadata import FragmentMetadata
 from lance_core.operations import LanceOperation, Transaction
 from lance_core.schema import Schema
-from lance_core.storage import storage_for
+from lance_core.storage import ReadableFile, storage_for
 from lance_core.write.dataset import DatasetWriter, Mode, write_data
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
 from lance_core.write.options import DatasetWriteOptions, file_version
@@ -40,7 +41,9 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     transaction_id: str | None = None,
+    external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
     sync: bool = True,
 ) -> LanceDataset:
     """Write data as a new dataset, or as a new version of one.
@@ -69,7 +72,11 @@ def write_dataset(
             commits to clean up after.
         commit_message, transaction_properties: noted in the transaction.
         transaction_id: a UUID that the transaction gets as its own id.
-        allow_external_blob_outside_bases: keep blobs that are given by a URI where they are.
+        external_blob_mode: what becomes of blobs that are given by a URI: "reference" leaves them where they
+            are, "ingest" reads their bytes, one blob after the other, and keeps them in the dataset.
+            `storage_options` are those of their storage, too.
+        allow_external_blob_outside_bases: allow "reference"; it is refused otherwise.
+        blob_pack_file_size_threshold: most bytes of a side file that blobs share, whatever the fields say.
         sync: on local disks make everything durable before returning. The reference does not.
 
     Returns:
@@ -88,7 +95,12 @@ def write_dataset(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
         limits=FileLimits(max_rows_per_file, max_bytes_per_file),
-        files=_file_options(max_page_bytes, max_rows_per_group, allow_external_blob_outside_bases),
+        files=replace(
+            _file_options(max_page_bytes, max_rows_per_group),
+            external_blobs=allow_external_blob_outside_bases,
+            open_uri=_open_uri(external_blob_mode, allow_external_blob_outside_bases, storage_options),
+            blob_pack_bytes=_pack_bytes(blob_pack_file_size_threshold),
+        ),
         progress=progress,
         commit_message=commit_message,
         transaction_properties=transaction_properties or {},
@@ -173,18 +185,37 @@ def write_fragments(
     return Transaction(message.read_version, operation, message.uuid)
 
 
-def _file_options(
-    max_page_bytes: int | None, max_rows_per_group: int, external_blobs: bool = False
-) -> WriteOptions:
+def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:
     if max_page_bytes is not None and max_page_bytes <= 0:
         raise InvalidInputError("max_page_bytes", expected="1 or more", found=max_page_bytes)
     if max_rows_per_group <= 0:
         raise InvalidInputError("max_rows_per_group", expected="1 or more", found=max_rows_per_group)
-    return WriteOptions(
-        page_bytes=max_page_bytes or PAGE_BYTES,
-        batch_rows=max_rows_per_group,
-        external_blobs=external_blobs,
-    )
+    return WriteOptions(page_bytes=max_page_bytes or PAGE_BYTES, batch_rows=max_rows_per_group)
+
+
+def _open_uri(
+    mode: str, allow_outside: bool, storage_options: Mapping[str, str] | None
+) -> Callable[[str], ReadableFile] | None:
+    if mode not in ("reference", "ingest"):
+        raise InvalidInputError("external_blob_mode", expected="reference or ingest", found=repr(mode))
+    if mode == "reference":
+        return None
+    if allow_outside:
+        raise InvalidInputError(
+            "allow_external_blob_outside_bases", expected='False with external_blob_mode="ingest"'
+        )
+
+    def open_file(uri: str) -> ReadableFile:
+        directory, _, name = uri.rpartition("/")
+        return storage_for(directory or "/", storage_options).open_file(name)
+
+    return open_file
+
+
+def _pack_bytes(most: int | None) -> int | None:
+    if most is not None and most < 0:
+        raise InvalidInputError("blob_pack_file_size_threshold", expected="0 or more", found=most)
+    return most
 
 
 def _cleanup_settings(options: Mapping[str, int] | None) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,9 @@ from lance_core.encodings.v2_1.encoders.blob import PLACED
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.side_files import BlobSizes, SideFiles
 from lance_core.schema import Field
+from lance_core.storage.base import ReadableFile
 
+OpenUri = Callable[[str], ReadableFile]
 _EMPTY = pa.scalar(b"", pa.large_binary())
 
 
@@ -65,6 +69,47 @@ def place_blobs(
     placed |= {name: pa.array(each) for name, each in numbers.items()}
     mask = values.is_null() if values.null_count else None
     return pa.StructArray.from_arrays([placed[each.name] for each in PLACED], fields=list(PLACED), mask=mask)
+
+
+def taken_in(values: pa.StructArray, field: Field, open_uri: OpenUri) -> Iterator[pa.StructArray]:
+    """The values with bytes where URIs were; each of these is a piece of its own, read when its turn comes.
+
+    Raises:
+        InvalidInputError: a range that is not in its file.
+        StorageError: a file that cannot be read.
+    """
+    places = np.flatnonzero(np.asarray(values.field("uri").is_valid()) & np.asarray(values.is_valid()))
+    done = 0
+    for row in places.tolist():
+        if row > done:
+            yield values.slice(done, row - done)
+        yield _read(values[row].as_py(), values.type, field, open_uri)
+        done = row + 1
+    if done < len(values) or not len(values):
+        yield values.slice(done)
+
+
+def _read(
+    value: Mapping[str, Any], arrow_type: pa.StructType, field: Field, open_uri: OpenUri
+) -> pa.StructArray:
+    if value["data"] is not None:
+        raise InvalidInputError("blob with not exactly one of data and URI", column=field.name)
+    with open_uri(value["uri"]) as file:
+        position = value.get("position") or 0
+        size = value.get("size") or max(0, file.size - position)
+        if position + size > file.size:
+            raise InvalidInputError(
+                f"range of the blob {value['uri']!r}",
+                column=field.name,
+                expected=f"within {file.size} bytes",
+                found=f"[{position}, {position + size})",
+            )
+        data = bytes(file.read(position, size))
+    children = [
+        pa.array([data], pa.large_binary()) if child.name == "data" else pa.nulls(1, child.type)
+        for child in arrow_type
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type))
 
 
 def _check_uris(uris: pa.Array, field: Field) -> None:

@@ -42,8 +42,8 @@ class BlobSizes:
     """Most that a shared file has."""
 
     @classmethod
-    def of(cls, field: Field) -> Self:
-        """What the metadata of a field says, and the defaults.
+    def of(cls, field: Field, pack_bytes: int | None = None) -> Self:
+        """What the metadata of a field says, and the defaults; `pack_bytes` comes before both.
 
         Raises:
             InvalidInputError: a size is no number.
@@ -51,7 +51,7 @@ class BlobSizes:
         return cls(
             _size(field, "inline", cls().inline, least=0),
             _size(field, "dedicated", cls().shared, least=1),
-            _size(field, "pack-file", cls().pack, least=1),
+            _size(field, "pack-file", cls().pack, least=1) if pack_bytes is None else pack_bytes,
         )
 
 

@@ -22,7 +22,7 @@ from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
-from lance_core.file.placed_blobs import place_blobs
+from lance_core.file.placed_blobs import place_blobs, taken_in
 from lance_core.file.side_files import BlobSizes, SideFiles
 from lance_core.file.stored import as_stored
 from lance_core.file.v2_1_types import check_field
@@ -67,6 +67,7 @@ class FileWriter:
         self._version = version
         self._page_bytes = options.page_bytes
         self._with_uris = options.external_blobs
+        self._open_uri = options.open_uri
         self._recorder = None if options.recorder is None else options.recorder()
         is_2_2 = version >= FileVersion.V2_2
         self._columns: list[_Column] = []
@@ -77,7 +78,7 @@ class FileWriter:
                 _Column(
                     LeafColumn(leaf, steps, options_of(leaf, top), is_2_2),
                     len(self._columns) + number,
-                    options.page_bytes,
+                    options,
                 )
                 for number, (leaf, steps) in enumerate(steps_of(top))
             ]
@@ -208,9 +209,12 @@ class FileWriter:
         """The rows, with large blobs of version 2 written and their places in their stead."""
         if column.blob_sizes is None:
             return rows
-        values = place_blobs(
-            rows.values, column.leaf.field, column.blob_sizes, self._side_files, with_uris=self._with_uris
-        )
+        field, sizes = column.leaf.field, column.blob_sizes
+        pieces = [rows.values] if self._open_uri is None else taken_in(rows.values, field, self._open_uri)
+        placed = [
+            place_blobs(piece, field, sizes, self._side_files, with_uris=self._with_uris) for piece in pieces
+        ]
+        values = placed[0] if len(placed) == 1 else pa.concat_arrays(placed)
         return replace(rows, values=values)
 
     def _write_blobs(self, values: pa.Array) -> tuple[list[tuple[int, int]], int]:
@@ -246,13 +250,14 @@ class FileWriter:
 class _Column:
     """A leaf column: rows that wait for their page, and the pages written so far."""
 
-    def __init__(self, leaf: LeafColumn, number: int, page_bytes: int) -> None:
+    def __init__(self, leaf: LeafColumn, number: int, options: WriteOptions) -> None:
         self.leaf = leaf
         self.number = number
         self.num_bytes = 0
         """Of the rows that wait."""
-        self.blob_sizes = BlobSizes.of(leaf.field) if leaf.field.is_blob_v2 else None
-        self._waiting = waiting_rows(PLACED if self.blob_sizes else leaf.field.arrow_type, page_bytes)
+        field = leaf.field
+        self.blob_sizes = BlobSizes.of(field, options.blob_pack_bytes) if field.is_blob_v2 else None
+        self._waiting = waiting_rows(PLACED if self.blob_sizes else field.arrow_type, options.page_bytes)
         self.num_rows = 0
         """Rows whose pages are written."""
         self.metadata = file2_pb2.ColumnMetadata(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.file.footer import FileVersion
-from lance_core.storage.base import Bytes
+from lance_core.storage.base import Bytes, ReadableFile
 
 PAGE_BYTES = 8 << 20
 
@@ -47,6 +47,10 @@ class WriteOptions:
     """Bytes of values of one column at which a page is full."""
     external_blobs: bool = False
     """Take blobs outside the dataset, which are only named by their URI; refuse them otherwise."""
+    open_uri: Callable[[str], ReadableFile] | None = None
+    """Opens what a URI of a blob names: then its bytes are taken into the dataset."""
+    blob_pack_bytes: int | None = None
+    """Most bytes of a side file that blobs share; None: what the field says."""
     batch_rows: int = 1024
     """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
     recorder: Callable[[], PageRecorder] | None = None

@@ -329,3 +329,69 @@ _TWO = lance.blob_array([b"a", b"b"])
 def test_blobs_are_not_in_what_the_reference_does_not_write(column: pa.Array, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match="blobs in"):
         lance_core.write_dataset(pa.table({"c": column}), tmp_path / "d")
+
+
+@pytest.mark.parametrize(("field", "option"), [(None, 250_000), ("300000", 150_000), ("150000", 350_000)])
+def test_a_write_says_how_large_shared_files_are(field: str | None, option: int, tmp_path: Path) -> None:
+    metadata = field and {"lance-encoding:blob-pack-file-size-threshold": field}
+    table = blobs([_SOURCE.bytes(100_000) for _ in range(6)], metadata or None)
+    for writer in (lance, lance_core):
+        writer.write_dataset(table, str(tmp_path / writer.__name__), blob_pack_file_size_threshold=option)
+    assert side_files(tmp_path / "lance_core") == side_files(tmp_path / "lance")
+    lance_core.dataset(tmp_path / "lance_core").validate()
+
+
+def _outside(tmp_path: Path) -> tuple[pa.Table, list[Any]]:
+    large, small = _SOURCE.bytes(300_000), b"hello world"
+    (tmp_path / "large").write_bytes(large)
+    (tmp_path / "small").write_bytes(small)
+    uris = [f"file://{tmp_path}/{name}" for name in ("large", "small")]
+    values = [
+        b"own",
+        lance.Blob.from_uri(uris[0]),
+        lance.Blob.from_uri(uris[1]),
+        None,
+        lance.Blob.from_uri(uris[1], position=6, size=5),
+        lance.Blob.from_uri(uris[0], position=7, size=100_000),
+        b"",
+    ]
+    return blobs(values), [b"own", large, small, None, b"world", large[7:100_007], b""]
+
+
+def test_blobs_are_taken_in_from_where_they_are(tmp_path: Path) -> None:
+    table, values = _outside(tmp_path)
+    for writer in (lance, lance_core):
+        writer.write_dataset(table, str(tmp_path / writer.__name__), external_blob_mode="ingest")
+    assert places(lance_core.dataset(tmp_path / "lance_core").to_table()) == places(
+        lance.dataset(str(tmp_path / "lance")).to_table()
+    )
+    assert side_files(tmp_path / "lance_core") == side_files(tmp_path / "lance")
+    (tmp_path / "large").unlink()
+    assert_values(tmp_path / "lance_core", values)
+    lance_core.dataset(tmp_path / "lance_core").validate()
+
+
+@pytest.mark.parametrize(
+    ("blob", "message"),
+    [
+        (lance.Blob.from_uri("file:///nowhere/at/all"), "all"),
+        (lance.Blob.from_uri("{}/small", position=6, size=500), r"within 11 bytes, found \[6, 506\)"),
+    ],
+    ids=["missing", "range"],
+)
+def test_what_cannot_be_taken_in_leaves_nothing(blob: Any, message: str, tmp_path: Path) -> None:
+    _outside(tmp_path)
+    blob = lance.Blob.from_uri(blob.uri.format(tmp_path), blob.position, blob.size)
+    with pytest.raises(LanceError, match=message):
+        lance_core.write_dataset(blobs([b"x" * 100_000, blob]), tmp_path / "d", external_blob_mode="ingest")
+    assert not list((tmp_path / "d").rglob("*.*"))
+
+
+def test_modes_that_mean_nothing(tmp_path: Path) -> None:
+    for options in (
+        {"external_blob_mode": "copy"},
+        {"external_blob_mode": "ingest", "allow_external_blob_outside_bases": True},
+        {"blob_pack_file_size_threshold": -1},
+    ):
+        with pytest.raises(InvalidInputError, match=r"external_blob_mode|blob_pack_file_size_threshold"):
+            lance_core.write_dataset(blobs(), tmp_path / "d", **options)

@@ -74,14 +74,14 @@ def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: Encod
     bits = fixed_bits(values.type)
     plain = EncodingOptions()
     if bits in (8, 16, 32, 64):  # packed, or as runs
-        shrinks = options.compression != "none" and options.run_threshold >= plain.run_threshold
+        shrinks = options.compression not in ("none", "fsst") and options.run_threshold >= plain.run_threshold
     else:  # a dictionary is made for text and 128 bits, unless it cannot be known that it pays
         shrinks = bits in (0, 128) and structure.num_valid * _FEW > len(values)
         shrinks &= options.dictionary_divisor <= plain.dictionary_divisor
         shrinks &= options.dictionary_ratio >= plain.dictionary_ratio
     if bits == 0:
         bits = offset_bits(values.type)
-    return shrinks or 2 * num_kinds * structure.num_entries >= len(values) * bits // 8
+    return shrinks or 2 * num_kinds * structure.num_entries > len(values) * bits // 8
 
 
 def _all_equal(values: pa.Array) -> bool:

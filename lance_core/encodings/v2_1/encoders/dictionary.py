@@ -108,8 +108,8 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
     num_valid, distinct = kernels.sample_distinct(*_source(values), step, _SAMPLE)
     if distinct > _MOST_UNIQUE * num_valid:
         return False
-    if fixed_bits(values.type) != 64 or column.options.compression == "none":
-        return True  # nothing packs them
+    if fixed_bits(values.type) != 64 or column.options.compression is not None:
+        return True  # nothing packs them, or what is packed is compressed
     data = values.buffers()[1].slice(values.offset * 8, len(values) * 8)
     packed_bytes, num_runs, *_ = kernels.survey_words(data, 64)
     index_bytes = min(len(values) * max(distinct - 1, 1).bit_length() / 8, num_runs * 5)
