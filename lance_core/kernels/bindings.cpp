@@ -126,8 +126,7 @@ NB_MODULE(_kernels, m) {
       "locate_chunks",
       [](nb::handle words, bool large, int64_t num_values, int64_t num_bytes) {
         Source source(words);
-        ChunkPlaces places =
-            without_gil([&] { return locate_chunks(source.bytes(), large, num_values, num_bytes); });
+        ChunkPlaces places = without_gil([&] { return locate_chunks(source.bytes(), large, num_values, num_bytes); });
         return std::make_tuple(std::move(places.position), std::move(places.first_value));
       },
       nb::arg("words"), nb::arg("large"), nb::arg("num_values"), nb::arg("num_bytes"));

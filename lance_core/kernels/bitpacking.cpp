@@ -1,5 +1,7 @@
 #include "bitpacking.hpp"
 
+#include "copies.hpp"
+
 namespace lance {
 namespace {
 
@@ -102,11 +104,17 @@ Block unpack_inline_chunks(const Stream& stream, const Counts& counts) {
   }
   Block out(static_cast<size_t>(counts.total) * sizeof(T));
   T* to = reinterpret_cast<T*>(out.data());
+  bool past_caches = out.size() >= kPastCaches;
+  alignas(64) T group[kGroup];
   for (size_t i = 0; i < stream.size(); ++i) {
     auto n = static_cast<size_t>(counts.values[i]);
-    unpack_inline_chunk(stream.chunk(i), n, to, i);
+    unpack_inline_chunk(stream.chunk(i), n, past_caches ? group : to, i);
+    if (past_caches) {
+      copy_past_caches(reinterpret_cast<uint8_t*>(to), reinterpret_cast<const uint8_t*>(group), n * sizeof(T));
+    }
     to += n;
   }
+  end_past_caches();
   return out;
 }
 

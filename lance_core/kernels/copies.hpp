@@ -1,5 +1,10 @@
-// Copies of a few bytes that write in steps of whole words: what decompressors spend their time with.
+// Copies that do less, or more, than memcpy: a few bytes in steps of whole words, as decompressors need them, and many
+// bytes that nobody reads soon.
 #pragma once
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "common.hpp"
 
@@ -42,6 +47,33 @@ inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   for (; to < end; to += 8, from += 8) {
     store(to, load<uint64_t>(from));
   }
+}
+
+// Results from this size on have left the caches when somebody reads them. Written past the caches they cost half:
+// memory that is overwritten is not read first.
+constexpr size_t kPastCaches = size_t{4} << 20;
+
+// memcpy past the caches; `end_past_caches` has to follow the last one.
+inline void copy_past_caches(uint8_t* to, const uint8_t* from, size_t n) {
+#if defined(__SSE2__)
+  size_t head = (0 - reinterpret_cast<uintptr_t>(to)) % 16;
+  if (n >= head) {
+    copy_bytes(to, from, head);
+    to += head;
+    from += head;
+    n -= head;
+    for (; n >= 16; n -= 16, to += 16, from += 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    }
+  }
+#endif
+  copy_bytes(to, from, n);
+}
+
+inline void end_past_caches() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 }  // namespace lance

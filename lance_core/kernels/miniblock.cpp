@@ -38,6 +38,120 @@ ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
   return range;
 }
 
+// Calls `each(first, last)` for runs of chunks that follow each other in the file.
+template <class Each>
+void walk_runs(const MiniBlocks& page, ChunkRange range, Each each) {
+  for (size_t i = range.first; i < range.last;) {
+    size_t first = i;
+    for (int64_t end = page.position[i]; i < range.last && page.position[i] == end && page.length[i] != 0; ++i) {
+      end += page.length[i];
+    }
+    if (i != first) {
+      each(first, i);
+    }
+    while (i < range.last && page.length[i] == 0) {
+      ++i;
+    }
+  }
+}
+
+// Where a run of chunks begins, and its bytes.
+std::pair<size_t, size_t> run_bytes(const MiniBlocks& page, size_t first, size_t last) {
+  int64_t begin = page.position[first];
+  return {static_cast<size_t>(begin), static_cast<size_t>(page.position[last - 1] + page.length[last - 1] - begin)};
+}
+
+// Flat values lie in chunks as they are wanted: out of a map they are copied once, to where they stay. Gives values and
+// validity; false where the file is not mapped, or was truncated.
+bool copy_flat(const MiniBlocks& page, ChunkRange range, PieceReader& file, Block& scratch, DecodedRows& rows) {
+  constexpr size_t kHeader = 8;
+  size_t width = page.bits / 8;
+  if (page.coding != ValueCoding::flat || page.bits % 8 != 0 || width == 0 || page.compressor != Compressor::none ||
+      page.items || page.lists || page.shape.has_def) {
+    return false;
+  }
+  const FileMap* map = nullptr;
+  std::vector<uint64_t> headers(range.last - range.first);
+  std::vector<Copy> copies;
+  size_t total = 0;
+  bool is_mapped = true;
+  walk_runs(page, range, [&](size_t first, size_t last) {
+    auto [offset, length] = run_bytes(page, first, last);
+    map = is_mapped ? file.map_for_run(offset, length) : nullptr;
+    is_mapped = map != nullptr;
+    for (size_t i = first; is_mapped && i < last; ++i) {
+      auto count = static_cast<size_t>(page.first_value[i + 1] - page.first_value[i]);
+      auto bytes = static_cast<size_t>(page.length[i]);
+      if (bytes < kHeader || count > (bytes - kHeader) / width) {
+        corrupt("a chunk of %zu bytes for %zu values of %zu bytes", bytes, count, width);
+      }
+      copies.push_back({map->data() + page.position[i], kHeader, reinterpret_cast<uint8_t*>(&headers[copies.size()])});
+      total += count * width;
+    }
+  });
+  if (!is_mapped || map == nullptr) {
+    return false;
+  }
+  GuardedCopies copier({map->range()});
+  if (!copier.run(copies)) {
+    return false;
+  }
+  copies.clear();
+  rows.values = Block(total);
+  uint8_t* to = rows.values.data();
+  Stream levels;
+  std::vector<int64_t> counts;
+  size_t level_bytes = 0, number = 0;
+  for (size_t i = range.first; i < range.last; ++i) {
+    if (page.length[i] == 0) {
+      continue;
+    }
+    auto* header = reinterpret_cast<const uint8_t*>(&headers[number++]);
+    auto count = static_cast<size_t>(page.first_value[i + 1] - page.first_value[i]);
+    auto length = static_cast<size_t>(page.length[i]);
+    size_t of_levels = page.shape.has_def ? load<uint16_t>(header + 2) : 0;
+    const uint8_t* size = header + (page.shape.has_def ? 4 : 2);
+    size_t stored = page.shape.large ? load<uint32_t>(size) : load<uint16_t>(size);
+    size_t begin = kHeader + up8(of_levels);
+    if (stored < count * width || begin > length || stored > length - begin ||
+        (page.shape.has_def && load<uint16_t>(header) != count)) {
+      corrupt("a chunk of %zu bytes keeps %zu values in %zu bytes", length, count, stored);
+    }
+    const uint8_t* chunk = map->data() + page.position[i];
+    copies.push_back({chunk + begin, count * width, to});
+    to += count * width;
+    levels.offset.push_back(static_cast<int64_t>(level_bytes));
+    levels.length.push_back(static_cast<int64_t>(of_levels));
+    counts.push_back(static_cast<int64_t>(count));
+    level_bytes += of_levels;
+  }
+  bool is_nullable = page.has_nulls && page.shape.has_def;
+  if (is_nullable) {
+    if (scratch.size() < level_bytes) {
+      scratch = Block(level_bytes);
+    }
+    levels.base = {scratch.data(), level_bytes};
+    number = 0;
+    for (size_t i = range.first; i < range.last; ++i) {
+      if (page.length[i] != 0) {
+        copies.push_back({map->data() + page.position[i] + kHeader, static_cast<size_t>(levels.length[number]),
+                          scratch.data() + levels.offset[number]});
+        ++number;
+      }
+    }
+  }
+  if (!copier.run(copies) || !file.is_whole()) {
+    return false;
+  }
+  if (is_nullable) {
+    Bitmap bitmap = decode_validity(levels, Counts(std::move(counts)), page.def, 0, page.max_def);
+    if (bitmap.num_nulls != 0) {
+      rows.validity = std::move(bitmap.bits);
+    }
+  }
+  return true;
+}
+
 // The bytes of chunks, one after the other.
 struct Encoded {
   Bytes data;
@@ -61,20 +175,13 @@ Encoded read_chunks(const MiniBlocks& page, ChunkRange range, PieceReader& file,
     scratch = Block(total);
   }
   uint8_t* to = scratch.data();
-  for (size_t i = range.first; i < range.last;) {
-    int64_t begin = page.position[i], end = begin;
-    for (; i < range.last && page.position[i] == end && page.length[i] != 0; ++i) {
-      end += page.length[i];
+  walk_runs(page, range, [&](size_t first, size_t last) {
+    auto [offset, length] = run_bytes(page, first, last);
+    if (!file.read_run(offset, length, to)) {
+      corrupt("%zu bytes at %zu could not be read", length, offset);
     }
-    auto length = static_cast<size_t>(end - begin);
-    if (!file.read_run(static_cast<size_t>(begin), length, to)) {
-      corrupt("%zu bytes at %lld could not be read", length, static_cast<long long>(begin));
-    }
-    to += end - begin;
-    while (i < range.last && page.length[i] == 0) {
-      ++i;
-    }
-  }
+    to += length;
+  });
   encoded.data = {scratch.data(), total};
   return encoded;
 }
@@ -164,6 +271,11 @@ void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& co
 
 DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
   ChunkRange range = choose_chunks(page, start, end);
+  if (DecodedRows rows; copy_flat(page, range, file, scratch.encoded, rows)) {
+    rows.first_value = start - static_cast<size_t>(page.first_value[range.first]);
+    rows.num_values = end - start;
+    return rows;
+  }
   Encoded encoded = read_chunks(page, range, file, scratch.encoded);
   const Counts& counts = encoded.counts;
   Chunks chunks = parse_chunks(encoded.data, encoded.offsets, counts, page.shape);

@@ -177,7 +177,8 @@ bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
   if (length > file_bytes_ || offset > file_bytes_ - length) {
     return false;
   }
-  if (num_read_.fetch_add(1 + length / kFaultBytes) >= map_after_ && copy_run(offset, length, to)) {
+  const FileMap* map = map_for_run(offset, length);
+  if (map != nullptr && GuardedCopies({map->range()}).run({{map->data() + offset, length, to}}) && is_whole()) {
     return true;
   }
   for (size_t done = 0; done < length;) {
@@ -194,16 +195,17 @@ bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
   return true;
 }
 
-bool PieceReader::copy_run(size_t offset, size_t length, uint8_t* to) {
-  if (!map().is_open()) {
-    return false;
+const FileMap* PieceReader::map_for_run(size_t offset, size_t length) {
+  bool is_worth = num_read_.fetch_add(1 + length / kFaultBytes) >= map_after_;
+  if (!is_worth || !map().is_open() || length > file_bytes_ || offset > file_bytes_ - length) {
+    return nullptr;
   }
   for (size_t done = 0; done < length; done += kReadAhead) {
     // What is not in memory comes from the disk in large reads, not page by page when it is touched.
     posix_fadvise(descriptor_, static_cast<off_t>(offset + done),
                   static_cast<off_t>(std::min(length - done, kReadAhead)), POSIX_FADV_WILLNEED);
   }
-  return GuardedCopies({map_->range()}).run({{map_->data() + offset, length, to}}) && is_whole();
+  return &*map_;
 }
 
 void PieceReader::call(const std::vector<PieceRanges>& parts, Pieces& pieces) const {

@@ -43,13 +43,16 @@ class PieceReader {
 
   size_t file_bytes() const { return file_bytes_; }
 
-  // One long range; false where not all of it could be read. Counts as one range for each block of 64 KiB.
+  // The same for bytes of one long range, of which the system is told before they are touched. Counts as one range for
+  // each block of 64 KiB.
+  const FileMap* map_for_run(size_t offset, size_t length);
+
+  // One long range; false where not all of it could be read. Counts as above.
   bool read_run(size_t offset, size_t length, uint8_t* to);
 
  private:
   // Whether all was copied out of the map.
   bool copy(const std::vector<PieceRanges>& parts, Pieces& pieces);
-  bool copy_run(size_t offset, size_t length, uint8_t* to);
   const FileMap& map();
   void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;
 

@@ -157,3 +157,20 @@ def test_words_that_do_not_exist(word_bits: int) -> None:
         kernels.unpack_inline(stream, counts, word_bits)
     with pytest.raises(CorruptData):
         kernels.unpack_out_of_line(stream, counts, word_bits, 1)
+
+
+@pytest.mark.parametrize("word_bits", [32, 64])
+def test_values_that_do_not_fit_into_caches(word_bits: int) -> None:
+    """Results of some MiB are written in another way; also behind a short chunk, where nothing is aligned."""
+    groups = [list(range(k, k + 1024)) for k in range(5)]
+    packed = [packing.pack_inline(group, word_bits) for group in groups]
+    order = [k % 5 for k in range(1200)]
+    chunks, sizes, expected = [], [], []
+    for number, k in enumerate(order):
+        num_values = 1021 if number in (3, 700) else 1024
+        chunks.append(packed[k])
+        sizes.append(num_values)
+        expected += groups[k][:num_values]
+    unpacked = kernels.unpack_inline(inputs.stream(chunks), inputs.counts(sizes), word_bits)
+    assert len(unpacked) > 4 << 20
+    assert inputs.numbers(unpacked, f"<u{word_bits // 8}") == expected

@@ -179,6 +179,38 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str
     return rows
 
 
+def copied_rows(data: memoryview, is_nullable: bool) -> object:
+    """Two chunks of flat values in a file that is mapped."""
+    first = 32 if is_nullable else 24
+    lengths = inputs.int64s([first, len(data) - first])
+    pages = kernels.MiniBlocks(
+        num_rows=6,
+        positions=inputs.int64s([0, first]),
+        lengths=lengths,
+        first_values=inputs.int64s([0, 4, 6]),
+        large=True,
+        compression="none",
+        coding="flat",
+        bits=32,
+        def_=("flat", 0) if is_nullable else None,
+        max_def=1,
+        has_nulls=is_nullable,
+        symbols=None,
+        items=None,
+    )
+    descriptor = os.memfd_create("chunks")
+    try:
+        os.write(descriptor, data)
+        reader = kernels.PieceReader(descriptor, len(data), 4096, 0)
+        (rows,) = kernels.decode_rows([(pages, reader, 1, 6)])
+    finally:
+        os.close(descriptor)
+    if rows is None:
+        raise kernels.CorruptData("refused")
+    assert rows[:2] == (1, 5)
+    return rows
+
+
 PROSE = " ".join(RNG.choices(["river", "stone", "north", "light"], k=500)).encode()
 NUMBERS = b"".join(RNG.randrange(1000).to_bytes(8, "little") for _ in range(500))
 INTS = struct.pack("<4i", *range(4))
@@ -331,6 +363,14 @@ CASES = {
     "PieceReader, mapped": Case(lambda d: pieces(d, 0), values.integers([0, 7, 100, 5, 1, 0], 64)),
     "decode_rows, flat": Case(
         lambda d: decoded_rows(d, "flat", False), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
+    ),
+    "decode_rows, mapped": Case(
+        lambda d: copied_rows(d, False),
+        struct.pack("<HI2x4iHI2x2i", 0, 16, *range(4), 0, 8, 4, 5),
+    ),
+    "decode_rows, mapped with nulls": Case(
+        lambda d: copied_rows(d, True),
+        struct.pack("<HHI4H4iHHI2H4x2i", 4, 8, 16, 0, 1, 0, 0, *range(4), 2, 4, 8, 1, 0, 4, 5),
     ),
     "decode_rows, variable": Case(
         lambda d: decoded_rows(d, "variable", False),
