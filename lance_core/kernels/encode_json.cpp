@@ -528,34 +528,15 @@ class Encoder {
 }  // namespace
 
 VariableValues json_binary(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values) {
-  if (num_values >= std::numeric_limits<size_t>::max() / 8 - 1) {
-    corrupt("a JSON column of %zu values", num_values);
-  }
-  offsets.slice(0, (num_values + 1) * sizeof(uint64_t));
-  VariableValues result;
-  result.num_values = num_values;
-  result.offsets = Block((num_values + 1) * sizeof(uint64_t));
   std::string out;
   Encoder encoder(out);
-  store<uint64_t>(result.offsets.data(), 0);
-  for (size_t i = 0; i < num_values; ++i) {
-    if (is_valid(validity, first_bit + i)) {
-      auto start = load<uint64_t>(offsets.data + i * sizeof(uint64_t));
-      auto end = load<uint64_t>(offsets.data + (i + 1) * sizeof(uint64_t));
-      if (start > end) {
-        corrupt("offsets of value %zu fall", i);
-      }
-      Bytes text = data.slice(start, end - start);
-      if (text.size > kMaxText) {
-        corrupt("value %zu is JSON of %zu bytes, which is more than %zu", i, text.size, kMaxText);
-      }
-      encoder.encode({reinterpret_cast<const char*>(text.data), text.size}, i);
+  auto append = [&](Bytes text, size_t i) {
+    if (text.size > kMaxText) {
+      corrupt("value %zu is JSON of %zu bytes, which is more than %zu", i, text.size, kMaxText);
     }
-    store<uint64_t>(result.offsets.data() + (i + 1) * sizeof(uint64_t), out.size());
-  }
-  result.data = Block(out.size());
-  copy_bytes(result.data.data(), out.data(), out.size());
-  return result;
+    encoder.encode({reinterpret_cast<const char*>(text.data), text.size}, i);
+  };
+  return convert_values<uint64_t>(offsets, data, validity, first_bit, num_values, out, append);
 }
 
 }  // namespace lance

@@ -1,8 +1,11 @@
-// The constants of binary JSON: docs/format.md, "Types and names".
+// What both directions of JSON share: the constants of binary JSON (docs/format.md, "Types and names"), and the way
+// through the values of a column.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 
 #include "common.hpp"
 
@@ -42,6 +45,38 @@ constexpr int kMaxDepth = 2048;
 
 inline bool is_valid(Bytes validity, size_t bit) {
   return validity.size == 0 || (validity.slice(bit / 8, 1).data[0] >> (bit % 8) & 1) != 0;
+}
+
+// The values of a column under 64-bit offsets, each turned into what `append(value, number)` adds to `out`; nulls into
+// nothing. `Offset` is how the results are addressed.
+template <class Offset, class Append>
+VariableValues convert_values(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values,
+                              std::string& out, Append append) {
+  if (num_values >= std::numeric_limits<size_t>::max() / 8 - 1) {
+    corrupt("a JSON column of %zu values", num_values);
+  }
+  offsets.slice(0, (num_values + 1) * sizeof(uint64_t));
+  VariableValues result;
+  result.num_values = num_values;
+  result.offsets = Block((num_values + 1) * sizeof(Offset));
+  store<Offset>(result.offsets.data(), 0);
+  for (size_t i = 0; i < num_values; ++i) {
+    if (is_valid(validity, first_bit + i)) {
+      auto start = load<uint64_t>(offsets.data + i * sizeof(uint64_t));
+      auto end = load<uint64_t>(offsets.data + (i + 1) * sizeof(uint64_t));
+      if (start > end) {
+        corrupt("offsets of value %zu fall", i);
+      }
+      append(data.slice(start, end - start), i);
+      if (out.size() > static_cast<uint64_t>(std::numeric_limits<Offset>::max())) {
+        throw OffsetOverflow("JSON text of more than 2 GiB");
+      }
+    }
+    store<Offset>(result.offsets.data() + (i + 1) * sizeof(Offset), static_cast<Offset>(out.size()));
+  }
+  result.data = Block(out.size());
+  copy_bytes(result.data.data(), out.data(), out.size());
+  return result;
 }
 
 }  // namespace lance::json

@@ -344,33 +344,10 @@ class Writer {
 }  // namespace
 
 VariableValues json_text(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values) {
-  if (num_values >= std::numeric_limits<size_t>::max() / 8 - 1) {
-    corrupt("a JSON column of %zu values", num_values);
-  }
-  offsets.slice(0, (num_values + 1) * sizeof(uint64_t));
-  VariableValues result;
-  result.num_values = num_values;
-  result.offsets = Block((num_values + 1) * sizeof(int32_t));
   std::string out;
   Writer writer(out);
-  store<int32_t>(result.offsets.data(), 0);
-  for (size_t i = 0; i < num_values; ++i) {
-    if (is_valid(validity, first_bit + i)) {
-      auto start = load<uint64_t>(offsets.data + i * sizeof(uint64_t));
-      auto end = load<uint64_t>(offsets.data + (i + 1) * sizeof(uint64_t));
-      if (start > end) {
-        corrupt("offsets of value %zu fall", i);
-      }
-      writer.value(data.slice(start, end - start));
-      if (out.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-        throw OffsetOverflow("JSON text of more than 2 GiB");
-      }
-    }
-    store<int32_t>(result.offsets.data() + (i + 1) * sizeof(int32_t), static_cast<int32_t>(out.size()));
-  }
-  result.data = Block(out.size());
-  copy_bytes(result.data.data(), out.data(), out.size());
-  return result;
+  auto append = [&](Bytes value, size_t) { writer.value(value); };
+  return convert_values<int32_t>(offsets, data, validity, first_bit, num_values, out, append);
 }
 
 }  // namespace lance

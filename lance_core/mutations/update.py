@@ -132,8 +132,8 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
     if not isinstance(text, str):
         raise TypeError(f"updates must map names to SQL text, they hold {field.name!r}: {text!r}")
-    if any(node.is_blob or node.is_blob_v2 or (node.is_json and node is not field) for node in field.walk()):
-        raise UnsupportedFeatureError("updating a column of blobs, or with JSON in it", column=field.name)
+    if any(node.is_blob or node.is_blob_v2 for node in field.walk()):
+        raise UnsupportedFeatureError("updating a column of blobs", column=field.name)
     try:
         value = parse_expression(text, expression_schema(schema), checked=True)
         value = _json(value) if field.is_json else cast(value, field.to_arrow().type)

@@ -18,14 +18,19 @@ import lance_core
 HERE = Path(__file__).parent
 ROWS = 3000
 NAMES = ["id", "small", "flag", "none", "price", "day", "when", "text", "empty", "few", "large", "bytes"]
-NAMES += ["fixed", "list", "nested", "struct", "vector"]
+NAMES += ["fixed", "list", "nested", "struct", "vector", "document"]
 # What 0.1 keeps: no nulls, no empty text.
 LEGACY_NAMES = ["id", "price", "day", "when", "text", "large", "fixed", "struct", "vector"]
 CASES = [
     *(
         (release, version, names)
         for release in ("0.20.0", "0.30.0")
-        for version, names in (("2.0", NAMES), ("2.0", ["id", "code"]), ("0.1", LEGACY_NAMES))
+        for version, names in (
+            ("2.0", NAMES),
+            ("2.0", ["id", "code"]),
+            ("0.1", LEGACY_NAMES),
+            ("0.1", ["id", "code"]),
+        )
     ),
     # 0.38.0 is the first release with a stable 2.1.
     *(
@@ -62,6 +67,7 @@ def _table() -> pa.Table:
             "list": [[*range(number % 4)] if number % 6 else None for number in numbers],
             "nested": [[{"x": number, "y": [f"{number}"]}] * (number % 3) for number in numbers],
             "struct": [{"a": number, "b": {"c": f"{number}"}} for number in numbers],
+            "document": ["word " * 8_000 + f"{number}" if number % 1_000 == 7 else "" for number in numbers],
             "vector": pa.array([[number, 1.0] for number in numbers], pa.list_(pa.float32(), 2)),
         }
     )

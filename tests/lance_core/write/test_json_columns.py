@@ -18,7 +18,7 @@ from lance.file import LanceFileReader
 
 import lance_core
 from lance_core.encodings.json_binary import store_json
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 from support.comparison import assert_tables_equal
 from support.twins.json_binary import binary_json
 
@@ -260,10 +260,36 @@ def test_other_values_are_refused_by_name(tmp_path: Path) -> None:
     for value, found in (("'{'", "no JSON"), ("1", "int64"), ("true", "bool")):
         with pytest.raises(InvalidInputError, match=found):
             dataset.update({"j": value})
-    structs = pa.table({"s": pa.StructArray.from_arrays([json_array(["1"])], ["x"])})
-    nested = lance_core.write_dataset(structs, tmp_path / "nested")
-    with pytest.raises(UnsupportedFeatureError, match="JSON in it"):
-        nested.update({"s": "s"})
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_columns_with_json_in_them_are_updated(version: str, tmp_path: Path) -> None:
+    def structs(documents: list[str | None], numbers: list[int], text: bool = False) -> pa.StructArray:
+        inner = pa.array(documents) if text else json_array(documents)
+        return pa.StructArray.from_arrays([inner, pa.array(numbers)], ["j", "n"])
+
+    table = pa.table(
+        {
+            "id": range(3),
+            "s": structs(['{"a":1}', "[2]", None], [1, 2, 3]),
+            "t": structs(['"x"', "null", "3"], [7, 8, 9]),
+            "text": structs(["{b: 2}", "{", "4"], [4, 5, 6], text=True),
+            "l": pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), json_array(["1", "2", "3"])),
+        }
+    )
+    dataset = lance_core.write_dataset(table, tmp_path, data_storage_version=version)
+    dataset.update({"s": "t", "l": "l"}, where="id = 1")
+    dataset.update({"s": "text"}, where="id = 0")
+    expected = [{"j": '{"b":2}', "n": 4}, {"j": "null", "n": 8}, {"j": None, "n": 3}]
+    for opened in (lance_core.dataset(tmp_path), lance.dataset(str(tmp_path))):
+        found = {row["id"]: row for row in opened.to_table().to_pylist()}
+        assert [found[row]["s"] for row in range(3)] == expected
+        assert [found[row]["l"] for row in range(3)] == [["1"], [], ["2", "3"]]
+    with pytest.raises(InvalidInputError, match="no JSON"):
+        dataset.update({"s": "text"}, where="id = 1")
+    if version == "2.2":
+        dataset.update({"s": "NULL"}, where="id = 2")
+        assert lance_core.dataset(tmp_path).to_table(filter="id = 2")["s"].to_pylist() == [None]
 
 
 def test_binary_json_of_the_caller_is_checked(tmp_path: Path) -> None:
