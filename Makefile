@@ -10,13 +10,17 @@ ROOT ?= demo/data
 PORT ?= 8815
 JOBS ?= 2
 
+# The part of the long tests that `make test-share` runs: 3/4 is the last of four. The commit decides which.
+SHARES ?= 4
+SHARE  ?= $(shell echo $$((0x$$(git rev-parse HEAD | cut -c 1-7) % $(SHARES)))/$(SHARES))
+
 KERNEL_SOURCES := $(shell find lance_core/kernels -name '*.[ch]pp' -o -name '*.h' 2>/dev/null)
 BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
 RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-spark sanitize check fmt bench build clean
+.PHONY: help demo serve test test-all test-share test-spark sanitize check fmt bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +37,9 @@ test: $(DEV_READY) ## the default tests (minutes)
 
 test-all: $(DEV_READY) ## the default tests and the long ones
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+
+test-share: $(DEV_READY) ## the part of the long tests whose turn it is at this commit
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m long --long-share $(SHARE)
 
 test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 	$(BIN)/python -m pytest -m "" tests/spark_pipeline

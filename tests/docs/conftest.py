@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.s3 import s3_server
-from support.server import start_server
+from support.server import serving
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,12 +19,8 @@ def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URI of a `lance-flight serve` process on a copy of ``demo/data``, since some examples write."""
     folder = tmp_path_factory.mktemp("server")
     shutil.copytree(ROOT / "demo" / "data", folder / "data")
-    server = start_server(folder / "data", folder / "log")
-    try:
+    with serving(folder / "data", folder / "log") as server:
         yield server.uri
-        assert server.stop() == 0
-    finally:
-        server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,10 @@ PRINTED = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.long, pytest.mark.timeout(600)] if "spark" in name else [])
+        pytest.param(
+            name,
+            marks=[pytest.mark.long("Spark, minutes"), pytest.mark.timeout(600)] if "spark" in name else [],
+        )
         for name in PRINTED
     ],
 )

@@ -1,29 +1,15 @@
-"""A server on datasets that the reference wrote, and a client of it."""
+"""A client of the server that the tests share."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import flight_client
-from support.served import Root, StartServer, write_root
-from support.server import RunningServer, start_server
-
-
-@pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    return write_root(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="session")
-def server(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """One server for all tests that leave its datasets as they are."""
-    server = start_server(root.path, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.process.poll() is None, f"the server died:\n{server.log}"
-    assert server.stop() == 0
+from support.server import RunningServer, serving
 
 
 @pytest.fixture(scope="session")
@@ -37,16 +23,23 @@ def trips(client: flight_client.Client) -> flight_client.RemoteDataset:
     return client.dataset("trips")
 
 
+@pytest.fixture(scope="session")
+def _writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    folder = tmp_path_factory.mktemp("writable")
+    with serving(folder, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield folder, server.uri
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[StartServer]:
-    """Start servers that end with the test: `serve(root, "--max-streams", "2")`."""
-    started: list[RunningServer] = []
+def written(_writable: tuple[Path, str]) -> Iterator[Path]:
+    """A folder that a server serves; it is empty again after the test."""
+    yield _writable[0]
+    for path in _writable[0].iterdir():
+        shutil.rmtree(path)
 
-    def start(root: Path, *options: str, **environment: str) -> RunningServer:
-        server = start_server(root, tmp_path / f"server-{len(started)}.log", *options, **environment)
-        started.append(server)
-        return server
 
-    yield start
-    for server in started:
-        server.kill()
+@pytest.fixture
+def writer(written: Path, _writable: tuple[Path, str]) -> Iterator[flight_client.Client]:
+    """A client of the server of `written`."""
+    with flight_client.connect(_writable[1]) as client:
+        yield client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,17 +11,14 @@ import pytest
 import flight_client
 import lance_core.errors
 from flight_client import Client
-from support.served import StartServer
 
 ROWS = pa.table({"id": pa.array(range(10)), "name": [f"n{number}" for number in range(10)]})
 
 
 @pytest.fixture
-def client(tmp_path: Path, serve: StartServer) -> Iterator[Client]:
-    (tmp_path / "root").mkdir()
-    with flight_client.connect(serve(tmp_path / "root").uri) as client:
-        client.write("t", ROWS, "create", enable_stable_row_ids=True, max_rows_per_file=4)
-        yield client
+def client(writer: Client) -> Client:
+    writer.write("t", ROWS, "create", enable_stable_row_ids=True, max_rows_per_file=4)
+    return writer
 
 
 def ids(client: Client, name: str = "t") -> list[int]:
@@ -163,10 +159,10 @@ def test_clones(client: Client) -> None:
     assert "other" not in client.datasets().names
 
 
-def test_validation(client: Client, tmp_path: Path) -> None:
+def test_validation(client: Client, written: Path) -> None:
     """T22: what a disk changed is found, and named."""
     assert client.validate("t", version=1) == 1
-    data_file = next((tmp_path / "root").glob("t*/data/*"))
+    data_file = next(written.glob("t*/data/*"))
     data = bytearray(data_file.read_bytes())
     data[100] ^= 1
     data_file.write_bytes(data)

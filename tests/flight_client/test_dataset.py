@@ -18,7 +18,7 @@ import flight_client
 from flight_client import RemoteDataset
 from support.comparison import assert_tables_equal
 from support.served import Root
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 FIELD = pc.field
 
@@ -273,10 +273,8 @@ NULL_CONDITIONS = {
 def nulls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteDataset]:
     folder = tmp_path_factory.mktemp("nulls")
     lance.write_dataset(NULLS, folder / "nulls.lance")
-    server = start_server(folder, folder / "server.log")
-    with flight_client.connect(server.uri) as client:
+    with serving(folder, folder / "server.log") as server, flight_client.connect(server.uri) as client:
         yield client.dataset("nulls")
-    server.kill()
 
 
 @pytest.mark.parametrize("name", NULL_CONDITIONS)

@@ -17,7 +17,6 @@ from pyarrow import flight
 
 import flight_client
 from support.served import StartServer
-from support.server import RunningServer
 
 ROWS = pa.table({"n": pa.array([1, 2, 3]), "s": ["a", None, "c"]})
 
@@ -37,25 +36,18 @@ SOURCES = {
 
 
 @pytest.fixture
-def server(tmp_path: Path, serve: StartServer) -> RunningServer:
-    (tmp_path / "root").mkdir()
-    return serve(tmp_path / "root")
-
-
-@pytest.fixture
-def client(server: RunningServer) -> Iterator[flight_client.Client]:
-    with flight_client.connect(server.uri) as client:
-        yield client
+def client(writer: flight_client.Client) -> flight_client.Client:
+    return writer
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_sources(client: flight_client.Client, kind: str, tmp_path: Path) -> None:
+def test_sources(client: flight_client.Client, kind: str, written: Path) -> None:
     result = client.write("t", SOURCES[kind](), "create", schema=ROWS.schema if kind == "batches" else None)
     num_rows = 0 if kind == "empty" else 3
     assert (result.version, result.rows) == (1, num_rows)
     found = client.dataset("t").to_table()
     assert found.to_pydict() == ROWS.slice(0, num_rows).to_pydict()
-    assert lance.dataset(tmp_path / "root" / "t.lance").to_table().to_pydict() == found.to_pydict()
+    assert lance.dataset(written / "t.lance").to_table().to_pydict() == found.to_pydict()
 
 
 def test_modes(client: flight_client.Client) -> None:
@@ -99,14 +91,14 @@ def test_the_same_id_writes_once(client: flight_client.Client) -> None:
     assert client.dataset("t").count_rows() == 6
 
 
-def test_a_write_waits_for_a_server(
-    client: flight_client.Client, server: RunningServer, tmp_path: Path, serve: StartServer
-) -> None:
+def test_a_write_waits_for_a_server(tmp_path: Path, serve: StartServer) -> None:
     """A server that stops between two writes, and comes back at its port, is asked again."""
-    client.write("t", ROWS, "create")
+    server = serve(tmp_path)
+    with flight_client.connect(server.uri) as client:
+        client.write("t", ROWS, "create")
     port = server.uri.rpartition(":")[2]
     server.kill()
-    back = threading.Timer(0.3, lambda: serve(tmp_path / "root", "--port", port))
+    back = threading.Timer(0.3, lambda: serve(tmp_path, "--port", port))
     back.start()
     patient = flight_client.connect(server.uri, attempts=12)
     assert patient.write("t", ROWS).version == 2
@@ -150,7 +142,7 @@ def test_staged_rows_become_one_version(client: flight_client.Client) -> None:
 
 
 @pytest.mark.parametrize("parallel", [1, 3, 5])
-def test_parallel_writes(client: flight_client.Client, parallel: int, tmp_path: Path) -> None:
+def test_parallel_writes(client: flight_client.Client, parallel: int) -> None:
     table = pa.table({"x": pa.array(range(10_000))})
     assert client.write_parallel("t", table, "overwrite", parallel=parallel) == 1
     assert client.write_parallel("t", table.to_pandas(), parallel=parallel, properties={"by": "me"}) == 2

@@ -18,7 +18,7 @@ from pyarrow import flight
 from flight_server.handlers.actions import ACTIONS
 from support.actions import act, stage
 from support.puts import put
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 TABLE = pa.table({"n": pa.array(range(10), pa.int64()), "s": [f"row {i}" for i in range(10)]})
 
@@ -30,9 +30,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(served, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.stop() == 0
+    with serving(served, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from flight_server.cli import app
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +22,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture(params=["local", "remote"])

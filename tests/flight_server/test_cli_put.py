@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from flight_server.cli import app
 from support.comparison import assert_tables_equal
 from support.puts import files_below
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 TABLE = pa.table({"id": range(30_000), "name": [f"n{row}" for row in range(30_000)]})
 
@@ -28,9 +28,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture(params=["local", "remote"])

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import flight
 
 from support.puts import descriptor_of, files_below, finish_message, put
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 TABLE = pa.table({"id": range(100), "name": [str(row) for row in range(100)]})
 
@@ -25,9 +25,8 @@ TABLE = pa.table({"id": range(100), "name": [str(row) for row in range(100)]})
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, Path]]:
     base = tmp_path_factory.mktemp("actions")
-    server = start_server(base, tmp_path_factory.mktemp("log") / "server.log")
-    yield server, base
-    assert server.stop() == 0
+    with serving(base, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server, base
 
 
 @pytest.fixture

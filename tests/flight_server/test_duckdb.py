@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 import lance
@@ -17,7 +16,7 @@ import lance_core
 from support.comparison import assert_tables_equal
 from support.filters import conditions, passing_in_duckdb, random_table
 from support.raw_flight import scan_json
-from support.server import start_server
+from support.server import serving
 
 TABLE = random_table(3, 5000)
 
@@ -28,10 +27,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[flight.FlightCl
     root = tmp_path_factory.mktemp("duckdb")
     lance.write_dataset(TABLE, str(root / "theirs.lance"), max_rows_per_file=1200)
     lance_core.write_dataset(TABLE, root / "ours.lance", max_rows_per_file=1200)
-    server = start_server(root, Path(tmp_path_factory.mktemp("log")) / "server.log")
-    with server.client() as connected:
-        yield connected
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server, server.client() as client:
+        yield client
 
 
 @settings(max_examples=25, deadline=None)

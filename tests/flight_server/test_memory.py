@@ -66,7 +66,7 @@ def write_large(path: Path, num_bytes: int) -> int:
     return written
 
 
-@pytest.mark.long
+@pytest.mark.long("writes and reads gigabytes")
 @pytest.mark.parametrize("streams", [1, 4])
 def test_a_dataset_ten_times_the_limit(tmp_path: Path, serve: StartServer, streams: int) -> None:
     """T33: RssAnon stays below idle + limit + 64 MiB while a dataset of 10 x the limit is streamed."""
@@ -89,7 +89,7 @@ def test_a_dataset_ten_times_the_limit(tmp_path: Path, serve: StartServer, strea
     assert memory.peak_bytes < idle + LIMIT_BYTES + ALLOWANCE_BYTES
 
 
-@pytest.mark.long
+@pytest.mark.long("15,000 calls")
 def test_many_calls_leave_nothing_behind(tmp_path: Path, serve: StartServer) -> None:
     """T30, T33: 5,000 cancelled streams, as many whole and failing calls: no growth, nothing left open."""
     path = tmp_path / "data" / "large.lance"

@@ -24,7 +24,7 @@ from flight_server.proto.command_pb2 import Command, Write
 from support.comparison import assert_tables_equal
 from support.puts import descriptor_of, files_below, finish_message, put, send, small_tables
 from support.served import StartServer, trips_table
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 TABLE = trips_table(700).drop_columns(["city"])
 
@@ -36,10 +36,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.process.poll() is None, f"the server died:\n{server.log}"
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture

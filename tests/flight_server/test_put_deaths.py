@@ -23,7 +23,7 @@ from pyarrow import flight
 from support.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
 from support.raw_flight import SERVICE, command_descriptor
 from support.served import StartServer
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 ROWS = 50_000
 TABLE = pa.table({"x": np.arange(ROWS), "y": np.random.default_rng(1).random(ROWS)})
@@ -39,12 +39,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
-    with server.client() as client:
-        put(client, {"dataset": "t", "mode": "create"}, TABLE)
-    yield server
-    assert server.process.poll() is None, f"the server died:\n{server.log}"
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        with server.client() as client:
+            put(client, {"dataset": "t", "mode": "create"}, TABLE)
+        yield server
 
 
 def command_of(mode: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from support.comparison import assert_tables_equal
 from support.puts import files_below, finish_message, flight_data, ipc_messages, put, send, small_tables
 from support.raw_flight import SERVICE, call, command_descriptor
 from support.served import StartServer
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 DESCRIPTOR = command_descriptor(json.dumps({"write": {"dataset": "m", "mode": "create"}}).encode())
 
@@ -41,10 +41,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.process.poll() is None, f"the server died:\n{server.log[-4000:]}"
-    assert server.stop() == 0
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture
@@ -121,7 +119,7 @@ def test_mutated_uploads(server: RunningServer, root: Path) -> None:
     check_mutants(server, root, 1500)
 
 
-@pytest.mark.long
+@pytest.mark.long("30,000 mutants")
 def test_many_mutated_uploads(server: RunningServer, root: Path) -> None:
     """T15"""
     check_mutants(server, root, 30_000)

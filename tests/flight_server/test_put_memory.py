@@ -68,7 +68,7 @@ def peak(server: RunningServer) -> Iterator[list[int]]:
         thread.join()
 
 
-@pytest.mark.parametrize("megabytes", [400, pytest.param(5000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("megabytes", [400, pytest.param(5000, marks=pytest.mark.long("5 GB"))])
 def test_a_long_upload(serve: StartServer, served: Path, megabytes: int) -> None:
     """T28"""
     server = serve(served)
@@ -92,7 +92,7 @@ def test_a_long_upload(serve: StartServer, served: Path, megabytes: int) -> None
     assert lance.dataset(str(served / "t.lance")).count_rows() == count * ROWS
 
 
-@pytest.mark.parametrize("gigabytes", [1, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("gigabytes", [1, pytest.param(50, marks=pytest.mark.long("50 GB"))])
 def test_zeros_up_to_the_quota(serve: StartServer, served: Path, gigabytes: int) -> None:
     """T28: refused where the quota ends, with nothing left behind."""
     server = serve(served, "--max-put-bytes", f"{gigabytes}GB")

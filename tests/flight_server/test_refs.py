@@ -17,7 +17,7 @@ from pyarrow import flight
 from support.comparison import assert_tables_equal
 from support.raw_flight import scan_json
 from support.served import StartServer
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(root / "served", tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.stop() == 0
+    with serving(root / "served", tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture

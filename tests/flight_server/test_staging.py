@@ -19,7 +19,7 @@ from pyarrow import flight
 from support.actions import act, stage
 from support.puts import files_below, put, send
 from support.served import StartServer
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 
 def rows(*numbers: int) -> pa.Table:
@@ -33,9 +33,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    server = start_server(served, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.stop() == 0
+    with serving(served, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
 
 
 @pytest.fixture

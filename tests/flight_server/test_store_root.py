@@ -23,7 +23,7 @@ from lance_core.storage import storage_for
 from support.actions import act, stage
 from support.puts import put
 from support.s3 import KEY, S3, SECRET, Proxy, s3_proxy, s3_server
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving, start_server
 
 TABLE = pa.table({"id": np.arange(5000), "text": [f"text {i % 13}" for i in range(5000)]})
 
@@ -77,9 +77,10 @@ NAMES = ["inside-clone", "ns/inner", "outside-clone", "plain", "trips", "twice"]
 def server(s3: S3, root: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     directory = tmp_path_factory.mktemp("server")
     (directory / "options.json").write_text(json.dumps(s3.options()))
-    server = start_server(root, directory / "log", "--storage-options-file", str(directory / "options.json"))
-    yield server
-    assert server.stop() == 0
+    with serving(
+        root, directory / "log", "--storage-options-file", str(directory / "options.json")
+    ) as server:
+        yield server
     assert SECRET not in server.log
     assert KEY not in server.log
 

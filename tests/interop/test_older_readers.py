@@ -89,7 +89,7 @@ def _python(environments: Path, release: str) -> Path:
     return environment(environments / release, release)
 
 
-@pytest.mark.long
+@pytest.mark.long("installs older releases of the reference")
 @pytest.mark.parametrize(("release", "version", "columns"), CASES)
 def test_an_older_release_reads_and_continues_what_we_write(
     release: str, version: str, columns: list[str], environments: Path, tmp_path: Path

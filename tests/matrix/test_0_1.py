@@ -20,7 +20,7 @@ from support.comparison import assert_tables_equal
 from support.legacy import VERSION, legacy_cases, write_legacy
 from support.manifests import edit_manifest, newest_manifest, read_message
 from support.reference import read_reference, write_reference
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 STREAMED = ("leaf-bool-2049", "leaf-string-2049", "nested-list_struct_list-string-3000")
 
@@ -139,9 +139,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     for number, name in enumerate(STREAMED):
         write_legacy(_case(name), folder / "root" / f"case{number}.lance")
-    running = start_server(folder / "root", folder / "log")
-    yield running
-    running.kill()
+    with serving(folder / "root", folder / "log") as server:
+        yield server
 
 
 @pytest.mark.parametrize("number", range(len(STREAMED)))

@@ -183,7 +183,7 @@ def test_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_pat
     _check(seeds, part, 4, DEFAULT_MUTANTS, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.long("60,000 mutants")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(8))
 def test_many_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_path: Path) -> None:

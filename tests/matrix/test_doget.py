@@ -19,7 +19,7 @@ from support.cases_2_0 import cases_2_0
 from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
 from support.reference import FILE_VERSIONS
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 from support.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
@@ -53,9 +53,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     root = folder / "root"
     root.mkdir()
-    running = start_server(root, folder / "log")
-    yield running
-    running.kill()
+    with serving(root, folder / "log") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

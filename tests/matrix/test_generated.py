@@ -36,7 +36,7 @@ def test_generated_tables_read_back(version: str, tmp_path: Path) -> None:
     check()
 
 
-@pytest.mark.long
+@pytest.mark.long("draws thousands of tables")
 @pytest.mark.parametrize("version", FILE_VERSIONS)
 def test_many_generated_tables_read_back(version: str, tmp_path: Path) -> None:
     @settings(GENERATED, max_examples=5_000)

@@ -88,7 +88,7 @@ def test_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path
     check()
 
 
-@pytest.mark.long
+@pytest.mark.long("draws thousands of tables")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path) -> None:
     @settings(GENERATED, max_examples=3_000)

@@ -1,4 +1,4 @@
-"""One Spark session and one server per test process, and a client of the server."""
+"""One Spark session per test process, and a client of the server that the tests share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 import flight_client
 import spark_pipeline
-from support.served import Root, StartServer, write_root
-from support.server import RunningServer, start_server
+from support.served import Root
+from support.server import RunningServer
 from support.spark import SETTINGS
 
 
@@ -32,18 +32,9 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    """The folder that is served."""
-    return write_root(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="session")
-def server(served: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """One server for all tests; datasets of `served` stay as they are, others are a test's own."""
-    server = start_server(served.path, tmp_path_factory.mktemp("log") / "server.log")
-    yield server
-    assert server.process.poll() is None, f"the server died:\n{server.log}"
-    assert server.stop() == 0
+def served(root: Root) -> Root:
+    """The folder that is served; its datasets stay as they are, others are a test's own."""
+    return root
 
 
 @pytest.fixture(scope="session")
@@ -55,19 +46,3 @@ def uri(server: RunningServer) -> str:
 def client(uri: str) -> Iterator[flight_client.Client]:
     with flight_client.connect(uri) as client:
         yield client
-
-
-@pytest.fixture
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
-    """Start servers that end with the test: `serve(root, "--max-streams", "2")`."""
-    started: list[RunningServer] = []
-
-    def start(root: object, *options: str, **environment: str) -> RunningServer:
-        log = tmp_path_factory.mktemp("log") / "server.log"
-        server = start_server(str(root), log, *options, **environment)
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        server.kill()

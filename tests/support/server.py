@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,3 +81,15 @@ def start_server(root: Path | str, log_file: Path, *options: str, **environment:
         server.kill()
         raise AssertionError(f"no URI on the first line: {uri!r}\n{server.log}")
     return server
+
+
+@contextmanager
+def serving(root: Path | str, log_file: Path, *options: str) -> Iterator[RunningServer]:
+    """A server that has to live to the end of the block, and to stop cleanly then."""
+    server = start_server(root, log_file, *options)
+    try:
+        yield server
+        assert server.process.poll() is None, f"the server died:\n{server.log[-4000:]}"
+        assert server.stop() == 0, server.log[-4000:]
+    finally:
+        server.kill()

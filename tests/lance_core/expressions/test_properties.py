@@ -240,7 +240,7 @@ def test_predicates_agree_with_the_reference(table: pa.Table, texts: list[str]) 
     agree_with_the_reference(table, texts)
 
 
-@pytest.mark.long
+@pytest.mark.long("draws 1,500 tables")
 @settings(max_examples=1_500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(TABLES, st.lists(predicates(list(TYPES)), min_size=10, max_size=10))
 def test_many_predicates_agree_with_the_reference(table: pa.Table, texts: list[str]) -> None:

@@ -231,7 +231,7 @@ def test_a_store_without_conditional_puts(
     assert (values(opened), values(opened.checkout_version(("dev", None)))) == ([2], [1, 2, 3])
 
 
-@pytest.mark.long
+@pytest.mark.long("hundreds of commits of 8 processes")
 def test_mixed_changes_make_one_history(uri: str, options: dict[str, str]) -> None:
     """T37: deletes, updates and compactions, too; the history is that of one writer after the other."""
     run_and_check(uri, ["ours", "reference"] * 4, 15, stable_row_ids=True, options=options)

@@ -29,7 +29,7 @@ FAULTS = {
 QUICK = [("delete", "reset after landing"), ("merge_insert", "503 before")]
 
 
-@pytest.mark.long
+@pytest.mark.long("hundreds of commits of 8 processes")
 @pytest.mark.parametrize("stable_row_ids", [False, True])
 def test_writers_of_both_libraries(stable_row_ids: bool, s3: S3, bucket: str) -> None:
     """T37: the conditional put decides; the history is that of one writer after the other."""

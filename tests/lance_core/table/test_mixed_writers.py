@@ -13,9 +13,13 @@ from support.mixed_histories import run_and_check
     ("libraries", "steps", "stable_row_ids"),
     [
         (["ours", "reference", "ours"], 25, True),
-        pytest.param(["ours", "reference"] * 4, 200, True, marks=pytest.mark.long),
-        pytest.param(["ours", "reference"] * 4, 200, False, marks=pytest.mark.long),
-        pytest.param(["ours"] * 8, 60, True, marks=pytest.mark.long),
+        pytest.param(
+            ["ours", "reference"] * 4, 200, True, marks=pytest.mark.long("hundreds of steps of 8 processes")
+        ),
+        pytest.param(
+            ["ours", "reference"] * 4, 200, False, marks=pytest.mark.long("hundreds of steps of 8 processes")
+        ),
+        pytest.param(["ours"] * 8, 60, True, marks=pytest.mark.long("hundreds of steps of 8 processes")),
     ],
     ids=["few", "many-stable-ids", "many", "ours"],
 )

@@ -13,7 +13,7 @@ from support.arrays import Spec
 from support.cases import Case, Column
 from support.checks import expected_table, write_case
 from support.comparison import assert_tables_equal
-from support.server import RunningServer, start_server
+from support.server import RunningServer, serving
 
 KEYED = pa.dictionary(pa.uint8(), pa.string())
 NESTED = {
@@ -27,9 +27,8 @@ NESTED = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "root").mkdir()
-    running = start_server(folder / "root", folder / "log")
-    yield running
-    running.kill()
+    with serving(folder / "root", folder / "log") as server:
+        yield server
 
 
 @pytest.mark.parametrize("name", NESTED)

@@ -1,0 +1,83 @@
+"""Server processes on datasets that the reference wrote, and `--long-share I/N`, a part of the long tests.
+
+The number of a test's part follows from its name: N runs with I from 0 to N - 1 have had every test once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.server import RunningServer, serving, start_server
+
+if TYPE_CHECKING:
+    from support.served import Root, StartServer
+
+SPARK_IS_SHARED = False
+"""Whether shares take long tests of Spark: true once all of them were seen green together."""
+
+
+def _share(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and int(number) < int(parts)):
+        raise argparse.ArgumentTypeError(f"expected I/N with I < N, found {text!r}")
+    return int(number), int(parts)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long-share", type=_share, metavar="I/N", help="of the long tests only one part of N")
+
+
+@pytest.hookimpl(tryfirst=True)  # before groups of xdist become part of the names
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    share = config.getoption("long_share")
+    if share is None:
+        return
+    left_out = [item for item in items if not _has_its_turn(item, *share)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _has_its_turn(item, *share)]
+
+
+def _has_its_turn(item: pytest.Item, number: int, parts: int) -> bool:
+    """Not long, or one of the share; what is long for a reason of its own is in none."""
+    long = item.get_closest_marker("long")
+    if long is None:
+        return True
+    if long.args or (item.nodeid.startswith("tests/spark_pipeline/") and not SPARK_IS_SHARED):
+        return False
+    return zlib.crc32(item.nodeid.encode()) % parts == number
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """A folder of datasets, for tests that leave them as they are."""
+    from support.served import write_root  # which imports the reference
+
+    return write_root(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def server(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server on `root` for all tests that leave it as it is."""
+    with serving(root.path, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
+
+
+@pytest.fixture
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Start servers that end with the test: `serve(root, "--max-streams", "2")`."""
+    started: list[RunningServer] = []
+
+    def start(root: Path | str, *options: str, **environment: str) -> RunningServer:
+        log_file = tmp_path_factory.mktemp("log") / "server.log"
+        started.append(start_server(root, log_file, *options, **environment))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
