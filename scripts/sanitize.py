@@ -7,6 +7,7 @@ Needs GCC.
 
 import importlib.util
 import os
+import resource
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "sanitized"
 MODULE = "lance_core.kernels._kernels"
 FLAGS = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
+STACK_BYTES = 64 << 20
+"""Frames of such a build are several times as large, and values may be nested 2048 deep."""
 TESTS = ["tests/lance_core/kernels", "tests/lance_core/encodings"]
 
 
@@ -53,6 +56,7 @@ def run_in_new_process(module: Path, arguments: list[str]) -> int:
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=2",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     command = [sys.executable, __file__, "--module", str(module), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

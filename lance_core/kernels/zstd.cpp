@@ -77,6 +77,10 @@ class BackwardBits {
   }
 
   void refill() {
+    if (has_word()) {
+      refill_inside();
+      return;
+    }
     auto bytes = std::min<size_t>(used_ >> 3, static_cast<size_t>(next_ - begin_));
     if (bytes != 0) {
       next_ -= bytes;
