@@ -26,6 +26,7 @@ from typer.core import TyperGroup
 from spark_pipeline import jobs, session
 from spark_pipeline.failures import FORESEEN, message_of
 from spark_pipeline.jobs import Outcome, Server, Source
+from spark_pipeline.options import parse_columns
 from spark_pipeline.pipeline_file import Pipeline, StepReport
 from spark_pipeline.progress import shown_progress
 
@@ -96,8 +97,22 @@ Sources = Annotated[
 Format = Annotated[str | None, typer.Option(help="As in spark.read.format; else what the ending says.")]
 SourceOptions = Annotated[list[str] | None, typer.Option("--option", help="Of the format: name=value.")]
 Schema = Annotated[str | None, typer.Option(help="Columns and types of the files: 'id BIGINT, name STRING'.")]
+
+
+def _columns(text: str) -> tuple[str, ...] | dict[str, str]:
+    try:
+        return parse_columns(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"names with commas, or SQL by name in JSON expected, found {text!r}", param_hint="--columns"
+        ) from None
+
+
 Columns = Annotated[
-    str | None, typer.Option(help="Names with commas, or JSON: SQL of Spark by the new name.")
+    Any,
+    typer.Option(
+        parser=_columns, metavar="<str>", help="Names with commas, or JSON: SQL of Spark by the new name."
+    ),
 ]
 Where = Annotated[str | None, typer.Option(help="Only rows for which this SQL of Spark is true.")]
 SortBy = Annotated[
@@ -191,7 +206,7 @@ def ingest(
             dataset,
             source,
             mode=mode,
-            columns=_columns(columns),
+            columns=columns,
             where=where,
             sort_by=sort_by or (),
             partitions=partitions,
@@ -346,7 +361,7 @@ def merge(
             dataset,
             source,
             on=on,
-            columns=_columns(columns),
+            columns=columns,
             where=where,
             keep_by=keep_by or (),
             when_matched=when_matched,
@@ -413,7 +428,7 @@ def export(
             path,
             format=format,
             options=_pairs(option, "--option"),
-            columns=_columns(columns),
+            columns=columns,
             where=where,
             filter=filter,
             partition_by=partition_by or (),
@@ -450,7 +465,7 @@ def verify(
             server,
             dataset,
             source,
-            columns=_columns(columns),
+            columns=columns,
             where=where,
             keys=key or (),
             buckets=buckets,
@@ -498,20 +513,6 @@ def _source(
             raise typer.BadParameter("source and target have to be on the same server")
         return Source(dataset=name)
     return Source(path=sources or (), format=format, options=_pairs(options, "--option"), schema=schema)
-
-
-def _columns(text: str | None) -> list[str] | dict[str, str] | None:
-    if text is None:
-        return None
-    if not text.lstrip().startswith("{"):
-        return text.split(",")
-    try:
-        columns = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"not a JSON object: {error}", param_hint="--columns") from None
-    if not all(isinstance(value, str) for value in columns.values()):
-        raise typer.BadParameter("every value must be SQL in quotes", param_hint="--columns")
-    return dict(columns)
 
 
 def _pairs(given: Iterable[str] | None, option: str) -> dict[str, str]:

@@ -55,8 +55,12 @@ def _uris(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _columns(text: str) -> tuple[str, ...] | dict[str, str]:
-    """Names with commas between them, or JSON: a list of names, or an object of SQL by name."""
+def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
+    """Names with commas between them, or JSON: a list of names, or an object of SQL by name.
+
+    Raises:
+        ValueError: it is none of these.
+    """
     if not text.lstrip().startswith(("[", "{")):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     parsed = json.loads(text)
@@ -87,7 +91,9 @@ class Options:
     """As `version`; the name that Spark's other formats use."""
     timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601")
     """The last version before this time."""
-    columns: tuple[str, ...] | Mapping[str, str] | None = option("columns", _columns, "names or SQL by name")
+    columns: tuple[str, ...] | Mapping[str, str] | None = option(
+        "columns", parse_columns, "names or SQL by name"
+    )
     """Names with commas between them, a JSON list of names, or a JSON object of SQL by name."""
     filter: str | None = option("filter", _text, "a condition in SQL")
     """Only rows for which it is true; the server evaluates it."""

@@ -87,6 +87,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     [
         (["ingest", "a.parquet", "no-target"], 2, "not a target: no-target"),
         (["ingest", "a.parquet", "grpc://localhost:1/t", "--mode", "merge"], 2, "'merge' is not one of"),
+        (["export", "grpc://localhost:1/t", "f", "--columns", '{"a": 1}'], 2, "SQL by name in JSON expected"),
         (["backfill", "grpc://localhost:1/t"], 2, "either --column, or --function and"),
         (["run", "no-such-file.toml"], 2, "does not exist"),
         (["run", "pyproject.toml"], 1, "error: pyproject.toml: build-system: no such table"),
@@ -166,7 +167,7 @@ def test_a_killed_run_goes_on(client: Client, uri: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_failures_are_one_line(client: Client, uri: str, tmp_path: Path) -> None:
     dataset = f"jobs/f{uuid4().hex}"
     client.write(dataset, pa.table({"id": pa.array([1], pa.int64())}), "create")
@@ -189,7 +190,7 @@ def test_failures_are_one_line(client: Client, uri: str, tmp_path: Path) -> None
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_spark_submit(client: Client, uri: str, tmp_path: Path) -> None:
     dataset = f"jobs/s{uuid4().hex}"
     pq.write_table(pa.table({"id": pa.array([2, 1], pa.int64())}), tmp_path / "a.parquet")
