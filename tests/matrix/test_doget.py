@@ -23,7 +23,7 @@ from support.server import RunningServer, serving
 from support.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
-EVERY_NTH_OF_THE_REST = 9
+EVERY_NTH_OF_THE_REST = 18
 
 
 def _is_representative(case: Case, number: int) -> bool:

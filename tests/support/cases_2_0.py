@@ -27,6 +27,7 @@ from support.cases import (
     NESTINGS,
     Case,
     Column,
+    is_long_list,
     leaf_columns,
     short_name,
 )
@@ -72,10 +73,11 @@ def _nested_cases() -> Iterator[Case]:
             if leaf not in (pa.int32(), pa.string()):
                 continue
             for rows in (0, 1):
-                yield _case(f"{title}-{rows}", columns, rows)
+                yield _case(f"{title}-{rows}", columns, rows, long=rows == 1)
             yield _case(f"{title}-5pages", columns, most_rows, pages=5)
             if "fsl" not in name and name != "list8":
-                yield _case(f"{title}-long_lists", _columns(nest(leaf), LONG_LIST_SPECS), 150)
+                columns = _columns(nest(leaf), LONG_LIST_SPECS)
+                yield _case(f"{title}-long_lists", columns, 150, long=is_long_list(name, leaf))
 
 
 def _compressed_cases() -> Iterator[Case]:

@@ -25,6 +25,7 @@ from support.cases import (
     NESTINGS,
     Case,
     Column,
+    is_long_list,
     leaf_columns,
     short_name,
 )
@@ -68,7 +69,8 @@ def legacy_cases() -> Iterator[Case]:
                 continue
             yield _nested_case(f"{title}-3000", nest(leaf), NESTED_SPECS, 3_000, name)
             if "fsl" not in name:
-                yield _nested_case(f"{title}-long_lists", nest(leaf), LONG_LIST_SPECS, 150, name)
+                long = is_long_list(name, leaf)
+                yield _nested_case(f"{title}-long_lists", nest(leaf), LONG_LIST_SPECS, 150, name, long)
 
 
 def _nested_case(
