@@ -2,8 +2,8 @@
 
     python -m support.spark_job URI TABLE APP_ID KILL MASTER ATTEMPTS
 
-KILL is when the driver is killed: `before` the commit, `after` it, or `never`. On a MASTER of several
-executors speculation is on, and the first attempt of the first task waits until it is killed. Each attempt
+KILL is when the driver is killed: `before` the commit, `after` it, or `never`. On a MASTER of a cluster
+speculation is on, and the first attempt of the first task waits until it is killed. Each attempt
 leaves a file in the folder ATTEMPTS.
 """
 
@@ -24,11 +24,15 @@ from pyspark.sql.types import StructType
 import spark_pipeline
 from spark_pipeline.batch_write import BatchWriter, Staged
 from spark_pipeline.options import Options
+from support.spark import JAVA_OPTIONS
 
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.memory": "512m",
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.3",
@@ -67,7 +71,7 @@ class Writer(BatchWriter):
 def main(uri: str, table: str, app_id: str, kill: str, master: str, attempts: str) -> None:
     """Write the rows."""
     os.environ["SPARK_JOB_DRIVER"] = str(os.getpgrp())
-    waits = master.startswith("local-cluster")
+    waits = master.startswith("spark://")
 
     class Source(spark_pipeline.LanceFlightDataSource):
         @classmethod
