@@ -18,6 +18,7 @@ from lance_core.scan.files import FileCache
 from lance_core.scan.scanner import row_taker
 from lance_core.scan.take import RowTaker, TakerCache, as_keys
 from lance_core.storage import LocalStorage
+from lance_core.table.snapshot import open_snapshot
 from support.comparison import assert_tables_equal
 from support.manifests import edit_manifest
 
@@ -255,7 +256,8 @@ def test_takers_are_kept_with_what_they_opened(tmp_path):
     taker = cache.get(ours.snapshot, ("id",))
     assert cache.get(ours.snapshot, ("id",)) is taker
     assert cache.get(ours.snapshot, ("text",)) is not taker
-    assert cache.get(lance_core.dataset(path).snapshot, ("id",)) is not taker
+    assert cache.get(lance_core.dataset(path).snapshot, ("id",)) is taker  # manifests are kept, too
+    assert cache.get(open_snapshot(ours.snapshot.storage), ("id",)) is not taker
     assert taker.by_offset(as_keys(range(199, -1, -1), "indices"))["id"].to_pylist() == [*range(199, -1, -1)]
     assert len(taker._open) < 50
     for number in range(20):
