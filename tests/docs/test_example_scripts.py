@@ -34,7 +34,7 @@ PRINTED = {
     [
         pytest.param(
             name,
-            marks=[pytest.mark.long("Spark, minutes"), pytest.mark.timeout(600)] if "spark" in name else [],
+            marks=[pytest.mark.long("Spark, minutes"), pytest.mark.timeout(1200)] if "spark" in name else [],
         )
         for name in PRINTED
     ],
@@ -46,7 +46,7 @@ def test_a_script_runs(name: str, tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=500 if "spark" in name else 100,
+        timeout=1100 if "spark" in name else 100,
         check=False,
     )
     assert done.returncode == 0, done.stderr
