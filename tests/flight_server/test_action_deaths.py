@@ -123,7 +123,7 @@ class Changes:
             self.repeated(lambda client: act(client, "compact_commit", **commit))
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_changes_of_a_server_that_is_killed(tmp_path: Path, kills: int) -> None:
     """T35, T38, T44: after each change the reference reads what a model says, whoever was killed when."""
     seed = random.randrange(1 << 32)

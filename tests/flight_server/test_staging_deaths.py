@@ -64,7 +64,7 @@ class Writer:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_a_server_that_is_killed(tmp_path: Path, kills: int) -> None:
     """T35, T44: old or new version, each acknowledged row once; a commit is repeated until it is in."""
     seed = random.randrange(1 << 32)
