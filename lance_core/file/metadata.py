@@ -8,6 +8,7 @@ Source: Lance file format, `file2.proto` and "Global buffers"; docs/format.md.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,7 @@ BufferRange = tuple[int, int]
 """(position in the file, size), in bytes."""
 
 
-@dataclass(frozen=True)
-class PageMetadata:
+class PageMetadata(NamedTuple):
     """One page of a column."""
 
     buffers: tuple[BufferRange, ...]
@@ -48,7 +48,7 @@ class PageMetadata:
     """Top-level row number of the first row; a hint only."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnMetadata:
     """One column of a file."""
 
@@ -88,12 +88,11 @@ class FileMetadata:
         """Top-level rows, by the descriptor."""
         return self.descriptor.length
 
-    @cached_property
+    @property
     def known_bytes(self) -> int:
         """About how much memory the metadata takes, without what is kept of columns that are read."""
-        return METADATA_GROWTH * (
-            self.descriptor.ByteSize() + self._messages.data.nbytes + self._ranges.nbytes
-        )
+        _, descriptor_bytes = self.global_buffers[0]
+        return METADATA_GROWTH * (descriptor_bytes + self._messages.data.nbytes + self._ranges.nbytes)
 
     @cached_property
     def schema(self) -> Schema:
@@ -265,6 +264,8 @@ def _buffers(
     page: int | None = None,
 ) -> tuple[BufferRange, ...]:
     """Pair offsets with sizes and check that each buffer lies in the file, aligned where that is promised."""
+    if not offsets and not sizes:
+        return ()
     if len(offsets) != len(sizes):
         raise CorruptFileError(
             "buffers without a size",

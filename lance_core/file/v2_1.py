@@ -64,16 +64,20 @@ class ColumnReader:
                     found=leaf.num_rows,
                 )
 
-    @cached_property
-    def page_rows(self) -> tuple[int, ...]:
+    @property
+    def page_rows(self) -> Sequence[int]:
         """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
-        widest = max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
-        return tuple(widest.starts)
+        widest = (
+            max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
+            if len(self._leaves) > 1
+            else self._leaves[0]
+        )
+        return widest.starts
 
-    @cached_property
+    @property
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
-        return sum(leaf.decoded_bytes for leaf in self._leaves) / max(self.num_rows, 1)
+        return sum([leaf.decoded_bytes for leaf in self._leaves]) / max(self.num_rows, 1)
 
     @property
     def known_bytes(self) -> int:
@@ -244,6 +248,7 @@ class _Leaf:
         self._pages: list[Page | None] = [None] * len(column.pages)
         self._runs: tuple[list[int], list[Page | JoinedPages]] | None = None
         self._lock = threading.Lock()
+        self._decoded_bytes: int | None = None
         slots = field.num_slots_per_row
         self.starts = [0, *accumulate([page.num_rows // slots for page in column.pages])]
         """Row number of the first row of each page, and the number of rows at the end."""
@@ -252,9 +257,11 @@ class _Leaf:
     def num_rows(self) -> int:
         return self.starts[-1]
 
-    @cached_property
+    @property
     def decoded_bytes(self) -> int:
-        return sum(self._page(i).decoded_bytes for i in range(len(self._pages)))
+        if self._decoded_bytes is None:
+            self._decoded_bytes = sum([self._page(i).decoded_bytes for i in range(len(self._pages))])
+        return self._decoded_bytes
 
     @property
     def known_bytes(self) -> int:

@@ -6,14 +6,12 @@ A source is asked fragment by fragment, in dataset order, for batches of the row
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import columns
-from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.fragment import Fragment
@@ -31,7 +29,7 @@ class NewColumns(Protocol):
         """Whether fragments have to be asked for in their order, one after the other."""
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
-        """The new columns.
+        """The new columns of a version, before their values are asked for.
 
         Raises:
             InvalidInputError: they cannot be made from this version.
@@ -56,22 +54,22 @@ class Expressions:
     def __init__(self, columns: Mapping[str, str], batch_rows: int | None = None) -> None:
         self._columns = dict(columns)
         self._batch_rows = batch_rows
-        self._options = ScanOptions()
+        self._scanner: LanceScanner | None = None  # of the version that was asked for last
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
         schema = snapshot.manifest.schema
-        self._options = scan_options(schema, self._columns, batch_size=self._batch_rows)
-        for _, expression in self._options.computed or ():
+        options = scan_options(schema, self._columns, batch_size=self._batch_rows)
+        for _, expression in options.computed or ():
             for name, *_ in columns(expression):
                 # What a row has in one version only is nothing to keep.
                 if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
                     raise InvalidInputError("no such column", column=name)
-        projected = LanceScanner(snapshot, self._options).projected_schema
-        return pa.schema([field.remove_metadata() for field in projected])
+        self._scanner = LanceScanner(snapshot, options)
+        return pa.schema([field.remove_metadata() for field in self._scanner.projected_schema])
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        options = replace(self._options, fragments=(fragment.id,))
-        for batch in LanceScanner(snapshot, options).to_batches():
+        assert self._scanner is not None
+        for batch in self._scanner.fragment_batches(fragment.id):
             yield batch.replace_schema_metadata(None)
 
     def finish(self) -> None:

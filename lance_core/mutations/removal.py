@@ -88,8 +88,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change,
     Raises:
         LanceError: deletions cannot be read or written.
     """
-    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
-    messages = {message.id: message for message in snapshot.manifest.message.fragments}
+    fragments = snapshot.manifest.fragment_by_id
     change.affected_rows = rows
 
     def remove(fragment_id: int) -> table_pb2.DataFragment | None:
@@ -109,7 +108,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change,
         )
         change.files.append(path_of(fragment_id, deletion_file))
         message = table_pb2.DataFragment()
-        message.CopyFrom(messages[fragment_id])
+        message.CopyFrom(fragment.message)
         message.deletion_file.CopyFrom(deletion_file)
         return message
 

@@ -77,7 +77,7 @@ class StagedColumnsWriter:
             UnsupportedFeatureError: a type that the table cannot hold.
         """
         manifest = snapshot.manifest
-        fragments = {fragment.id: fragment for fragment in manifest.fragments}
+        fragments = manifest.fragment_by_id
         if fragment_id not in fragments:
             raise InvalidInputError("no such fragment", found=fragment_id)
         self._fragment = fragments[fragment_id]

@@ -31,6 +31,7 @@ from lance_core.scan.sizes import value_bits
 from lance_core.schema.columns import leaves, owns_column
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
+from lance_core.table.fragment import HeldFields
 
 
 class Column(Protocol):
@@ -250,32 +251,38 @@ def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.Rec
     return pa.RecordBatch.from_arrays(joined, names=list(columns))
 
 
-def open_column(column: DataColumn, files: FragmentFiles) -> Column:
-    """Find the files that hold the leaves of a projected column, and make a reader for it.
+Parts = Sequence[tuple[int, Mapping[int, int]]]
+"""Files of a fragment, by number, that hold leaves of a column, and the column of the file for each field."""
+
+
+def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
+    """Where the leaves of a top-level field are in files that hold certain fields."""
+    nodes = [node.id for node in field.walk()]
+    wanted = {leaf.id for leaf in leaves(field)}
+    stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
+    return [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+
+
+def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
+    """Make a reader for a projected column, whose field `find_parts` has found in the files of a fragment.
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
         LanceError: a file cannot be opened, see `FileCache.open`.
     """
-    nodes = [node.id for node in column.field.walk()]
-    wanted = {leaf.id for leaf in leaves(column.field)}
-    parts, data_files = [], []
-    for data_file, columns in files.columns:
-        stored = {field_id: columns[field_id] for field_id in nodes if field_id in columns}
-        if not wanted.isdisjoint(stored):
-            parts.append((files.open(data_file), stored))
-            data_files.append(data_file)
     if not parts:
         return NullColumn(files.num_rows, column.output.type)
     if len(parts) == 1:
-        file, stored = parts[0]
+        ((number, stored),) = parts
+        file = files.open(files.data_files[number])
         reader = file.column(column.field, stored)
         if column.described is None:
             return StoredColumn(column, reader, file.file)
-        return BlobColumn(column, reader, files.blobs(data_files[0], column.output.name))
+        return BlobColumn(column, reader, files.blobs(files.data_files[number], column.output.name))
+    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts]
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
-    fields = [(_only(column.field, stored), file, stored) for file, stored in parts]
+    fields = [(_only(column.field, stored), file, stored) for file, stored in opened]
     return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
 
 

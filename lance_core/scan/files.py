@@ -186,13 +186,13 @@ class FragmentFiles:
 
     Attributes:
         num_rows: Physical rows of the fragment.
-        columns: The column of each field, for each data file.
+        data_files: By their numbers.
         opened: The files that were needed so far.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, cache: FileCache) -> None:
         self.num_rows = fragment.physical_rows
-        self.columns = [(data_file, data_file.columns) for data_file in fragment.files]
+        self.data_files = fragment.files
         self._snapshot = snapshot
         self._fragment = fragment
         self._cache = cache

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.file.direct import Piece
 from lance_core.pool import map_ahead
-from lance_core.scan.columns import batch_of
+from lance_core.scan.columns import StoredColumn, batch_of
 from lance_core.scan.deletions import Offsets
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
@@ -45,6 +47,8 @@ _LEARNING_SHARE = 1 / 32
 # So many fragments are asked about at once.
 _MOST_FRAGMENTS = 256
 _FIRST_FRAGMENTS_FAR = 16
+# So many small fragments make one window, since each window has a price of its own.
+_MOST_TOGETHER = 32
 # A segment costs about as much as decoding this: rows that would save less are not left out.
 _GAP_BYTES = 512 << 10
 
@@ -74,15 +78,30 @@ class RowFilter:
         """Columns of the filter that the scan returns too."""
         self._names = {index: name for name, index in projection.inputs.items()}
 
-    def passing(self, fragment: FragmentReader, segment: Segment, gatherer: Gatherer) -> Passing:
-        """The live rows of a segment that pass; LanceError when they cannot be decoded or judged."""
+    def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
+        """The number of the column that `passing` reads first; None where it needs none."""
+        order = self._order(fragment, segment)
+        return next(iter(self.conjuncts[order[0]].columns), None) if order else None
+
+    def passing(
+        self,
+        fragment: FragmentReader,
+        segment: Segment,
+        gatherer: Gatherer,
+        first: list[pa.Array] | None = None,
+    ) -> Passing:
+        """The live rows of a segment that pass, where `first` is what `first_column` holds, if that is known.
+
+        Raises:
+            LanceError: rows cannot be decoded or judged.
+        """
         from lance_core.expressions import evaluate  # late: most processes do not filter
 
         start, end = segment.start, segment.end
         rows: Offsets | None = None  # all live ones
         num_rows = fragment.num_live_rows(start, end)
         decoded: dict[int, list[pa.Array]] = {}
-        waiting = sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
+        waiting = self._order(fragment, segment)
         while waiting and num_rows:
             conjunct = self.conjuncts[waiting.pop(0)]
             for index in conjunct.columns:
@@ -90,7 +109,8 @@ class RowFilter:
                     continue
                 learn = partial(gatherer.add, self._names[index])
                 if rows is None:
-                    arrays = fragment.columns[index].read(start, end)
+                    arrays = fragment.columns[index].read(start, end) if first is None else first
+                    first = None
                     learn(start, arrays)
                     decoded[index] = fragment.live(arrays, start, end)
                 else:
@@ -109,6 +129,12 @@ class RowFilter:
             }
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Passing(fragment, start, end, num_rows, rows, held)
+
+    def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
+        """The conjuncts that are asked of a segment, the cheapest first."""
+        if len(segment.conjuncts) == 1:
+            return list(segment.conjuncts)
+        return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
@@ -145,29 +171,51 @@ class Passing:
 
 @dataclass(frozen=True)
 class FilterRead:
-    """Finds what passes of some segments of one fragment; `num_bytes` is what is decoded for that."""
+    """Finds what passes of some segments of one fragment.
+
+    Attributes:
+        num_bytes: What is decoded for that.
+        place: Live rows of the plan's earlier tasks, less those of the fragment before its task: what a live
+            row number of the fragment lacks to be one of the plan.
+    """
 
     fragment: FragmentReader
     gatherer: Gatherer
     row_filter: RowFilter
     segments: tuple[Segment, ...]
     num_bytes: int
+    place: int
 
     def run(self) -> list[Passing]:
         return [self.row_filter.passing(self.fragment, segment, self.gatherer) for segment in self.segments]
 
+    def pieces(self) -> list[Piece] | None:
+        """Of one column of one segment: what a small fragment needs first."""
+        first = self._first_column()
+        if first is None:
+            return None
+        some = first.pieces(self.segments[0].start, self.segments[0].end)
+        return some if some is not None and len(some) == 1 else None
+
+    def from_pieces(self, arrays: list[pa.Array]) -> list[Passing]:
+        first = self._first_column()
+        assert first is not None
+        (segment,) = self.segments
+        return [self.row_filter.passing(self.fragment, segment, self.gatherer, first.present(arrays))]
+
+    def _first_column(self) -> StoredColumn | None:
+        if len(self.segments) != 1:
+            return None
+        index = self.row_filter.first_column(self.fragment, self.segments[0])
+        column = None if index is None else self.fragment.columns[index]
+        return column if isinstance(column, StoredColumn) else None
+
 
 @dataclass(frozen=True)
 class FilterWindow:
-    """Some rows that are filtered together.
+    """Some rows that are filtered together."""
 
-    Attributes:
-        place: Live rows of the plan's earlier tasks, less those of the fragment before its task: what a live
-            row number of the fragment lacks to be one of the plan.
-    """
-
-    reads: tuple[FilterRead]
-    place: int
+    reads: tuple[FilterRead, ...]
 
 
 class FilterWindows:
@@ -191,7 +239,9 @@ class FilterWindows:
         self._most_fragments = max(1, min(_MOST_FRAGMENTS, opener.most_files // 2))
         self._taken = 0
         self._fragments = self._open_fragments()
-        self._current: _Segments | None = next(self._fragments, None)
+        self._current: _Segments | None = None
+        self._most_together = 1 if is_stream else _MOST_TOGETHER
+        self._error: LanceError | None = None
 
     def is_ready(self) -> bool:
         return True
@@ -201,12 +251,30 @@ class FilterWindows:
         if self._is_stream:
             num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
         self._taken += 1
-        while self._current is not None:
-            window = self._current.take(num_bytes)
-            if window is not None:
-                return window
-            self._current = next(self._fragments, None)
-        return None
+        reads: list[FilterRead] = []
+        while num_bytes > 0 and len(reads) < self._most_together and self._has_current(wait=not reads):
+            assert self._current is not None
+            read = self._current.take(num_bytes)
+            if read is None:
+                self._current = None
+            else:
+                reads.append(read)
+                num_bytes -= read.num_bytes
+        self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
+        return FilterWindow(tuple(reads)) if reads else None
+
+    def _has_current(self, *, wait: bool) -> bool:
+        """Whether there is a fragment to take from. What is wrong with the next is raised with `wait`."""
+        if self._error is not None and wait:
+            raise self._error
+        if self._current is None and self._error is None:
+            try:
+                self._current = next(self._fragments, None)
+            except LanceError as error:
+                self._error = error
+                if wait:
+                    raise
+        return self._current is not None
 
     def _open_fragments(self) -> Iterator[_Segments]:
         done = 0
@@ -262,8 +330,8 @@ class _Segments:
         widest = max(widths, key=lambda index: widths[index], default=None)
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
-    def take(self, num_bytes: int) -> FilterWindow | None:
-        """The next window, `None` when nothing is left."""
+    def take(self, num_bytes: int) -> FilterRead | None:
+        """The next rows of about `num_bytes`, `None` when nothing is left."""
         room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
         chosen: list[Segment] = []
         num_rows = 0
@@ -277,8 +345,7 @@ class _Segments:
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
-        read = FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes)
-        return FilterWindow((read,), self._place)
+        return FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._place)
 
     def _end(self, segment: Segment, room: int) -> int:
         """Where to cut a segment: at the end of a page of the widest column, if there is one nearby."""

@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.pool import map_ahead
-from lance_core.scan.columns import Column, ExpressionColumn, open_column
+from lance_core.scan.columns import Column, ExpressionColumn, Parts, find_parts, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
 from lance_core.scan.files import FileCache, FragmentFiles
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import ComputedColumn, DataColumn, Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
 from lance_core.scan.trace import Trace
-from lance_core.table.fragment import Fragment
+from lance_core.schema.fields import Field
+from lance_core.table.fragment import Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot
 
 
@@ -76,7 +77,9 @@ class FragmentOpener:
         self._projection = projection
         self._files = files
         self._row_columns = RowColumns(snapshot, files)
-        self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+        self._fragments = snapshot.manifest.fragment_by_id
+        self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
+        """Where fields are in fragments whose files hold the same fields. There are few kinds of these."""
 
     def fragment(self, task: FragmentScan) -> Fragment:
         """The fragment of a task, as the manifest describes it."""
@@ -114,6 +117,8 @@ class FragmentOpener:
         """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
         files = files or FragmentFiles(self._snapshot, fragment, self._files)
+        held = tuple([data_file.held for data_file in files.data_files])
+        parts = self._parts.setdefault(held, {})
 
         def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
             if isinstance(column, RowColumn):
@@ -121,9 +126,11 @@ class FragmentOpener:
             if isinstance(column, ComputedColumn):
                 inputs = {read.output.name: opened(read) for read in column.inputs}
                 return ExpressionColumn(column, fragment.physical_rows, inputs)
-            return open_column(column, files)
+            if column.field not in parts:
+                parts[column.field] = find_parts(column.field, held)
+            return open_column(column, files, parts[column.field])
 
-        columns = tuple(opened(column) for column in self._projection.columns)
+        columns = tuple([opened(column) for column in self._projection.columns])
         if self._trace is None:
             return columns
         return tuple(

@@ -8,25 +8,30 @@ pruned and however the windows were cut, the same rows make the same batches.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import LanceError
+from lance_core.file.direct import Piece
+from lance_core.scan.columns import StoredColumn
 from lance_core.scan.deletions import Offsets
 from lance_core.scan.filtering import FilterWindow, Passing
 from lance_core.scan.fragment import FragmentReader
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.readahead import Job
-from lance_core.scan.selection import read_rows
+from lance_core.scan.selection import read_rows, select_rows
 from lance_core.scan.sizes import Counts
 
 # However few rows pass, a batch ends after so many rows of the scan, more and more of them, up to the most:
 # nobody waits for the first match until a batch is full.
 _FIRST_PLACES = 1 << 17
 _MOST_PLACES = 1 << 22
+# A stretch that decodes to so little is decoded whole, whichever of its rows are wanted.
+_SHORT_BYTES = 32 << 10
 
 
 class BatchEnds:
@@ -89,7 +94,30 @@ class PassingRead:
     num_bytes: int
 
     def run(self) -> list[pa.Array]:
-        return read_rows(self.fragment.columns[self.column], self.rows, self.dense_share)
+        column = self.fragment.columns[self.column]
+        if self._is_short:
+            return select_rows(column.read(*self._span), self.rows - self.rows[0])
+        return read_rows(column, self.rows, self.dense_share)
+
+    def pieces(self) -> list[Piece] | None:
+        column = self.fragment.columns[self.column]
+        return column.pieces(*self._span) if self._is_short and isinstance(column, StoredColumn) else None
+
+    def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        column = self.fragment.columns[self.column]
+        assert isinstance(column, StoredColumn)
+        return select_rows(column.present(arrays), self.rows - self.rows[0])
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        return int(self.rows[0]), int(self.rows[-1]) + 1
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether decoding all between the first row and the last costs less than finding single rows."""
+        first, end = self._span
+        width = self.fragment.columns[self.column].bytes_per_row
+        return self.dense_share <= 1 and (end - first) * width <= _SHORT_BYTES
 
 
 @dataclass(frozen=True)
@@ -101,6 +129,12 @@ class HeldRead:
     num_bytes: int
 
     def run(self) -> list[pa.Array]:
+        return self.arrays
+
+    def pieces(self) -> None:
+        return None
+
+    def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
         return self.arrays
 
 
@@ -159,6 +193,7 @@ class PassingRows:
         """Complete batches that are not taken: their rows, and how many bytes each takes."""
         self._ends = BatchEnds()
         self._is_done = False
+        self._error: LanceError | None = None
 
     def is_ready(self) -> bool:
         """Look at all that is decoded: whether it makes a batch, or is all there is."""
@@ -178,6 +213,8 @@ class PassingRows:
             sizes.append(rows)
             left -= rows * width
         if not sizes:
+            if self._error is not None:
+                raise self._error
             return None
         cuts = np.cumsum([0, *sizes])
         return PassingWindow(tuple(self._reads(self._take_parts(int(cuts[-1])))), cuts)
@@ -192,10 +229,19 @@ class PassingRows:
         if not wait and not self._job.is_done:
             return False
         job, self._job = self._job, None
-        found: list[Passing] = [passing for read in job.result() for passing in read]
-        job.hold(sum(passing.num_bytes for passing in found))
-        for passing in found:
-            self._add(passing, job.work.place)
+        held = 0
+        results: Iterator[list[Passing]] = job.results()
+        try:
+            for read, some in zip(job.work.reads, results, strict=True):
+                held += sum(passing.num_bytes for passing in some)
+                for passing in some:
+                    self._add(passing, read.place)
+        except LanceError as error:
+            self._error = error  # after the batches that are complete by now
+        job.hold(held)
+        if self._error is not None:
+            self._jobs.close()
+            self._is_done = True
         return True
 
     def _add(self, passing: Passing, place: int) -> None:

@@ -78,11 +78,10 @@ def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterat
 def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
     """The number of each fragment of the scan, and how many rows it has."""
     manifest = snapshot.manifest
-    rows = zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)
     if options.fragments is None:
-        return rows
-    by_id = dict(rows)
+        return zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)
+    by_id = manifest.fragment_by_id
     for fragment_id in options.fragments:
         if fragment_id not in by_id:
             raise InvalidInputError(f"fragment {fragment_id} does not exist in version {manifest.version}")
-    return [(fragment_id, by_id[fragment_id]) for fragment_id in options.fragments]
+    return [(fragment_id, by_id[fragment_id].num_rows) for fragment_id in options.fragments]

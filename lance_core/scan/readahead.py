@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -40,12 +40,10 @@ class Read:
         return self.fragment.read(self.column, self.start, self.end)
 
     def pieces(self) -> list[Piece] | None:
-        """What can be read together with pieces of other columns; `None` where `run` has to do it."""
         column = self.fragment.columns[self.column]
         return column.pieces(self.start, self.end) if isinstance(column, StoredColumn) else None
 
     def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        """What `run` gives, from the arrays of the pieces."""
         column = self.fragment.columns[self.column]
         assert isinstance(column, StoredColumn)
         return self.fragment.live(column.present(arrays), self.start, self.end)
@@ -59,6 +57,12 @@ class Task(Protocol):
         """Estimated size of what it gives."""
 
     def run(self) -> Any: ...
+
+    def pieces(self) -> list[Piece] | None:
+        """What can be read together with pieces of other tasks; `None` where `run` has to do it."""
+
+    def from_pieces(self, arrays: list[pa.Array]) -> Any:
+        """What `run` gives, from the arrays of the pieces."""
 
 
 class Work(Protocol):
@@ -100,9 +104,17 @@ class Job(Generic[W]):
         """Whether `result` answers at once."""
         return all(future.done() for future in self._futures)
 
+    def results(self) -> Iterator[Any]:
+        """What each read gives, up to the first that fails; its error is raised in its place."""
+        for future in self._futures:
+            for given in future.result():
+                if isinstance(given, LanceError):
+                    raise given
+                yield given
+
     def result(self) -> list[Any]:
         """What each read gives."""
-        return [given for future in self._futures for given in future.result()]
+        return list(self.results())
 
     def hold(self, num_bytes: int) -> None:
         """Correct what is held, now that the real size is known."""
@@ -207,17 +219,29 @@ def _run_here(run: Callable[[Sequence[Task]], list[Any]], reads: Sequence[Task])
 
 
 def _run(reads: Sequence[Task]) -> list[Any]:
-    """What each of the reads gives; what can be is read and decoded together, without the interpreter."""
-    pieces = [read.pieces() if isinstance(read, Read) else None for read in reads]
+    """What each of the reads gives; what can be is read and decoded together, without the interpreter.
+
+    The last result may be an error; then the reads behind it give nothing.
+    """
+    pieces = [_pieces(read) for read in reads]
     arrays = iter(read_pieces([piece for some in pieces if some for piece in some]))
     results = []
     for read, some in zip(reads, pieces, strict=True):
-        found = [next(arrays) for _ in some or ()]
-        if isinstance(read, Read) and found and all(array is not None for array in found):
-            results.append(read.from_pieces(found))
-        else:
-            results.append(read.run())
+        found = [array for _ in some or () if (array := next(arrays)) is not None]
+        is_whole = bool(some) and len(found) == len(some or ())
+        try:
+            results.append(read.from_pieces(found) if is_whole else read.run())
+        except LanceError as error:
+            results.append(error)
+            break
     return results
+
+
+def _pieces(read: Task) -> list[Piece] | None:
+    try:
+        return read.pieces()
+    except LanceError:
+        return None  # `run` raises it in its turn
 
 
 def _grouped(reads: Sequence[Task]) -> list[list[Task]]:

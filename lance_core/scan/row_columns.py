@@ -70,7 +70,7 @@ class RowColumns:
         if data_file is None:
             return None
         field = Field(kind.value, -1, f"hidden column {kind.value}", "uint64", False, {}, "")
-        columns = {kind.value: dict(data_file.hidden_columns)[kind.value]}
+        columns = {kind.value: data_file.held.hidden_columns[kind.value]}
         return self._files.open(self._snapshot, fragment, data_file).column(field, columns)
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,10 +15,11 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import count_passing, scan_batches, scan_table
+from lance_core.scan.execute import count_passing, scan_batches, scan_projection, scan_table
 from lance_core.scan.files import FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
-from lance_core.scan.plan import plan_scan
+from lance_core.scan.plan import FragmentScan, plan_scan
+from lance_core.scan.projection import Projection, project
 from lance_core.scan.stored import scan_stored
 from lance_core.scan.take import RowTaker, TakerCache, as_keys
 from lance_core.scan.take_blobs import take_blobs
@@ -120,6 +122,16 @@ class LanceScanner:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as batches; a bounded amount is decoded ahead of the caller."""
         return scan_batches(self._snapshot, self._plan, _budget, self._files)
+
+    def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one fragment, for whoever asks for many: of a scan of all rows, without a filter."""
+        rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
+        plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
+        return scan_projection(self._snapshot, plan, self._projection, _budget, _files)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return project(self._snapshot.manifest.schema, self._options)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches as an Arrow stream."""

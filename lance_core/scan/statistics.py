@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,14 +74,11 @@ def statistics_of(
         leaf = _leaf(snapshot.manifest.schema, path)
         if leaf is None:
             continue
-        data_file = _holder(leaf, fragment)
+        data_file = _holder(leaf[0], fragment)
         if data_file is None:
-            tables[path], sources[path] = (
-                all_null(bounds_type(leaf.arrow_type), fragment.physical_rows),
-                "file",
-            )
+            tables[path], sources[path] = all_null(leaf[1], fragment.physical_rows), "file"
             continue
-        column = _StoredColumn(snapshot, fragment, data_file, leaf, files, opened)
+        column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
         stored, gathered = column.stored(), column.gathered()
         if gathered is not None:
             whole = gathered if stored is None else refined(stored, gathered, fragment.physical_rows)
@@ -106,9 +104,9 @@ class Gatherer:
         opened = opened or FragmentFiles(snapshot, fragment, files)
         for path in paths:
             leaf = _leaf(snapshot.manifest.schema, path)
-            data_file = None if leaf is None else _holder(leaf, fragment)
+            data_file = None if leaf is None else _holder(leaf[0], fragment)
             if leaf is not None and data_file is not None:
-                column = _StoredColumn(snapshot, fragment, data_file, leaf, files, opened)
+                column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
                 self._columns.setdefault(path[0], []).append((path[1:], column))
 
     def add(self, name: str, first_row: int, arrays: Sequence[pa.Array]) -> None:
@@ -131,13 +129,14 @@ class _StoredColumn:
         fragment: Fragment,
         data_file: DataFile,
         leaf: Field,
+        bounds: pa.DataType,
         files: FileCache,
         fragment_files: FragmentFiles,
     ) -> None:
         opened = fragment_files.open(data_file)
         self._reader: DataFileReader = opened.reader
         self._leaf = leaf
-        self._type = bounds_type(leaf.arrow_type)
+        self._type = bounds
         self._number = data_file.columns[leaf.id]
         self._num_rows = fragment.physical_rows
         self._cache = files.statistics
@@ -174,8 +173,20 @@ def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:
     return None if place is None else from_buffer(file.file.read(*place), metadata.name)
 
 
-def _leaf(schema: Schema, path: Path) -> Field | None:
-    """The field at `path` if its values have an order and are read as they are stored; else None."""
+def _leaf(schema: Schema, path: Path) -> tuple[Field, pa.DataType] | None:
+    """The field at `path` and the type of its bounds, if its values have an order and are read as stored."""
+    known = _leaves.setdefault(schema, {})
+    if path not in known:
+        field = _ordered(schema, path)
+        known[path] = None if field is None else (field, bounds_type(field.arrow_type))
+    return known[path]
+
+
+# Every fragment of a filtered scan asks for the same columns.
+_leaves: WeakKeyDictionary[Schema, dict[Path, tuple[Field, pa.DataType] | None]] = WeakKeyDictionary()
+
+
+def _ordered(schema: Schema, path: Path) -> Field | None:
     field = next((field for field in schema.fields if field.name == path[0]), None)
     for name in path[1:]:
         if field is None or field.logical_type != "struct" or field.is_packed:
@@ -196,7 +207,7 @@ def _leaf(schema: Schema, path: Path) -> Field | None:
 
 
 def _holder(leaf: Field, fragment: Fragment) -> DataFile | None:
-    return next((file for file in fragment.files if leaf.id in file.field_ids), None)
+    return next((file for file in fragment.files if leaf.id in file.columns), None)
 
 
 def _child(array: pa.Array, path: Path) -> pa.Array:

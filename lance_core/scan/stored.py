@@ -48,8 +48,9 @@ def scan_stored(
     """
     columns = tuple(map(stored_column, fields))
     schema = pa.schema([column.output for column in columns])
-    rows = dict(zip(snapshot.manifest.fragment_ids, snapshot.manifest.fragment_rows, strict=True))
-    tasks = [FragmentScan(number, 0, rows[number]) for number in fragment_ids if rows[number]]
+    fragments = snapshot.manifest.fragment_by_id
+    rows = ((number, fragments[number].num_rows) for number in fragment_ids)
+    tasks = [FragmentScan(number, 0, count) for number, count in rows if count]
     plan = ScanPlan(ScanOptions(batch_rows=batch_rows), schema, (), 0).with_tasks(tasks)
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in fields])
     for batch in scan_projection(snapshot, plan, Projection(columns, schema), budget, files):

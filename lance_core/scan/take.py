@@ -92,7 +92,7 @@ class RowTaker:
         self._opener = FragmentOpener(snapshot, self._projection, files)
         self._files = files
         self._row_columns = RowColumns(snapshot, files)
-        self._fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+        self._fragments = snapshot.manifest.fragment_by_id
         self._open: OrderedDict[int, _OpenFragment] = OrderedDict()
         self._lock = Lock()
 

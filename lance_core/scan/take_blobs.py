@@ -37,7 +37,7 @@ def take_blobs(
     descriptors, addresses = rows.columns
     fragment_ids = addresses.to_numpy() >> np.uint64(32)
     blobs: list[BlobFile | None] = [None] * len(descriptors)
-    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    fragments = snapshot.manifest.fragment_by_id
     for fragment_id in np.unique(fragment_ids).tolist():
         chosen = np.flatnonzero(fragment_ids == fragment_id)
         source = _source(FragmentFiles(snapshot, fragments[fragment_id], files), blob.id, column)
@@ -51,7 +51,7 @@ def take_blobs(
 
 def _source(files: FragmentFiles, field_id: int, column: str) -> BlobSource | None:
     """The file of a fragment that describes the blobs of a field; None where no file has it."""
-    for data_file, columns in files.columns:
-        if field_id in columns:
+    for data_file in files.data_files:
+        if field_id in data_file.columns:
             return files.blobs(data_file, column)
     return None

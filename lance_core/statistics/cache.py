@@ -104,9 +104,10 @@ class StatisticsCache:
             return
         column.add(first_row, arrays)
         self._put(("gathered", key), column)
-        table = column.table() if column.is_complete else None
-        if self._directory is not None and table is not None:
-            self._directory.store(key, table)
+        if self._directory is not None and column.is_complete:
+            table = column.table()
+            if table is not None:
+                self._directory.store(key, table)
 
     def _column(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> GatheredColumn:
         from lance_core.statistics.gathered import GatheredColumn

@@ -8,6 +8,7 @@ Source: Lance table format, "Fragments, data files"; docs/format.md.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
@@ -40,28 +41,41 @@ _IN_COLUMN = {
 _HIDDEN = frozenset(kind.value for kind in Lineage)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldFields:
+    """Which fields a data file holds: one object for files that hold the same, so that it says they do."""
+
+    field_ids: tuple[int, ...]
+    """All of them, hidden ones included; the others are left out."""
+    columns: Mapping[int, int]
+    """Field id to column of the file. Tombstones and hidden columns are left out. In 0.1 files the column is
+    how far the id is from the smallest one of the file."""
+    hidden_columns: Mapping[int, int]
+    """Field ids of `Lineage` and their columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DataFile:
     """A file that holds some columns of a fragment."""
 
     path: str
     """Relative to the dataset, or to the base path of the file."""
-    field_ids: tuple[int, ...]
-    """Fields with a column in the file. Tombstones and hidden columns are left out."""
-    column_indices: tuple[int, ...]
-    """The column of each field; in 0.1 files how far its id is from the smallest one of the file."""
+    held: HeldFields
     version: FileVersion
     size: int
     """Bytes, 0 when unknown."""
     base_id: int | None = None
     """The base path that the file is in; None for the dataset itself."""
-    hidden_columns: tuple[tuple[int, int], ...] = ()
-    """Field ids of `Lineage` and their columns."""
 
     @property
     def columns(self) -> Mapping[int, int]:
-        """Field id to column of the file."""
-        return dict(zip(self.field_ids, self.column_indices, strict=True))
+        """Field id to column of the file, see `HeldFields`."""
+        return self.held.columns
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """Fields with a column in the file."""
+        return tuple(self.held.columns)
 
 
 @dataclass(frozen=True)
@@ -133,9 +147,8 @@ class Fragment:
             if self._message.overlays:
                 raise UnsupportedFeatureError("data overlay files", file=self._manifest)
             files = tuple(self._data_file(message) for message in self._message.files)
-            fields = [field for file in files for field in file.field_ids]
-            hidden = [field for file in files for field, _ in file.hidden_columns]
-            _check_unique(fields + hidden, self._manifest, self.id)
+            held = [file.held.field_ids for file in files]
+            _check_unique([field for fields in held for field in fields], self._manifest, self.id)
             self._files = files
         return self._files
 
@@ -209,7 +222,7 @@ class Fragment:
         if not self._message.HasField(_IN_COLUMN[kind]):
             return None
         for file in self.files:
-            if kind.value in dict(file.hidden_columns):
+            if kind.value in file.held.hidden_columns:
                 return file
         raise CorruptFileError(
             f"fragment {self.id} lacks the hidden column {kind.value}", file=self._manifest
@@ -248,28 +261,15 @@ class Fragment:
                 expected=self._format,
                 found=version,
             )
-        columns: Sequence[int] = message.column_indices
+        fields, columns = tuple(message.fields), tuple(message.column_indices)
         if version == FileVersion.V0_1:
-            columns = _legacy_columns(message.fields, path)
-        if len(message.fields) != len(columns):
+            columns = _legacy_columns(fields, path)
+        if len(fields) != len(columns):
             raise CorruptFileError(
-                "data file needs one column per field",
-                file=path,
-                expected=len(message.fields),
-                found=len(columns),
+                "data file needs one column per field", file=path, expected=len(fields), found=len(columns)
             )
-        # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
-        stored = [pair for pair in zip(message.fields, columns, strict=True) if pair[1] >= 0]
-        pairs = [(field, column) for field, column in stored if field >= 0]
-        return DataFile(
-            path=path,
-            field_ids=tuple(field for field, _ in pairs),
-            column_indices=tuple(column for _, column in pairs),
-            version=version,
-            size=message.file_size_bytes,
-            base_id=_base_id(message),
-            hidden_columns=tuple((field, column) for field, column in stored if field in _HIDDEN),
-        )
+        held = _held_fields(fields, columns)
+        return DataFile(path, held, version, message.file_size_bytes, _base_id(message))
 
 
 def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str:
@@ -278,13 +278,23 @@ def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str
     return f"{fragment_id}-{message.read_version}-{message.id}.{suffix}"
 
 
-def _legacy_columns(fields: Sequence[int], path: str) -> list[int]:
+@lru_cache(maxsize=1024)
+def _held_fields(fields: tuple[int, ...], columns: tuple[int, ...]) -> HeldFields:
+    """What a file holds by the lists of its message. Most files of a table say the same."""
+    # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
+    stored = [pair for pair in zip(fields, columns, strict=True) if pair[1] >= 0]
+    shown = [pair for pair in stored if pair[0] >= 0]
+    hidden = [pair for pair in stored if pair[0] in _HIDDEN]
+    return HeldFields(tuple(field for field, _ in shown + hidden), dict(shown), dict(hidden))
+
+
+def _legacy_columns(fields: Sequence[int], path: str) -> tuple[int, ...]:
     """Columns of a 0.1 file: its page table begins with the first field of the list."""
     if fields and fields[0] < 0:
         raise UnsupportedFeatureError("0.1 data file whose first field is obsolete", file=path)
     if any(0 <= field < fields[0] for field in fields):
         raise CorruptFileError("fields of a 0.1 data file do not ascend", file=path, found=list(fields))
-    return [field - fields[0] for field in fields]
+    return tuple(field - fields[0] for field in fields)
 
 
 def _check_unique(fields: list[int], manifest: str, fragment: int) -> None:

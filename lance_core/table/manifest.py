@@ -74,6 +74,11 @@ class Manifest:
         return tuple([Fragment(message, self.name, format_, bases) for message in self._fragment_messages])
 
     @cached_property
+    def fragment_by_id(self) -> Mapping[int, Fragment]:
+        """The fragments by their ids; errors are those of `fragments`."""
+        return dict(zip(self.fragment_ids, self.fragments, strict=True))
+
+    @cached_property
     def fragment_ids(self) -> Sequence[int]:
         """The ids of the fragments in order; errors are those of `fragments`."""
         ids = [message.id for message in self._fragment_messages]

@@ -224,7 +224,7 @@ def _check_changed(message: table_pb2.Manifest, context: Context) -> None:
             files = Fragment(fragment, "the new version", format_, bases).files
         except CorruptFileError as error:
             raise InvalidInputError(f"fragment {fragment.id} makes no sense: {error}") from None
-        if not all(file.field_ids or file.hidden_columns for file in files):
+        if not all(file.held.field_ids for file in files):
             raise InvalidInputError(f"fragment {fragment.id} has a data file without columns")
         if context.stable_row_ids and fragment.WhichOneof("row_id_sequence") is None:
             raise InvalidInputError(f"fragment {fragment.id} has no row ids")

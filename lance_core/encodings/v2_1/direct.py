@@ -17,7 +17,6 @@ from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.fsst import Fsst
 from lance_core.encodings.v2_1.general import General
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
-from lance_core.encodings.v2_1.page import LeafType
 from lance_core.encodings.v2_1.rle import Rle
 from lance_core.encodings.v2_1.variable import Variable
 from lance_core.encodings.values import (
@@ -28,7 +27,7 @@ from lance_core.encodings.values import (
     fixed_bits,
     offset_bits,
 )
-from lance_core.kernels import Block, MiniBlocks
+from lance_core.kernels import Block, MiniBlocks, SymbolTable
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -51,50 +50,101 @@ class ChunkPlaces(NamedTuple):
     ended_rows: _Int64s
 
 
-def direct_pages(
-    num_rows: int,
-    places: ChunkPlaces,
+class DirectCoding(NamedTuple):
+    """How pages are encoded, in the words of the kernel: one for all pages that say the same."""
+
+    structure: Structure
+    large: bool
+    compression: str
+    """Of the values in a chunk; "none" without."""
+    values: str
+    """The name of the encoding."""
+    bits: int
+    """Of a value (an index, where there is a dictionary), or of an offset."""
+    rep: tuple[str, int] | None
+    def_: tuple[str, int] | None
+    symbols: SymbolTable | None
+    dictionary_bits: int
+    """Of the offsets of dictionary items; 0 without a dictionary."""
+    num_dictionary_items: int
+
+
+def direct_coding(
     structure: Structure,
+    large: bool,
     rep: LevelCoding | None,
     def_: LevelCoding | None,
     values: Encoding,
-    dictionary: Values | None,
-    num_items: int,
-    leaf: LeafType,
-    large: bool,
-) -> MiniBlocks | None:
-    """What the kernel needs to know of pages; `None` where it does not know how to decode them."""
+    num_dictionary_items: int | None,
+    arrow_type: pa.DataType,
+) -> DirectCoding | None:
+    """What the kernel needs to know of pages of `arrow_type`; `None` where it cannot decode them.
+
+    `num_dictionary_items` is None without a dictionary.
+    """
     compression = "none"
     if isinstance(values, General):
         compression, values = values.compression, values.values
-    coding = _coding(values, dictionary, leaf.arrow_type)
-    if coding is None or not structure.is_flat_or_list or any(c and c.compression for c in (rep, def_)):
+    if not structure.is_flat_or_list or any(c and c.compression for c in (rep, def_)):
         return None
-    name, bits = coding
-    items = None
-    if isinstance(dictionary, VariableValues):
-        items = dictionary.offsets, dictionary.data, num_items, dictionary.offset_bits
-    pages = MiniBlocks(
-        num_rows=num_rows,
-        positions=places.position.data,
-        lengths=places.length.data,
-        first_values=places.first_value.data,
+    if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
+        return None
+    has_dictionary = num_dictionary_items is not None
+    if isinstance(values, (Variable, Fsst)):
+        bits = values.offset_bits
+        fits = not has_dictionary and bits == offset_bits(arrow_type)
+    elif isinstance(values, (Flat, InlineBitpacking, ByteStreamSplit, Rle)):
+        bits = values.word_bits if isinstance(values, InlineBitpacking) else values.bits_per_value
+        fits = offset_bits(arrow_type) > 0 if has_dictionary else bits == fixed_bits(arrow_type)
+    else:
+        return None
+    if not fits:
+        return None
+    return DirectCoding(
+        structure=structure,
         large=large,
         compression=compression,
-        coding=name,
+        values=values.name,
         bits=bits,
+        rep=None if rep is None else (rep.coding, rep.bits),
         def_=None if def_ is None else (def_.coding, def_.bits),
-        max_def=structure.max_def,
-        has_nulls=structure.has_null_items,
         symbols=values.table if isinstance(values, Fsst) else None,
-        items=items,
+        dictionary_bits=offset_bits(arrow_type) if has_dictionary else 0,
+        num_dictionary_items=num_dictionary_items or 0,
     )
-    if rep is not None:
+
+
+def direct_pages(
+    num_rows: int, places: ChunkPlaces, coding: DirectCoding, dictionary: Values | None
+) -> MiniBlocks | None:
+    """What the kernel needs to know of pages; `None` where it does not know how to decode them."""
+    structure = coding.structure
+    items = None
+    if coding.dictionary_bits:
+        if not isinstance(dictionary, VariableValues) or dictionary.offset_bits != coding.dictionary_bits:
+            return None
+        items = dictionary.offsets, dictionary.data, coding.num_dictionary_items, dictionary.offset_bits
+    pages = MiniBlocks(
+        num_rows,
+        places.position.data,
+        places.length.data,
+        places.first_value.data,
+        coding.large,
+        coding.compression,
+        coding.values,
+        coding.bits,
+        coding.def_,
+        structure.max_def,
+        structure.has_null_items,
+        coding.symbols,
+        items,
+    )
+    if coding.rep is not None:
         levels = structure.list_levels(1)
         pages.set_lists(
             first_rows=places.first_row.data,
             ended_rows=places.ended_rows.data,
-            rep=(rep.coding, rep.bits),
+            rep=coding.rep,
             null=levels.null,
             empty=levels.empty,
             upper=levels.upper,
@@ -104,25 +154,6 @@ def direct_pages(
             offset_bits=structure.nesting[1].offset_bits,
         )
     return pages
-
-
-def _coding(values: Encoding, dictionary: Values | None, arrow_type: pa.DataType) -> tuple[str, int] | None:
-    """The name and the width of the values, where they are of `arrow_type` once decoded."""
-    if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
-        return None
-    if isinstance(values, (Variable, Fsst)):
-        fits = dictionary is None and values.offset_bits == offset_bits(arrow_type)
-        return (values.name, values.offset_bits) if fits else None
-    if isinstance(values, (Flat, InlineBitpacking, ByteStreamSplit, Rle)):
-        bits = values.word_bits if isinstance(values, InlineBitpacking) else values.bits_per_value
-        if dictionary is None:
-            fits = bits == fixed_bits(arrow_type)
-        else:
-            fits = isinstance(dictionary, VariableValues) and dictionary.offset_bits == offset_bits(
-                arrow_type
-            )
-        return (values.name, bits) if fits else None
-    return None
 
 
 def direct_array(rows: DecodedRows, leaf_type: pa.DataType, list_type: pa.DataType | None) -> pa.Array:

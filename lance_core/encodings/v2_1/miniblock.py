@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
-from lance_core.encodings.v2_1.direct import ChunkPlaces, direct_pages
+from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
 from lance_core.encodings.v2_1.levels import LevelCoding, Structure
 from lance_core.encodings.v2_1.page import (
@@ -81,8 +80,14 @@ class MiniBlockCoding:
     values: Encoding
     dictionary: Encoding | None
     num_dictionary_items: int
+    direct: DirectCoding | None
+    """None where values are not for the kernel that reads and decodes by itself."""
     num_page_buffers: int
     """The least."""
+    has_offsets: bool
+    """Whether the values vary in length."""
+    least_bytes: int
+    """Of the decoded values."""
 
     @classmethod
     def parse(cls, layout: proto.MiniBlockLayout, leaf: LeafType) -> MiniBlockCoding:
@@ -101,16 +106,22 @@ class MiniBlockCoding:
             raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
         if not structure.has_lists and rep is not None:
             raise CorruptData("repetition levels in a page without lists")
+        def_ = LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None
+        num_dictionary_items = None if dictionary is None else layout.num_dictionary_items
+        large = layout.has_large_chunk
         return cls(
-            large=layout.has_large_chunk,
+            large=large,
             num_items=layout.num_items,
             structure=structure,
             rep=rep,
-            def_=LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None,
+            def_=def_,
             values=values,
             dictionary=dictionary,
             num_dictionary_items=layout.num_dictionary_items,
+            direct=direct_coding(structure, large, rep, def_, values, num_dictionary_items, leaf.arrow_type),
             num_page_buffers=2 + (dictionary is not None) + structure.has_lists,
+            has_offsets=offset_bits(leaf.arrow_type) > 0,
+            least_bytes=int(layout.num_items * least_bytes(leaf.arrow_type)),
         )
 
 
@@ -132,12 +143,12 @@ class MiniBlockPage(Page):
         self._index: _ChunkIndex | None = None
         self._direct: tuple[MiniBlocks | None] | None = None  # once it was asked for
 
-    @cached_property
+    @property
     def decoded_bytes(self) -> int:
         coding = self._coding
-        least = int(coding.num_items * least_bytes(self._leaf.arrow_type))
+        least = coding.least_bytes
         levels = coding.num_items // 8 + 4 * self.num_rows * coding.structure.max_rep
-        if not offset_bits(self._leaf.arrow_type):
+        if not coding.has_offsets:
             return least + levels
         encoded = self._buffers[1][1]
         if coding.dictionary is not None:
@@ -284,27 +295,18 @@ class MiniBlockPage(Page):
     def direct(self, fetch: Fetch) -> MiniBlocks | None:
         if self._direct is None:
             index = self._chunk_index(fetch)
-            lengths = np.diff(index.position)
+            lengths = index.position[1:] - index.position[:-1]
             self._direct = (self._direct_of(index, self._buffers[1][0], lengths, self.num_rows),)
         return self._direct[0]
 
     def _direct_of(self, index: _ChunkIndex, base: int, lengths: _Int64s, num_rows: int) -> MiniBlocks | None:
         """Chunks whose positions count from the place `base` in the file."""
-        coding = self._coding
-        return direct_pages(
-            num_rows,
-            ChunkPlaces(
-                index.position[:-1] + base, lengths, index.first_value, index.first_row, index.ended_rows
-            ),
-            coding.structure,
-            coding.rep,
-            coding.def_,
-            coding.values,
-            index.dictionary,
-            coding.num_dictionary_items,
-            self._leaf,
-            coding.large,
+        if self._coding.direct is None:
+            return None
+        places = ChunkPlaces(
+            index.position[:-1] + base, lengths, index.first_value, index.first_row, index.ended_rows
         )
+        return direct_pages(num_rows, places, self._coding.direct, index.dictionary)
 
     def is_like(self, other: Page) -> bool:
         """Whether two indexed pages say the same of their chunks."""

@@ -145,7 +145,7 @@ def test_every_stored_field_has_a_leaf(tmp_path: Path, table: pa.Table) -> None:
     lance.write_dataset(table, str(tmp_path))
     manifest = snapshot_of(tmp_path).manifest
     expected = {leaf.id for field in manifest.schema.fields for leaf in leaves(field)}
-    assert set(manifest.fragments[0].files[0].field_ids) == expected
+    assert set(manifest.fragments[0].files[0].columns) == expected
 
 
 @pytest.mark.parametrize(
