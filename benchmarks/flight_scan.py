@@ -15,7 +15,7 @@ from pyarrow import flight
 
 from benchmarks import targets
 from benchmarks.data import FRAGMENTS, Dataset
-from benchmarks.measure import Measurement, interleave, peak_bytes_of
+from benchmarks.measure import Measurement, interleave, peak_bytes_of, wait_until_idle
 from benchmarks.targets import Ratio
 from benchmarks.touch import touch_batch
 
@@ -108,7 +108,10 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
 
 
 def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int) -> Measurement:
-    """The time until a client holds its first batch, ours with planning; streams are cancelled then."""
+    """The time until a client holds its first batch, ours with planning; streams are cancelled then.
+
+    Servers decode on for a while after that, which is waited for.
+    """
     clients = {server.name: flight.connect(server.uri) for server in (ours, plain)}
 
     def own() -> int:
@@ -120,7 +123,14 @@ def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int
         competitors[plain_name(size)] = lambda size=size: _first_batch(
             clients["plain"], _ticket(dataset, size)
         )
-    return interleave(f"{dataset.name} first batch", targets.FIRST_BATCH, own(), competitors, runs)
+    return interleave(
+        f"{dataset.name} first batch",
+        targets.FIRST_BATCH,
+        own(),
+        competitors,
+        runs,
+        lambda: wait_until_idle(ours.process.pid, plain.process.pid),
+    )
 
 
 def ratios(measurement: Measurement) -> list[Ratio]:

@@ -33,9 +33,17 @@ class Measurement:
 
 
 def interleave(
-    task: str, group: str, size_bytes: int, competitors: Mapping[str, Callable[[], object]], runs: int
+    task: str,
+    group: str,
+    size_bytes: int,
+    competitors: Mapping[str, Callable[[], object]],
+    runs: int,
+    settle: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Run every competitor once unmeasured, then `runs` rounds of all of them in changing order."""
+    """Run every competitor once unmeasured, then `runs` rounds of all of them in changing order.
+
+    `settle` is called before each of them: what one leaves behind is not for the next one to pay.
+    """
     for run in competitors.values():
         run()
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
@@ -44,6 +52,7 @@ def interleave(
     for number in range(runs):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
+            settle()
             started, cpu_started = time.perf_counter(), time.process_time()
             competitors[name]()
             seconds[name].append(time.perf_counter() - started)
@@ -53,6 +62,19 @@ def interleave(
 
 def _medians(runs: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in runs.items()}
+
+
+def wait_until_idle(*processes: int) -> None:
+    """Wait until none of the processes has used the CPU for 30 ms; 2 s at most."""
+    before, deadline = None, time.monotonic() + 2
+    while (now := [_cpu_ticks(process) for process in processes]) != before and time.monotonic() < deadline:
+        before = now
+        time.sleep(0.03)
+
+
+def _cpu_ticks(process: int) -> int:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def peak_bytes_of(process: int | str) -> int:
