@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from polars.testing import assert_frame_equal
 import flight_client
 from flight_client import RemoteDataset, RemoteScanner
 from support.served import Root
+from support.server import serving
 
 QUERIES = [
     "SELECT count(*) FROM trips",
@@ -224,9 +226,11 @@ def rows() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def values(rows: pa.Table, client: flight_client.Client, root: Root) -> RemoteDataset:
-    lance.write_dataset(rows, root.path / "values.lance", max_rows_per_file=90)
-    return client.dataset("values")
+def values(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteDataset]:
+    folder = tmp_path_factory.mktemp("values")
+    lance.write_dataset(rows, folder / "values.lance", max_rows_per_file=90)
+    with serving(folder, folder / "server.log") as server, flight_client.connect(server.uri) as client:
+        yield client.dataset("values")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import UnsupportedFeatureError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DATASETS = sorted(FIXTURES.glob("*/*.lance"))
@@ -20,24 +19,30 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
+def _reads(path: Path) -> bool:
+    """Whether the reference's current release reads a table: not a dictionary column that 0.7.5 merged."""
+    try:
+        lance.dataset(str(path)).to_table()
+    except pa.ArrowInvalid as error:
+        if "binary row range" not in str(error):
+            raise
+        return False
+    return True
+
+
 @pytest.mark.parametrize("path", DATASETS, ids=_name)
 def test_appended_rows_follow_the_old_ones(path: Path, tmp_path: Path) -> None:
-    """Dictionary columns of 0.1 tables have their values in every manifest: those are refused."""
     copy = tmp_path / "copy"
     shutil.copytree(path, copy)
     dataset = lance_core.dataset(copy)
     before = dataset.to_table()
-    has_dictionary = any(pa.types.is_dictionary(field.type) for field in before.schema)
-    if dataset.data_storage_version == "0.1" and has_dictionary:
-        with pytest.raises(UnsupportedFeatureError, match=r"0\.1 file.*dict:string"):
-            dataset.insert(before.slice(0, 3))
-        return
+    readers = [lance_core, lance] if _reads(copy) else [lance_core]
 
     dataset.insert(before.slice(0, 3))
 
     expected = before.to_pylist() + before.slice(0, 3).to_pylist()
     assert dataset.count_rows() == len(expected)
-    for opened in (dataset, lance_core.dataset(copy), lance.dataset(str(copy))):
+    for opened in (dataset, *(library.dataset(str(copy)) for library in readers)):
         assert opened.to_table().to_pylist() == expected
     assert lance.dataset(str(copy)).validate() is None
     assert len(lance.dataset(str(copy)).versions()) == len(dataset.versions())

@@ -14,9 +14,9 @@ def test_bytes_live_as_long_as_an_array_in_them() -> None:
     """T24: nothing is kept when nobody uses it."""
     inflated, made = Inflated(), []
 
-    def inflate() -> bytes:
+    def inflate() -> pa.Buffer:
         made.append(1)
-        return b"abcdef"
+        return pa.py_buffer(b"abcdef")
 
     part = pa.py_buffer(inflated.make(inflate)).slice(2, 2)
     gc.collect()
@@ -33,9 +33,9 @@ def test_bytes_live_as_long_as_an_array_in_them() -> None:
 def test_two_who_come_at_once_share() -> None:
     inflated, made = Inflated(), []
 
-    def inflate() -> bytes:
+    def inflate() -> pa.Buffer:
         made.append(1)
-        return b"x"
+        return pa.py_buffer(b"x")
 
     with ThreadPoolExecutor(4) as pool:
         results = [job.result() for job in [pool.submit(inflated.make, inflate) for _ in range(8)]]
@@ -44,4 +44,4 @@ def test_two_who_come_at_once_share() -> None:
 
 
 def test_no_bytes() -> None:
-    assert pa.py_buffer(Inflated().make(bytes)).size == 0
+    assert pa.py_buffer(Inflated().make(lambda: pa.py_buffer(b""))).size == 0
