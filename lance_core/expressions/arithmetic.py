@@ -16,6 +16,7 @@ import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.build import cast, describe
+from lance_core.expressions.casts import viewed
 from lance_core.expressions.coercion import (
     as_decimal,
     common_number,
@@ -182,18 +183,13 @@ def _decimal_remainder(left: Datum, right: Datum, data_type: pa.DataType) -> Dat
     whole = pa.decimal256(left.type.precision, 0)
     quotient = pc.cast(pc.divide(left, right), options=pc.CastOptions(whole, allow_decimal_truncate=True))
     rest = pc.subtract(left, pc.multiply(quotient, right)).cast(pa.decimal256(_MOST_WIDE_DIGITS, 0))
-    return _viewed(rest, pa.decimal256(_MOST_WIDE_DIGITS, scale)).cast(data_type)
+    return viewed(rest, pa.decimal256(_MOST_WIDE_DIGITS, scale)).cast(data_type)
 
 
 def _unscaled(decimals: Datum, scale: int) -> Datum:
     """Decimals, written with `scale`, as the integers that are stored of them."""
     digits = _digits(decimals.type, scale)
-    return _viewed(decimals.cast(pa.decimal256(digits, scale)), pa.decimal256(digits, 0))
-
-
-def _viewed(datum: Datum, data_type: pa.DataType) -> Datum:
-    """The same bytes as values of another type."""
-    return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
+    return viewed(decimals.cast(pa.decimal256(digits, scale)), pa.decimal256(digits, 0))
 
 
 def _remainder(left: Datum, right: Datum) -> Datum:

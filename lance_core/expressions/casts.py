@@ -62,12 +62,27 @@ def _to_number(datum: Datum, data_type: pa.DataType) -> Datum:
         datum = datum.cast(_counted(datum.type))
     datum = _no_half(datum)
     if types.is_floating(data_type):
+        if types.is_decimal(datum.type):
+            datum = _to_double(datum)
         if types.is_float16(data_type):
             datum = datum.cast(pa.float32(), safe=False)
         return pc.cast(datum, data_type, safe=False)
     if types.is_floating(datum.type):
         datum = pc.trunc(datum)
     return pc.cast(datum, options=pc.CastOptions(data_type, allow_decimal_truncate=True))
+
+
+def _to_double(decimals: Datum) -> Datum:
+    """Decimals as the nearest doubles, where Arrow's own cast multiplies by a tenth, which no double is."""
+    scale = decimals.type.scale
+    integers = pa.decimal256 if types.is_decimal256(decimals.type) else pa.decimal128
+    whole = pc.cast(viewed(decimals, integers(decimals.type.precision, 0)), pa.float64(), safe=False)
+    return pc.divide(whole, 10.0**scale) if scale > 0 else pc.multiply(whole, 10.0**-scale)
+
+
+def viewed(datum: Datum, data_type: pa.DataType) -> Datum:
+    """The same bytes as values of another type."""
+    return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
 
 
 def _to_decimal(datum: Datum, data_type: pa.DataType) -> Datum:

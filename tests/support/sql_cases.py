@@ -140,12 +140,22 @@ id = 1 + 1
 id + 1 = 3
 id / 2 = 1
 id % 2 = 1
+i8 < i8 * 2
+u8 < 2 * u8
+i8 < (u8 + 300) and b
+st.a < id * 0.75
+dec < id * 1.125
+i8 = 50 * 2
+i8 between i8 - 1 and 100
 """.strip().split("\n")
 """Filters that pass the same rows."""
 
 PLAIN_EXPRESSIONS = r"""
 id / 2
 id % 2
+i8 + (i8 * 2)
+u8 + u8 / 2
+f + (f * 1.5)
 -id
 id + 1
 id * 1000000000

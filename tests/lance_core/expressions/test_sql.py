@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,18 @@ def test_days_beside_a_zone_begin_in_utc(tmp_path: Path, operator: str, day: str
     batch = table.to_batches()[0]
     found = batch.filter(passing(parse_filter(text, table.schema), batch))
     assert found["t"].equals(expected["t"].combine_chunks())
+
+
+@pytest.mark.parametrize(("scale", "digits"), [(2, 12), (10, 15), (0, 15), (-3, 9)])
+def test_decimals_become_the_nearest_doubles(scale: int, digits: int) -> None:
+    """-601.81 is -601.81, and not the double beside it."""
+    chosen = random.Random(scale)
+    numbers = [Decimal(chosen.randint(-(10**digits), 10**digits)).scaleb(-scale) for _ in range(2000)]
+    table = pa.table({"d": pa.array([*numbers, None], pa.decimal128(38, scale))})
+    found = evaluate(parse_expression("cast(d as double)", table.schema), table.to_batches()[0])
+    assert found.to_pylist() == [*map(float, numbers), None]
+    constant = parse_expression("cast(cast('-601.81' as decimal(10, 2)) as double)", table.schema)
+    assert constant == Literal(pa.scalar(-601.81))
 
 
 def test_shapes_that_pruning_relies_on() -> None:
