@@ -31,9 +31,9 @@ class MergePlan:
     when_not_matched_by_source_condition: str | None = None
 
     def check(self) -> None:
-        """Raise InvalidInputError for a plan that changes nothing."""
+        """Raise InvalidInputError for a plan that neither changes nor, with `fail`, asserts anything."""
         if (
-            self.when_matched in ("do_nothing", "fail")
+            self.when_matched == "do_nothing"
             and self.when_not_matched == "do_nothing"
             and self.when_not_matched_by_source == "keep"
         ):

@@ -118,6 +118,10 @@ def test_a_merge_that_can_change_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="k = 2"):
         dataset.merge_insert("k").when_matched_fail().when_not_matched_insert_all().execute(SOURCE)
     new = SOURCE.slice(2)
+    unmatched = dataset.merge_insert("k").when_matched_fail()
+    assert set(unmatched.execute(new).values()) == {0}
+    with pytest.raises(InvalidInputError, match="k = 2"):
+        unmatched.execute(SOURCE)
     counts = dataset.merge_insert("k").when_matched_fail().when_not_matched_insert_all().execute(new)
     assert counts["num_inserted_rows"] == 2
 
