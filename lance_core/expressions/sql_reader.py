@@ -92,8 +92,8 @@ class Reader:
         if column is not None:
             return self.read(node.this, column=column), self.read(node.expression, column=column)
         left = self.read(node.this)
-        # Literals beside another column are not of this one's type: `i8 < i8 * 2` does not wrap around.
-        constant = node.expression.find(exp.Column) is None
+        # Literals beside other columns and calls are not of this type: `i8 < i8 * 2` does not wrap around.
+        constant = node.expression.find(exp.Column, exp.Func) is None
         beside = left if top and constant and isinstance(left, Column) else None
         right = self.read(node.expression, column=beside)
         if top and beside is None and isinstance(right, Column) and _is_literal(node.this):

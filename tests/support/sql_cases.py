@@ -146,6 +146,8 @@ i8 < (u8 + 300) and b
 st.a < id * 0.75
 dec < id * 1.125
 i8 = 50 * 2
+i8 < abs(7) + 300
+id < cast(7 as int) * 0.25
 i8 between i8 - 1 and 100
 """.strip().split("\n")
 """Filters that pass the same rows."""
@@ -521,6 +523,9 @@ ls in ('ß')
 """Filters that pass the same rows."""
 
 TYPED_EXPRESSIONS = r"""
+date_part('millisecond', tsns)
+date_part('microsecond', tsns)
+date_part('nanosecond', tsns)
 a / -1
 i64 % -1
 -i8

@@ -39,7 +39,8 @@ _PARTS: dict[str, Callable[[Datum], Datum]] = {
     "minute": pc.minute,
     "second": pc.second,
 }
-_PARTS_OF_SECOND = {"millisecond": 1_000, "microsecond": 1_000_000, "nanosecond": 1_000_000_000}
+_PARTS_OF_SECOND = {"millisecond": 1, "microsecond": 2, "nanosecond": 3}
+"""Thousandfold divisions of a second."""
 _PARTS_OF_DAY = {"hour", "minute", "second"}
 _TRUNCATIONS = (
     "microsecond",
@@ -91,9 +92,9 @@ def _part(moment: Datum, part: pa.Scalar) -> Datum:
         elif types.is_date64(moment.type):
             moment = moment.cast(pa.timestamp("ms"))
     if wanted in _PARTS_OF_SECOND:
-        whole = pc.multiply(pc.second(moment), _PARTS_OF_SECOND[wanted])
-        fraction = pc.multiply(pc.subsecond(moment), float(_PARTS_OF_SECOND[wanted]))
-        result = pc.add(whole, pc.floor(pc.add(fraction, 1e-4)).cast(pa.int64()))
+        result = pc.second(moment)
+        for finer in (pc.millisecond, pc.microsecond, pc.nanosecond)[: _PARTS_OF_SECOND[wanted]]:
+            result = pc.add(pc.multiply(result, 1000), finer(moment))
         return result.cast(pa.int64() if wanted == "nanosecond" else pa.int32())
     return _PARTS[wanted](moment).cast(pa.int32())
 
