@@ -134,7 +134,7 @@ class StagedWrites:
             transaction = new_transaction(
                 _read_version(command, writes), uuid=command.transaction_id, properties=properties
             )
-            claimed = staging.claim(command.staged, Claim(transaction.uuid, transaction.read_version))
+            held = staging.claim(command.staged, Claim(transaction.uuid, transaction.read_version))
             try:
                 _check_files(target.storage, writes)
                 manifest = commit_writes(command.operation, target, transaction, writes)
@@ -144,7 +144,7 @@ class StagedWrites:
                 # The same commit may have landed through another server meanwhile.
                 earlier = earlier_result(target.storage, command.transaction_id)
                 if earlier is None:
-                    staging.release(claimed)
+                    staging.give_back(held)
                     raise
                 return earlier.version
             staging.forget(command.staged)
@@ -165,15 +165,15 @@ class StagedWrites:
             root = self._catalog.storage(path)
             staging = Staging(root)
             try:
-                for receipt, age, is_claimed in staging.older_than(self._expiry):
-                    self._expire(root, staging, receipt, age, is_claimed)
+                for receipt, age in staging.older_than(self._expiry):
+                    self._expire(root, staging, receipt, age)
             except LanceError as error:
                 _log.warning("staged writes of a dataset cannot be looked through: %s", error)
             self._mutations.tidy(path)
 
-    def _expire(self, root: Storage, staging: Staging, receipt: str, age: float, is_claimed: bool) -> None:
+    def _expire(self, root: Storage, staging: Staging, receipt: str, age: float) -> None:
         try:
-            claim = staging.claim_of(receipt) if is_claimed else None
+            claim = staging.claim_of(receipt)
             if claim is None or claim.transaction_id is None:
                 _remove(root, staging, receipt)
                 _log.info("staged write %s expired", receipt)
@@ -302,8 +302,7 @@ def _remove(root: Storage, staging: Staging, receipt: str) -> bool:
         (write,) = staging.read([receipt])
         staging.claim([receipt], Claim(None))
     except InvalidInputError:
-        if staging.claim_of(receipt) == Claim(None):
-            staging.forget([receipt])
+        staging.sweep(receipt)
         return False
     storage = branch_storage(root, write.branch)
     for path, _ in write.files:

@@ -2,22 +2,29 @@
 
 The data files lie where those of versions do. Beside them a dataset has, for each staged write,
 
-    _staging/<receipt>.staged    the record: the transaction that the write would make, and its files
-    _staging/<receipt>.claim     who takes it: one commit, or whoever removes it; put only where none is
+    _staging/<receipt>.staged      the record: the transaction that the write would make, and its files
+    _staging/<receipt>.<n>.claim   who takes it: one commit, or whoever removes it; put only where none is
+    _staging/<receipt>.<n>.end     what became of that claim: shared, or given back; put only where none is
 
 So receipts can be redeemed at any server of the root, and after a restart. A receipt is a random number: it
 names nothing outside this folder, and nobody finds one by guessing. A claim is durable before anything is
 done with a write, and goes after its record: of two commits of one receipt only one goes on, and a commit and
 a removal exclude each other (threat T13). Whoever gets a claim looks for the record once more: it may have
 been read before another commit ended, which leaves neither.
+
+A commit that is repeated, maybe while the first one is still at it, shares its claim. One that is refused
+gives its claim back, for others to put the next. Whoever puts the end of the claim first decides which: what
+is shared is never given back, and what was given back is never shared. While there is a record none of these
+files goes or changes, so that whoever dies in between leaves nothing that could be misread.
 """
 
 import base64
+import itertools
 import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -44,7 +51,9 @@ DIRECTORY = "_staging"
 
 _RECEIPT = re.compile(r"[0-9a-f]{32}")
 _RECORD = ".staged"
-_CLAIM = ".claim"
+_CLAIM = ".{}.claim"
+_END = ".{}.end"
+_SHARED, _GIVEN_BACK = "shared", "given back"
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,10 @@ class Claim:
     """Of the commit; None: it is being removed."""
     read_version: int = 0
     """What the commit is made on; the same commit again has the same."""
+
+
+Held = Mapping[str, int]
+"""Receipts, each with the number of the claim on it."""
 
 
 class Staging:
@@ -106,81 +119,138 @@ class Staging:
         """
         return list(map_ahead(self._read, receipts, self._storage.is_remote))
 
-    def claim(self, receipts: Sequence[str], claim: Claim) -> list[str]:
-        """Claim staged writes durably; returns those that this claim had not before.
+    def claim(self, receipts: Sequence[str], claim: Claim) -> Held:
+        """Claim staged writes durably; who made the same claim before shares it.
 
         Raises:
             CommitConflictError: a write has another claim.
             InvalidInputError: a write is not there any more.
-            LanceError: whichever it is, nothing was claimed.
+            LanceError: whichever it is, what was claimed is given back.
         """
-        data = json.dumps({**vars(claim), "unique": secrets.token_hex(8)}).encode()
-        claimed: list[str] = []
+        held: dict[str, int] = {}
 
-        def put(receipt: str) -> None:
-            try:
-                self._storage.put_if_absent(_path(receipt, _CLAIM), data, sync=False)
-                claimed.append(receipt)
-            except AlreadyExistsError:
-                if self.claim_of(receipt) != claim:
-                    raise CommitConflictError(
-                        f"staged write {receipt} is taken by another commit or is being removed",
-                        retryable=False,
-                    ) from None
+        def take(receipt: str) -> None:
+            held[receipt] = self._take(receipt, claim)
 
         try:
-            for _ in map_ahead(put, receipts, self._storage.is_remote):
-                pass
+            self._for_all(take, receipts)
             self._storage.sync_directory(DIRECTORY)
-            for _ in map_ahead(self._check_record, receipts, self._storage.is_remote):
-                pass
+            self._for_all(self._check_record, receipts)
         except BaseException:
-            self.release(claimed)
+            self.give_back(held)
             raise
-        return claimed
+        return held
 
     def claim_of(self, receipt: str) -> Claim | None:
         """Who takes it; one that a power failure left empty is nobody's, and excludes all others."""
-        try:
-            values = json.loads(self._storage.read_file(_path(receipt, _CLAIM)))
-            return Claim(values["transaction_id"], values["read_version"])
-        except FileMissingError:
-            return None
-        except (ValueError, KeyError, TypeError):
-            return Claim("", -1)
+        for number in itertools.count():
+            claim = self._claim(receipt, number)
+            if claim is None or self._end(receipt, number) != _GIVEN_BACK:
+                return claim
+        raise AssertionError  # never comes to an end
 
-    def release(self, receipts: Iterable[str]) -> None:
-        """Remove claims; what cannot be removed keeps others out."""
-        for receipt in receipts:
+    def give_back(self, held: Held) -> None:
+        """Let others claim what nobody shares; what cannot be given back keeps others out."""
+
+        def end(receipt: str) -> None:
             with suppress(StorageError):
-                self._storage.delete_file(_path(receipt, _CLAIM))
+                self._put_end(receipt, held[receipt], _GIVEN_BACK)
 
-    def forget(self, receipts: Iterable[str]) -> None:
-        """Remove records, and then their claims; what stays can do no harm."""
-        for receipt in receipts:
+        self._for_all(end, list(held))
+
+    def forget(self, receipts: Sequence[str]) -> None:
+        """Remove records, for good, and then their claims; what stays can do no harm."""
+        gone = []
+
+        def delete(receipt: str) -> None:
             with suppress(StorageError):
                 self._storage.delete_file(_path(receipt, _RECORD))
-                self._storage.delete_file(_path(receipt, _CLAIM))
+                gone.append(receipt)
+
+        self._for_all(delete, receipts)
+        with suppress(StorageError):
+            # A power failure must not bring a record back whose claims are gone.
+            self._storage.sync_directory(DIRECTORY)
+            self._for_all(self.sweep, gone)
+
+    def sweep(self, receipt: str) -> None:
+        """Remove the claims on a write whose record is gone, which mean nothing any more."""
+        there = itertools.takewhile(lambda number: self._claim(receipt, number), itertools.count())
+        with suppress(StorageError):
+            for number in reversed(list(there)):
+                self._storage.delete_file(_path(receipt, _END, number))
+                self._storage.delete_file(_path(receipt, _CLAIM, number))
 
     def has_any(self) -> bool:
         """Whether something is staged."""
         return any(file.path.endswith(_RECORD) for file in self._storage.list_files(DIRECTORY))
 
-    def older_than(self, seconds: float) -> Iterator[tuple[str, float, bool]]:
-        """Receipts of this age, with their age, or that of the claim where there is one, and whether."""
+    def older_than(self, seconds: float) -> Iterator[tuple[str, float]]:
+        """Receipts of records of this age, or of claims that outlived theirs; the age of the last file."""
         now = time.time()
-        modified = {
-            file.path.rpartition("/")[2]: file.modified
-            for file in self._storage.list_files(DIRECTORY)
-            if file.modified is not None
-        }
-        for name in modified:
-            receipt, dot, _ = name.partition(".")
-            claimed = receipt + _CLAIM in modified
-            latest = modified[receipt + _CLAIM] if claimed else modified[name]
-            is_first = name.endswith(_RECORD) or receipt + _RECORD not in modified
-            if dot and _RECEIPT.fullmatch(receipt) and is_first and now - latest >= seconds:
-                yield receipt, now - latest, claimed
+        ages: dict[str, dict[str, float]] = {}
+        for file in self._storage.list_files(DIRECTORY):
+            receipt, dot, kind = file.path.rpartition("/")[2].partition(".")
+            if file.modified is not None and dot and _RECEIPT.fullmatch(receipt):
+                ages.setdefault(receipt, {})[dot + kind] = now - file.modified
+        for receipt, files in ages.items():
+            youngest = min(files.values())
+            if files.get(_RECORD, youngest) >= seconds:
+                yield receipt, youngest
+
+    def _for_all(self, do: Callable[[str], object], receipts: Sequence[str]) -> None:
+        for _ in map_ahead(do, receipts, self._storage.is_remote):
+            pass
+
+    def _take(self, receipt: str, claim: Claim) -> int:
+        """Put a claim, or share the one that is there; its number."""
+        data = json.dumps({**vars(claim), "unique": secrets.token_hex(8)}).encode()
+        for number in itertools.count():
+            try:
+                self._storage.put_if_absent(_path(receipt, _CLAIM, number), data, sync=False)
+                return number
+            except AlreadyExistsError:
+                pass
+            is_same = self._claim(receipt, number) == claim
+            if is_same:
+                self._put_end(receipt, number, _SHARED)
+            end = self._end(receipt, number)
+            if is_same and end == _SHARED:
+                return number
+            if end != _GIVEN_BACK:
+                raise CommitConflictError(
+                    f"staged write {receipt} is taken by another commit or is being removed",
+                    retryable=False,
+                )
+        raise AssertionError  # never comes to an end
+
+    def _claim(self, receipt: str, number: int) -> Claim | None:
+        values = self._note(_path(receipt, _CLAIM, number))
+        try:
+            return None if values is None else Claim(values["transaction_id"], values["read_version"])
+        except KeyError:
+            return Claim("", -1)
+
+    def _put_end(self, receipt: str, number: int, end: str) -> None:
+        """Say what becomes of a claim, unless that was said."""
+        data = json.dumps({"end": end, "unique": secrets.token_hex(8)}).encode()
+        with suppress(AlreadyExistsError):
+            self._storage.put_if_absent(_path(receipt, _END, number), data, sync=False)
+
+    def _end(self, receipt: str, number: int) -> str | None:
+        """What became of a claim; None: nothing so far."""
+        values = self._note(_path(receipt, _END, number))
+        return None if values is None else values.get("end", "")
+
+    def _note(self, path: str) -> dict[str, Any] | None:
+        """A claim or its end; None where there is none, empty where a power failure left nothing of it."""
+        try:
+            values = json.loads(self._storage.read_file(path))
+        except FileMissingError:
+            return None
+        except ValueError:
+            return {}
+        return values if isinstance(values, dict) else {}
 
     def _check_record(self, receipt: str) -> None:
         try:
@@ -214,8 +284,8 @@ def _not_staged(receipt: str) -> InvalidInputError:
     )
 
 
-def _path(receipt: str, suffix: str) -> str:
-    return f"{DIRECTORY}/{receipt}{suffix}"
+def _path(receipt: str, kind: str, number: int = 0) -> str:
+    return f"{DIRECTORY}/{receipt}{kind.format(number)}"
 
 
 def _parsed(values: dict[str, Any]) -> StagedWrite:

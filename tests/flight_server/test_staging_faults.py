@@ -12,49 +12,28 @@ from dataclasses import replace
 from pathlib import Path
 
 import lance
-import pyarrow as pa
 import pytest
 
-from flight_server.mutations import NoRows
-from flight_server.names import DatasetReference
-from flight_server.service import Service
-from flight_server.settings import Settings
 from flight_server.staging import Claim, Staging
-from flight_server.write_command import CommitCommand, WriteCommand
+from flight_server.write_command import CommitCommand
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, LanceError
-from lance_core.mutations.merge_insert import MergePlan
 from lance_core.storage import LocalStorage
 from support.faults import FaultStorage, fails, loses_answer, loses_request
-
-T = DatasetReference("t")
-MERGE = MergePlan(("n",), when_matched="update_all", when_not_matched="insert_all")
-STAGE = {
-    "append": WriteCommand(T, stage=True),
-    "merge_insert": WriteCommand(T, mode="merge_insert", merge=MERGE, stage=True),
-    "add_columns": WriteCommand(T, mode="add_columns", fragment_id=0, stage=True),
-}
-ROWS = {
-    "append": [pa.table({"n": [2, 3]}), pa.table({"n": [4]})],
-    "merge_insert": [pa.table({"n": [1, 2]}), pa.table({"n": [3, 4]})],
-    "add_columns": [pa.table({"m": [5, 6]})],
-}
-BEFORE = [{"n": 0}, {"n": 1}]
-AFTER = {
-    "append": [{"n": n} for n in range(5)],
-    "merge_insert": [{"n": n} for n in range(5)],
-    "add_columns": [{"n": 0, "m": 5}, {"n": 1, "m": 6}],
-}
-
-
-class Uploaded(NoRows):
-    """Rows of a table as a client would have sent them."""
-
-    def __init__(self, table: pa.Table) -> None:
-        super().__init__(table.schema)
-        object.__setattr__(self, "_table", table)
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._table.to_batches())  # type: ignore[attr-defined]
+from support.staged import (
+    AFTER,
+    BEFORE,
+    KINDS,
+    ROWS,
+    STAGE,
+    T,
+    Uploaded,
+    commit_of,
+    make_dataset,
+    rows_of,
+    service_of,
+    stage_all,
+    versions_of,
+)
 
 
 class Killed(BaseException):
@@ -71,18 +50,6 @@ class DyingStorage(FaultStorage):
         super().change(name, call)
 
 
-def service_of(root: Path, storage: FaultStorage | None = None) -> Service:
-    service = Service(Settings.resolve(str(root), environment={}))
-    if storage is not None:
-        service._catalog.storage = lambda path: storage  # type: ignore[method-assign]
-    return service
-
-
-def rows_of(root: Path) -> list[dict[str, int]]:
-    found = lance.dataset(root / "t.lance").to_table().to_pylist()
-    return sorted(found, key=lambda row: row["n"])  # type: ignore[no-any-return]
-
-
 FAULTS = {
     "fails": lambda path, at: FaultStorage(path, at, fails),
     "loses the answer": lambda path, at: FaultStorage(path, at, loses_answer, only="put"),
@@ -96,7 +63,7 @@ def broken(
 ) -> Iterator[tuple[Path, list[str], FaultStorage]]:
     """A root in the same state for each call, with a storage in which this call goes wrong."""
     template = tmp_path / "template"
-    lance.write_dataset(pa.table({"n": [0, 1]}), template / "t.lance")
+    make_dataset(template)
     for at in itertools.count():
         root = tmp_path / f"{at}"
         shutil.copytree(template, root)
@@ -110,36 +77,28 @@ def broken(
             return
 
 
-def stage_all(operation: str) -> Callable[[Path], list[str]]:
-    def prepare(root: Path) -> list[str]:
-        staged = service_of(root).staged
-        return [staged.stage(STAGE[operation], Uploaded(table)) for table in ROWS[operation]]
-
-    return prepare
-
-
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("operation", STAGE)
-def test_commits(tmp_path: Path, operation: str, fault: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_commits(tmp_path: Path, kind: str, fault: str) -> None:
     """T35, T38: old or new version; repeated with the same id it happens once, with another id never."""
-    for root, receipts, storage in broken(tmp_path, fault, stage_all(operation)):
-        command = CommitCommand(T, operation, tuple(receipts), transaction_id=str(uuid.uuid4()))
+    for root, receipts, storage in broken(tmp_path, fault, stage_all(kind)):
+        command = commit_of(kind, receipts)
         try:
             assert service_of(root, storage).staged.commit(command) == 2
-            assert rows_of(root) == AFTER[operation], storage.calls
+            assert rows_of(root) == AFTER[kind], storage.calls
         except (CommitUnknownError, Killed):
-            assert rows_of(root) in (BEFORE, AFTER[operation]), storage.calls
+            assert rows_of(root) in (BEFORE, AFTER[kind]), storage.calls
         except LanceError:
             assert rows_of(root) == BEFORE, storage.calls
-        other = CommitCommand(T, operation, tuple(receipts), transaction_id=str(uuid.uuid4()))
-        if rows_of(root) == AFTER[operation]:
+        other = commit_of(kind, receipts)
+        if versions_of(root) == 2:
             with pytest.raises((InvalidInputError, CommitConflictError)):
                 service_of(root).staged.commit(other)
         assert service_of(root).staged.commit(command) == 2, storage.calls
-        assert rows_of(root) == AFTER[operation], storage.calls
+        assert rows_of(root) == AFTER[kind], storage.calls
         with pytest.raises((InvalidInputError, CommitConflictError)):
             service_of(root).staged.commit(other)
-        assert rows_of(root) == AFTER[operation]
+        assert rows_of(root) == AFTER[kind]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -178,16 +137,16 @@ def test_removals(tmp_path: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["commit", "the same commit", "abort"])
-@pytest.mark.parametrize("operation", STAGE)
-def test_races(tmp_path: Path, operation: str, other: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_races(tmp_path: Path, kind: str, other: str) -> None:
     """T13, T44: whatever another server does in between two calls of a commit, rows land once or never."""
     template = tmp_path / "template"
-    lance.write_dataset(pa.table({"n": [0, 1]}), template / "t.lance")
+    make_dataset(template)
     for at in itertools.count():
         root = tmp_path / f"{at}"
         shutil.copytree(template, root)
-        receipts = tuple(stage_all(operation)(root))
-        command = CommitCommand(T, operation, receipts, transaction_id=str(uuid.uuid4()))
+        receipts = tuple(stage_all(kind)(root))
+        command = commit_of(kind, receipts)
         second = replace(
             command, transaction_id=command.transaction_id if "same" in other else str(uuid.uuid4())
         )
@@ -217,7 +176,7 @@ def test_races(tmp_path: Path, operation: str, other: str) -> None:
             pass
         calls = storage.calls
         assert won in (["first"], [other]) or (won == [other, "first"] and "same" in other), (won, calls)
-        assert rows_of(root) == (BEFORE if won == ["abort"] else AFTER[operation]), (won, calls)
+        assert rows_of(root) == (BEFORE if won == ["abort"] else AFTER[kind]), (won, calls)
         versions = lance.dataset(root / "t.lance").versions()
         assert len(versions) == (1 if won == ["abort"] else 2), (won, calls)
         shutil.rmtree(root)
@@ -226,16 +185,16 @@ def test_races(tmp_path: Path, operation: str, other: str) -> None:
             return
 
 
-@pytest.mark.parametrize("operation", STAGE)
-def test_a_commit_during_a_removal(tmp_path: Path, operation: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_during_a_removal(tmp_path: Path, kind: str) -> None:
     """T13: a commit in between two calls of a removal keeps its files, or is refused."""
     template = tmp_path / "template"
-    lance.write_dataset(pa.table({"n": [0, 1]}), template / "t.lance")
+    make_dataset(template)
     for at in itertools.count():
         root = tmp_path / f"{at}"
         shutil.copytree(template, root)
-        receipts = stage_all(operation)(root)
-        command = CommitCommand(T, operation, tuple(receipts))
+        receipts = stage_all(kind)(root)
+        command = commit_of(kind, receipts)
         landed: list[int] = []
 
         def meanwhile(
@@ -252,7 +211,7 @@ def test_a_commit_during_a_removal(tmp_path: Path, operation: str) -> None:
         storage = FaultStorage(root / "t.lance", at, meanwhile)
         with contextlib.suppress(CommitConflictError):
             service_of(root, storage).staged.abort(T, receipts)
-        assert rows_of(root) == (AFTER[operation] if landed else BEFORE), storage.calls
+        assert rows_of(root) == (AFTER[kind] if landed else BEFORE), storage.calls
         shutil.rmtree(root)
         if len(storage.calls) <= at:
             assert at > 1
@@ -260,28 +219,35 @@ def test_a_commit_during_a_removal(tmp_path: Path, operation: str) -> None:
 
 
 def test_claims(tmp_path: Path) -> None:
-    """T13: whoever claims first has it; the same claim goes on, an empty one keeps everybody out."""
+    """T13: whoever claims first has it; the same claim is shared or given back; an empty one stays."""
     staging = Staging(LocalStorage(str(tmp_path)))
-    mine, removal = Claim(str(uuid.uuid4()), 3), Claim(None)
-    first, second, third = (f"{number:032x}" for number in range(3))
-    for receipt in (first, second, third, f"{9:032x}"):
-        (tmp_path / "_staging").mkdir(exist_ok=True)
-        (tmp_path / "_staging" / f"{receipt}.staged").touch()
-    assert staging.claim([first, second], mine) == [first, second]
-    assert staging.claim([first, second, third], mine) == [third]
-    for other in (removal, Claim(mine.transaction_id, 4), Claim(str(uuid.uuid4()), 3)):
+    folder = tmp_path / "_staging"
+    folder.mkdir()
+    mine, other, removal = Claim(str(uuid.uuid4()), 3), Claim(str(uuid.uuid4()), 3), Claim(None)
+    first, second, third, fourth = (f"{number:032x}" for number in range(4))
+    for receipt in (first, second, third, fourth):
+        (folder / f"{receipt}.staged").touch()
+    held = staging.claim([first, second], mine)
+    assert held == {first: 0, second: 0}
+    for another in (removal, other, Claim(mine.transaction_id, 4)):
         with pytest.raises(CommitConflictError, match="is taken"):
-            staging.claim([f"{9:032x}", second], other)
-        assert staging.claim_of(f"{9:032x}") is None
-    (tmp_path / "_staging" / f"{third}.claim").write_bytes(b"")
-    for other in (mine, removal):
-        with pytest.raises(CommitConflictError):
-            staging.claim([third], other)
-    staging.release([first])
-    assert staging.claim([first], removal) == [first]
-    assert staging.claim([first], removal) == []
-    (tmp_path / "_staging" / f"{second}.staged").unlink()
-    staging.release([first, second])
+            staging.claim([fourth, second], another)
+        assert staging.claim_of(fourth) is None
+    assert staging.claim([second, third], mine) == {second: 0, third: 0}
+    staging.give_back(held)
+    assert staging.claim_of(first) is None
+    assert staging.claim_of(second) == mine  # it is shared
+    assert staging.claim([first, fourth], removal) == {first: 1, fourth: 3}
+    assert staging.claim([first], removal) == {first: 1}
+    assert staging.claim_of(first) == removal
+    for damaged in (f"{third}.0.claim", f"{fourth}.3.end"):
+        (folder / damaged).write_bytes(b"")
+        for another in (mine, other, removal):
+            with pytest.raises(CommitConflictError):
+                staging.claim([damaged[:32]], another)
+    (folder / f"{second}.staged").unlink()
     with pytest.raises(InvalidInputError, match="nothing is staged"):
-        staging.claim([first, second], mine)
-    assert staging.claim_of(first) is staging.claim_of(second) is None
+        staging.claim([second], mine)
+    staging.sweep(second)
+    staging.forget([first, third, fourth])
+    assert os.listdir(folder) == []

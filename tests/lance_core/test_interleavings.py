@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ import pytest
 import lance_core
 from lance_core.dataset import LanceDataset
 from lance_core.errors import CommitUnknownError, LanceError
-from lance_core.storage import StoredFile
-from lance_core.storage.base import Entry, ReadableFile
 from lance_core.table.snapshot import open_snapshot
-from support.faults import FaultStorage
+from support.faults import CallStorage, before
 
 Change = Callable[[LanceDataset], object]
 
@@ -52,40 +50,6 @@ CHANGES: dict[str, Change] = {
         older_than=timedelta(0), error_if_tagged_old_versions=False
     ),
 }
-
-
-class Interrupted(FaultStorage):
-    """Calls something before the call number `at`; calls that only read count, too."""
-
-    def __init__(self, path: Path, at: int, meanwhile: Callable[[], None]) -> None:
-        def fault(_: str, call: Callable[[], None]) -> None:
-            meanwhile()
-            call()
-
-        super().__init__(path, at, fault)
-
-    def _before(self, name: str) -> None:
-        self.change(name, lambda: None)
-
-    def open_file(self, path: str, size: int | None = None) -> ReadableFile:
-        self._before(f"open {path}")
-        return super().open_file(path, size)
-
-    def read_file(self, path: str) -> bytes:
-        self._before(f"read {path}")
-        return super().read_file(path)
-
-    def list_directory(self, path: str) -> list[Entry]:
-        self._before(f"list {path}")
-        return super().list_directory(path)
-
-    def list_files(self, path: str) -> Iterator[StoredFile]:
-        self._before(f"list {path}")
-        return super().list_files(path)
-
-    def exists(self, path: str) -> bool:
-        self._before(f"look for {path}")
-        return super().exists(path)
 
 
 def state(path: Path) -> Any:
@@ -164,7 +128,7 @@ def test_a_change_between_two_calls_of_another(old: Path, mine: str, theirs: str
             except LanceError:
                 done.append(False)
 
-        storage = Interrupted(path, at, meanwhile)
+        storage = CallStorage(path, at, before(meanwhile))
         try:
             CHANGES[mine](LanceDataset(str(path), snapshot=open_snapshot(storage)))
             is_made = True

@@ -47,6 +47,16 @@ def loses_request(name: str, call: Callable[[], None]) -> None:
     raise PutUnknownError(f"answer of {name} was lost")
 
 
+def before(meanwhile: Callable[[], None]) -> Fault:
+    """Something else happens, and then the call."""
+
+    def fault(_: str, call: Callable[[], None]) -> None:
+        meanwhile()
+        call()
+
+    return fault
+
+
 class FaultStorage(Storage):
     """Local files with one fault."""
 
@@ -116,6 +126,33 @@ class FaultStorage(Storage):
 
     def sync_directory(self, path: str) -> None:
         self.change(f"sync {path}", lambda: self._real.sync_directory(path))
+
+
+class CallStorage(FaultStorage):
+    """Local files with one fault, where calls that only read count, too."""
+
+    def _before(self, name: str) -> None:
+        self.change(name, lambda: None)
+
+    def open_file(self, path: str, size: int | None = None) -> ReadableFile:
+        self._before(f"open {path}")
+        return super().open_file(path, size)
+
+    def read_file(self, path: str) -> bytes:
+        self._before(f"read {path}")
+        return super().read_file(path)
+
+    def list_directory(self, path: str) -> list[Entry]:
+        self._before(f"list {path}")
+        return super().list_directory(path)
+
+    def list_files(self, path: str) -> Iterator[StoredFile]:
+        self._before(f"list {path}")
+        return super().list_files(path)
+
+    def exists(self, path: str) -> bool:
+        self._before(f"look for {path}")
+        return super().exists(path)
 
 
 class _FaultFile(WritableFile):
