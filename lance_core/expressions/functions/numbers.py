@@ -90,8 +90,12 @@ def _bind_whole(name: str, arguments: Sequence[Expression]) -> Bound:
 def _rounded(mode: str) -> Callable[..., Datum]:
     def compute(operand: Datum, digits: pa.Scalar | None = None) -> Datum:
         count = 0 if digits is None else max(min(digits.as_py(), 300), -300)
-        rounded = pc.round(operand, ndigits=count, round_mode=mode)
-        return rounded.cast(_rounded_type(operand.type, count))
+        rounded_type = _rounded_type(operand.type, count)
+        if types.is_decimal(
+            operand.type
+        ):  # 9.9 has two digits and becomes 10.0, which has three before its cast
+            operand = operand.cast(pa.decimal256(min(operand.type.precision + 1, 76), operand.type.scale))
+        return pc.round(operand, ndigits=count, round_mode=mode).cast(rounded_type)
 
     return compute
 

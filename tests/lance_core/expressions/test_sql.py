@@ -192,6 +192,14 @@ def test_decimals_become_the_nearest_doubles(scale: int, digits: int) -> None:
     assert constant == Literal(pa.scalar(-601.81))
 
 
+@pytest.mark.parametrize("function", ["round", "ceil"])
+def test_decimals_of_all_digits_are_rounded(function: str) -> None:
+    """What one digit is left out of has room for one more before the point."""
+    table = pa.table({"d": pa.array([Decimal("99999999.99"), None], pa.decimal128(10, 2))})
+    found = evaluate(parse_expression(f"{function}(d)", table.schema), table.to_batches()[0])
+    assert found.equals(pa.array([100_000_000, None], pa.decimal128(10, 0)))
+
+
 def test_shapes_that_pruning_relies_on() -> None:
     """Constants are folded and on the right, types are those of the column."""
     schema = sql_cases.PLAIN.schema
