@@ -22,8 +22,6 @@ _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
 _FOOTER_VERSION = {FileVersion.V2_0: (0, 3), FileVersion.V2_1: (2, 1), FileVersion.V2_2: (2, 2)}
 _ZEROS = bytes(ALIGNMENT_BYTES)
-_CHECKED_BYTES = 1 << 20
-"""Large enough that files write it as it is, small enough for a cache."""
 
 
 class ContainerWriter:
@@ -44,26 +42,22 @@ class ContainerWriter:
         position, size = self._file.position, memoryview(data).nbytes
         if size:
             self._file.write(data)
-            if padding := -size % ALIGNMENT_BYTES:
-                self._file.write(_ZEROS[:padding])
+            self._pad(size)
         return position, size
 
-    def add_checked_buffer(self, data: Bytes, crc: int) -> tuple[tuple[int, int], int]:
-        """Write a buffer as `add_buffer` does; also returns its CRC-32C; `crc` is that of what came before.
+    def add_checked_buffers(self, buffers: Iterable[Bytes], crc: int) -> tuple[list[tuple[int, int]], int]:
+        """Write buffers as `add_buffer` does; returns their places, and their CRC-32C together.
 
-        Each part is written as soon as it was looked at: it is fetched from memory once.
+        `crc` is that of what came before them.
         """
-        view = memoryview(data).cast("B")
-        position, start = self._file.position, 0
-        while start < len(view):
-            end = start + _CHECKED_BYTES
-            part = view[start:end] if end + _CHECKED_BYTES <= len(view) else view[start:]
-            crc = kernels.crc32c(part, crc)
-            self._file.write(part)
-            start += len(part)
-        if padding := -len(view) % ALIGNMENT_BYTES:
-            self._file.write(_ZEROS[:padding])
-        return (position, len(view)), crc
+        places = []
+        for data in buffers:
+            position, size = self._file.position, memoryview(data).nbytes
+            if size:
+                crc = self._file.write_checked(data, crc)
+                self._pad(size)
+            places.append((position, size))
+        return places, crc
 
     def finish(
         self,
@@ -111,6 +105,10 @@ class ContainerWriter:
         file.write(footer)
         file.close()
         return file.position
+
+    def _pad(self, size: int) -> None:
+        if padding := -size % ALIGNMENT_BYTES:
+            self._file.write(_ZEROS[:padding])
 
     def _add_message(self, message: Message) -> tuple[int, int]:
         data = message.SerializeToString(deterministic=True)

@@ -6,7 +6,6 @@ narrowest column would keep alive.
 
 import pyarrow as pa
 
-from lance_core import kernels
 from lance_core.encodings.v2_0.encoders.nodes import check_field, encode_node, is_struct_column
 from lance_core.encodings.v2_0.encoders.pages import EncodedPage
 from lance_core.errors import InvalidInputError
@@ -105,17 +104,17 @@ class FileWriter:
 
     def _add_page(self, node: "_Node", page: EncodedPage, first_row: int, num_rows: int) -> None:
         """Write a page of a column; the top-level rows it is about are those of the file."""
-        if self._recorder is not None:
+        if self._recorder is None:
+            places = [self._container.add_buffer(data) for data in page.buffers]
+        else:
             summary = None if page.values is None else self._recorder.summary(page.values)
-            crc, self._placed_crc = self._placed_crc, 0
-            for data in page.buffers:
-                crc = kernels.crc32c(data, crc)
+            places, crc = self._container.add_checked_buffers(page.buffers, self._placed_crc)
+            self._placed_crc = 0
             self._recorder.add_page(self._numbers[node], first_row, num_rows, summary, crc)
-        node.add_page(page, [self._container.add_buffer(data) for data in page.buffers])
+        node.add_page(page, places)
 
     def _place(self, data: Bytes) -> int:
-        position, _ = self._container.add_buffer(data)
-        self._placed_crc = kernels.crc32c(data, self._placed_crc)
+        ((position, _),), self._placed_crc = self._container.add_checked_buffers([data], self._placed_crc)
         return position
 
 

@@ -239,10 +239,7 @@ class FileWriter:
         """Write the buffers of a page; returns where they are."""
         if self._recorder is None:
             return [self._container.add_buffer(data) for data in page.encoded.buffers]
-        ranges, crc = [], page.crc32c
-        for data in page.encoded.buffers:
-            place, crc = self._container.add_checked_buffer(data, crc)
-            ranges.append(place)
+        ranges, crc = self._container.add_checked_buffers(page.encoded.buffers, page.crc32c)
         self._recorder.add_page(column.number, column.num_rows, page.encoded.num_rows, page.summary, crc)
         return ranges
 

@@ -92,6 +92,7 @@ from lance_core.kernels._kernels import (
     unzip_fixed,
     unzip_variable,
     variable_zones,
+    write_checked,
     zip_fixed,
     zip_variable,
 )
@@ -188,6 +189,7 @@ __all__ = [
     "unzip_fixed",
     "unzip_variable",
     "variable_zones",
+    "write_checked",
     "zip_fixed",
     "zip_variable",
 ]

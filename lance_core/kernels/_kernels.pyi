@@ -261,6 +261,13 @@ def crc32c(data: _Bytes, initial: int = 0) -> int:
 def crc32c_portable(data: _Bytes, initial: int = 0) -> int:
     """The same as `crc32c` without instructions made for it."""
 
+def write_checked(descriptor: int, data: _Bytes, crc: int) -> tuple[int, int, int]:
+    """Write bytes where a file descriptor stands; `crc` is the CRC-32C of what came before them.
+
+    Returns the number of bytes written, the CRC-32C of them as well, and 0 or the number of the error (errno)
+    that kept the rest from being written.
+    """
+
 # Writing pages. Codings of levels are "flat", "packed" in some bits, and "runs", each with a number of bits.
 
 LONGEST_RUN: int

@@ -11,6 +11,7 @@
 #include "bit_stream.hpp"
 #include "bitpacking.hpp"
 #include "byte_stream_split.hpp"
+#include "checked_write.hpp"
 #include "chunks.hpp"
 #include "encode_json.hpp"
 #include "flat.hpp"
@@ -538,6 +539,14 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return crc32c_portable(source.bytes(), initial); });
       },
       nb::arg("data"), nb::arg("initial") = 0);
+  m.def(
+      "write_checked",
+      [](int descriptor, nb::handle data, uint32_t crc) {
+        Source source(data);
+        CheckedWrite result = without_gil([&] { return write_checked(descriptor, source.bytes(), crc); });
+        return std::make_tuple(result.written, result.crc, result.error);
+      },
+      nb::arg("descriptor"), nb::arg("data"), nb::arg("crc"));
 
   bind_encoders(m);
   bind_picks(m);

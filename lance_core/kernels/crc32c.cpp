@@ -126,30 +126,31 @@ LANCE_CRC_TARGET uint32_t with_instructions(const uint8_t* p, size_t n, uint32_t
 #if defined(__x86_64__) && defined(__GNUC__)
 #define LANCE_CRC_FOLDING
 
-// Products without carry: bytes are polynomials, and what lies 256 bytes ahead is added to the remainder of those that
-// have been read. Of a product's two factors the one is known: x^(8 * 256 + 32) for the first eight bytes of sixteen,
-// x^(8 * 256 - 32) for the others, one bit up, since products of reflected numbers come out one bit low.
+// Products without carry: bytes are polynomials, and what lies 512 bytes ahead is added to the remainder of those that
+// have been read. Of a product's two factors the one is known: x^(8 * 512 + 32) for the first eight bytes of sixteen,
+// x^(8 * 512 - 32) for the others, one bit up, since products of reflected numbers come out one bit low. Eight parts at
+// a time hide how long a product takes.
 // Source: V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
-constexpr size_t kFolded = 256;
+constexpr size_t kParts = 8, kFolded = 64 * kParts;
 constexpr uint64_t kFoldFirst = uint64_t{zeros(kFolded + 4)} << 1, kFoldLast = uint64_t{zeros(kFolded - 4)} << 1;
 
 __attribute__((target("sse4.2,pclmul,vpclmulqdq,avx512f,avx512vl"))) uint32_t with_products(const uint8_t* p, size_t n,
                                                                                             uint32_t crc) {
   const __m512i factors = _mm512_set4_epi64(kFoldLast, kFoldFirst, kFoldLast, kFoldFirst);
-  __m512i parts[4];
-  for (size_t k = 0; k < 4; ++k) parts[k] = _mm512_loadu_si512(p + 64 * k);
+  __m512i parts[kParts];
+  for (size_t k = 0; k < kParts; ++k) parts[k] = _mm512_loadu_si512(p + 64 * k);
   parts[0] = _mm512_xor_si512(parts[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
   for (p += kFolded, n -= kFolded; n >= kFolded; p += kFolded, n -= kFolded) {
-    for (size_t k = 0; k < 4; ++k) {
-      // What comes next is fetched early: data that was not just written is in no cache.
-      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + 4096 + 64 * k));
+    for (size_t k = 0; k < kParts; ++k) {
+      // What comes next is fetched early, into the cache that is too small to hold it already.
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + 2048 + 64 * k));
       __m512i first = _mm512_clmulepi64_epi128(parts[k], factors, 0x00);
       __m512i last = _mm512_clmulepi64_epi128(parts[k], factors, 0x11);
       parts[k] = _mm512_ternarylogic_epi64(first, last, _mm512_loadu_si512(p + 64 * k), 0x96);  // all three added
     }
   }
   uint8_t left[kFolded];
-  for (size_t k = 0; k < 4; ++k) _mm512_storeu_si512(left + 64 * k, parts[k]);
+  for (size_t k = 0; k < kParts; ++k) _mm512_storeu_si512(left + 64 * k, parts[k]);
   return with_instructions(p, n, with_instructions(left, kFolded, 0));
 }
 
@@ -177,7 +178,7 @@ uint32_t crc32c_portable(Bytes bytes, uint32_t initial) {
 uint32_t crc32c(Bytes bytes, uint32_t initial) {
 #if defined(LANCE_CRC_FOLDING)
   static const bool folds = has_products();
-  if (folds && bytes.size >= 4 * kFolded) return ~with_products(bytes.data, bytes.size, ~initial);
+  if (folds && bytes.size >= 2 * kFolded) return ~with_products(bytes.data, bytes.size, ~initial);
 #endif
 #if defined(LANCE_CRC_INSTRUCTIONS)
   static const bool fast = has_instructions();

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import Block, PieceReader
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
@@ -141,6 +142,12 @@ class WritableFile(ABC):
         Raises:
             StorageError: the storage failed, a full disk included. The file is aborted.
         """
+
+    def write_checked(self, data: Bytes, crc: int) -> int:
+        """Append `data` as `write` does; returns its CRC-32C, where `crc` is that of what came before."""
+        crc = kernels.crc32c(data, crc)
+        self.write(data)
+        return crc
 
     @abstractmethod
     def close(self) -> None:

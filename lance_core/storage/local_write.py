@@ -4,7 +4,9 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Callable
 
+from lance_core import kernels
 from lance_core.errors import AlreadyExistsError, StorageError
 from lance_core.storage.base import Bytes, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
@@ -37,18 +39,23 @@ class NewLocalFile(WritableFile):
         self._descriptor: Descriptor | None = self._create()
 
     def write(self, data: Bytes) -> None:
-        view = memoryview(data)
-        if view.nbytes == 0:
-            return
-        view = view.cast("B")
-        self._open_descriptor()
-        self.position += len(view)
-        if len(self._gathered) + len(view) < _GATHERED:
-            self._gathered += view
-            return
-        gathered, self._gathered = self._gathered, bytearray()
-        self._write_all(gathered)
-        self._write_all(view)
+        if (large := self._gather(data)) is not None:
+            self._write_all(large)
+
+    def write_checked(self, data: Bytes, crc: int) -> int:
+        large = self._gather(data)
+        if large is None:
+            return kernels.crc32c(data, crc)
+
+        def write(descriptor: int, part: memoryview) -> int:
+            nonlocal crc
+            count, crc, number = kernels.write_checked(descriptor, part, crc)
+            if number and not count:
+                raise OSError(number, os.strerror(number))
+            return count
+
+        self._write_all(large, write)
+        return crc
 
     def close(self) -> None:
         if self._is_published:
@@ -87,12 +94,29 @@ class NewLocalFile(WritableFile):
             raise storage_error(error, self.name) from None
         return Descriptor(number)
 
-    def _write_all(self, data: bytearray | memoryview) -> None:
+    def _gather(self, data: Bytes) -> memoryview | None:
+        """Take bytes that are few; else what has to be written now, behind all that was gathered."""
+        view = memoryview(data)
+        if view.nbytes == 0:
+            return None
+        view = view.cast("B")
+        self._open_descriptor()
+        self.position += len(view)
+        if len(self._gathered) + len(view) < _GATHERED:
+            self._gathered += view
+            return None
+        gathered, self._gathered = self._gathered, bytearray()
+        self._write_all(gathered)
+        return view
+
+    def _write_all(
+        self, data: bytearray | memoryview, write: Callable[[int, memoryview], int] = os.write
+    ) -> None:
         remaining = memoryview(data)
         descriptor = self._open_descriptor()
         while remaining:
             try:
-                count = os.write(descriptor.number, remaining[:_MAX_SINGLE_WRITE])
+                count = write(descriptor.number, remaining[:_MAX_SINGLE_WRITE])
                 if count == 0:
                     raise StorageError("file system takes no more bytes", file=self.name)
             except OSError as error:

@@ -508,6 +508,7 @@ def test_every_kernel_is_here() -> None:
         "train_symbols",
         "try_symbols",
         "variable_zones",
+        "write_checked",
     }
     in_test_takes = {"ColumnPages", "take_rows"}
     no_kernels = {"Block", "ChunkOverflow", "CorruptData", "LONGEST_RUN", "OffsetOverflow"}

@@ -179,6 +179,11 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(storage: LocalStorage) -> No
             file.write(b"x" * (4 << 20))
         with pytest.raises(StorageError, match="closed"):
             file.close()
+        checked = storage.create_file("data/c.lance")
+        with pytest.raises(StorageError, match=r"too large.*data/c\.lance"):
+            checked.write_checked(b"x" * (4 << 20), 0)
+        with pytest.raises(StorageError, match="closed"):
+            checked.close()
     with files_of_at_most(10):
         with pytest.raises(StorageError, match="too large"), storage.create_file("data/b.lance") as file:
             file.write(b"x" * 100)

@@ -1,11 +1,14 @@
 """What every storage does alike."""
 
+import random
 import threading
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from lance_core import kernels
 from lance_core.errors import (
     AlreadyExistsError,
     CorruptFileError,
@@ -177,6 +180,21 @@ def test_a_file_is_what_was_written_to_it(storage: Storage, size: int) -> None:
     assert storage.list_names("data") == ["a.lance"]
     with pytest.raises(StorageError, match="closed"):
         file.write(b"more")
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, (1 << 20) - 1, (5 << 18) + 77, 6 << 20])
+def test_what_is_written_is_summed_up(storage: Storage, size: int) -> None:
+    """T26: a checksum is that of the bytes in the file, wherever in it they begin."""
+    data = random.Random(size).randbytes(size)
+    with storage.create_file("data/a.lance") as file:
+        file.write(b"before")
+        first = file.write_checked(memoryview(data)[: size // 3], 0)
+        file.write(b"between")
+        second = file.write_checked(pa.py_buffer(data)[size // 3 :], first)
+        assert file.position == size + 13
+    head, tail = data[: size // 3], data[size // 3 :]
+    assert storage.read_file("data/a.lance") == b"before" + head + b"between" + tail
+    assert (first, second) == (kernels.crc32c_portable(head), kernels.crc32c_portable(data))
 
 
 def test_the_memory_written_from_may_be_reused(storage: Storage) -> None:
