@@ -93,8 +93,8 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "commit": Action(
         "{dataset, branch, operation: append | overwrite | merge_insert | add_columns | rewrite, "
-        "staged: [receipt], read_version, transaction_id, properties, stream: {name, batch}} -> {version}: make "
-        "one version of what was staged, all of it or none",
+        "staged: [receipt], read_version, transaction_id, properties, stream: {name, query, batch}} -> "
+        "{version}: make one version of what was staged, all of it or none",
         staging.commit,
     ),
     "abort": Action(
