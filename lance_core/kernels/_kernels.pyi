@@ -511,12 +511,25 @@ class ColumnPages:
         `keeps_open` holds the descriptor of the file.
         """
 
+class TakenRows:
+    """Columns of rows that `take_rows` took."""
+
+    @property
+    def is_taken(self) -> list[bool]:
+        """Of each column whether that went well."""
+
+    @property
+    def address(self) -> int:
+        """Of an `ArrowArray` of Arrow's C data interface, a struct of the columns that were taken.
+
+        Whoever imports it, once, keeps this object until then.
+        """
+
 def take_rows(
     parts: Sequence[tuple[Sequence[ColumnPages], _Bytes, _Bytes | None]], num_columns: int, num_rows: int
-) -> list[tuple[Block | None, Block, Block | None] | None]:
+) -> TakenRows:
     """Read and decode single rows of columns without lists.
 
     Each part has the columns of a file, rows (int64, in any order), and their places among the `num_rows`
-    rows of the result; without places they are all of these. Gives the validity of each column, its values
-    or their offsets, and their bytes; None where that failed.
+    rows of the result; without places they are all of these.
     """

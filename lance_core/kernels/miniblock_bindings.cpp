@@ -4,11 +4,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <string>
 
+#include "arrow_rows.hpp"
 #include "bindings.hpp"
 #include "miniblock.hpp"
-#include "takes.hpp"
 
 namespace lance {
 namespace {
@@ -136,12 +137,28 @@ nb::object as_object(std::optional<DecodedRows>& rows) {
                         optional_block(rows->list_offsets), optional_block(rows->list_validity));
 }
 
-nb::object as_object(std::optional<TakenColumn>& column) {
-  if (!column) {
-    return nb::none();
+// Columns that were taken, until Arrow has them.
+struct PyTakenRows {
+  std::vector<bool> is_taken;
+  ArrowArray rows{};
+
+  PyTakenRows() = default;
+  PyTakenRows(const PyTakenRows&) = delete;
+  PyTakenRows& operator=(const PyTakenRows&) = delete;
+  ~PyTakenRows() {
+    if (rows.release != nullptr) {
+      rows.release(&rows);
+    }
   }
-  return nb::make_tuple(optional_block(column->validity), nb::cast(std::move(column->values)),
-                        optional_block(column->data));
+};
+
+// What stands in a list may be None, unlike an argument.
+template <class T>
+T& given(T* object) {
+  if (object == nullptr) {
+    throw nb::type_error("None, where an object of the kernels is expected");
+  }
+  return *object;
 }
 
 }  // namespace
@@ -159,6 +176,10 @@ void bind_miniblock(nb::module_& m) {
   m.def(
       "decode_rows",
       [](const std::vector<std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>>& pieces) {
+        for (const auto& [page, file, start, end] : pieces) {
+          given(page);
+          given(file);
+        }
         std::vector<std::optional<DecodedRows>> decoded(pieces.size());
         without_gil([&] {
           Scratch scratch;
@@ -180,6 +201,9 @@ void bind_miniblock(nb::module_& m) {
       nb::arg("pieces"));
   nb::class_<PyColumnPages>(m, "ColumnPages")
       .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"), nb::arg("keeps_open"));
+  nb::class_<PyTakenRows>(m, "TakenRows")
+      .def_prop_ro("is_taken", [](const PyTakenRows& self) { return self.is_taken; })
+      .def_prop_ro("address", [](const PyTakenRows& self) { return reinterpret_cast<uintptr_t>(&self.rows); });
   m.def(
       "take_rows",
       [](const std::vector<PyRowsToTake>& parts, size_t num_columns, size_t num_rows) {
@@ -188,7 +212,7 @@ void bind_miniblock(nb::module_& m) {
         for (const auto& [columns, rows, places] : parts) {
           RowsToTake part;
           for (const PyColumnPages* column : columns) {
-            part.columns.push_back(&column->column);
+            part.columns.push_back(&given(column).column);
           }
           sources.push_back(std::make_unique<Source>(rows));
           part.rows = sources.back()->bytes();
@@ -198,12 +222,18 @@ void bind_miniblock(nb::module_& m) {
           }
           wanted.push_back(std::move(part));
         }
-        auto taken = without_gil([&] { return take_rows(wanted, num_columns, num_rows); });
-        nb::list results;
-        for (std::optional<TakenColumn>& column : taken) {
-          results.append(as_object(column));
-        }
-        return results;
+        return without_gil([&] {
+          auto result = std::make_unique<PyTakenRows>();
+          std::vector<TakenColumn> columns;
+          for (std::optional<TakenColumn>& column : take_rows(wanted, num_columns, num_rows)) {
+            result->is_taken.push_back(column.has_value());
+            if (column) {
+              columns.push_back(std::move(*column));
+            }
+          }
+          result->rows = arrow_rows(std::move(columns), num_rows);
+          return result.release();
+        });
       },
       nb::arg("parts"), nb::arg("num_columns"), nb::arg("num_rows"));
 }

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
-from lance_core.encodings.v2_1.direct import TakenRows, taken_array
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.direct import Piece
@@ -108,9 +107,10 @@ class StoredColumn:
         """For whoever takes rows of several columns at once; see `ColumnReader.known_pages`."""
         return self._reader.known_pages()
 
-    def taken(self, taken: TakenRows, num_rows: int) -> pa.Array:
-        """What the kernel gave for `known_pages`, as users see it."""
-        return _present(taken_array(taken, num_rows, self._column.field.arrow_type), self._column)
+    @property
+    def stored_type(self) -> pa.DataType:
+        """Type of the arrays that `present` takes."""
+        return self._column.field.arrow_type
 
     def take(self, rows: Rows) -> list[pa.Array]:
         return [_present(array, self._column) for array in self._reader.take(rows)]
@@ -307,12 +307,15 @@ def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
     if array.type == column.output.type:
         return array
     # Arrow ends the process when a dictionary is viewed as an extension type.
-    return array.cast(column.output.type) if _holds_dictionary(array.type) else array.view(column.output.type)
+    return array.cast(column.output.type) if holds_dictionary(array.type) else array.view(column.output.type)
 
 
-def _holds_dictionary(data_type: pa.DataType) -> bool:
+def holds_dictionary(data_type: pa.DataType) -> bool:
+    """Whether a dictionary type stands anywhere in `data_type`."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return holds_dictionary(data_type.storage_type)
     return pa.types.is_dictionary(data_type) or any(
-        _holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
+        holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
     )
 
 

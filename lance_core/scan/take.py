@@ -9,7 +9,7 @@ Source: Lance table format, "Row addresses, row ids, lineage".
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
@@ -20,14 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError
-from lance_core.kernels import take_rows
+from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
-from lance_core.scan.columns import Column, StoredColumn, known_pages, take_together
+from lance_core.scan.columns import Column, StoredColumn, holds_dictionary, known_pages, take_together
 from lance_core.scan.deletions import LiveRows
 from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
-from lance_core.scan.projection import project, project_narrowed
+from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, DataColumn, project, project_narrowed
 from lance_core.scan.row_columns import RowColumns
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
@@ -35,6 +35,9 @@ from lance_core.table.snapshot import Snapshot
 Keys = npt.NDArray[np.uint64]
 Chosen = slice | npt.NDArray[np.intp]
 """Positions in an array, in order."""
+
+KEY_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
+"""What rows are asked for by, under the names of the columns that hold it."""
 
 _OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
@@ -65,8 +68,8 @@ def as_keys(values: Any, name: str) -> Keys:
         raise InvalidInputError(f"{name} must have at most 64 bits")
     if numbers.ndim != 1 or (numbers.dtype.kind not in "ui" and len(numbers)):
         raise TypeError(f"{name} must be a list of integers")
-    if numbers.dtype.kind == "i" and len(numbers) and numbers.min() < 0:
-        raise InvalidInputError(f"{name} must not be negative", found=numbers.min())
+    if numbers.dtype.kind == "i" and len(numbers) and (least := np.minimum.reduce(numbers)) < 0:
+        raise InvalidInputError(f"{name} must not be negative", found=least)
     keys: Keys = numbers.astype(np.uint64)
     return keys
 
@@ -131,6 +134,20 @@ class RowTaker:
                 rows = max(1, min(_MOST_GROWTH * rows, aimed_bytes * batch.num_rows // max(batch.nbytes, 1)))
             yield batch
 
+    @cached_property
+    def has_dictionaries(self) -> bool:
+        """Whether one stands anywhere in the schema."""
+        return any(holds_dictionary(field.type) for field in self.schema)
+
+    def addresses_by(self, key: str) -> Callable[[Keys], Keys]:
+        """What finds the addresses of rows by one of `KEY_COLUMNS`."""
+        finders: Mapping[str, Callable[[Keys], Keys]] = {
+            ROW_OFFSET: self.addresses_at,
+            ROW_ID: self.addresses_of,
+            ROW_ADDRESS: self.live_addresses,
+        }
+        return finders[key]
+
     def addresses_at(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> Keys:
         """The addresses of rows at `offsets`, which count live rows of the table or of some of its fragments.
 
@@ -140,11 +157,12 @@ class RowTaker:
         """
         ends = self._ends if fragments is None else _ends([fragment.num_rows for fragment in fragments])
         fragments = self._snapshot.manifest.fragments if fragments is None else fragments
-        if len(offsets) and offsets.max() >= ends[-1]:
+        # The methods of NumPy that do the same are Python, which takes longer than one row.
+        if len(offsets) and (largest := np.maximum.reduce(offsets)) >= ends[-1]:
             raise InvalidInputError(
-                "row offset is out of range", expected=f"less than {ends[-1]}", found=offsets.max()
+                "row offset is out of range", expected=f"less than {ends[-1]}", found=largest
             )
-        places = np.searchsorted(ends, offsets, side="right") - 1
+        places = ends.searchsorted(offsets, "right") - 1
         addresses = np.empty(len(offsets), dtype=np.uint64)
         for place, chosen in _groups(places):
             live = self._opened(fragments[place]).live
@@ -226,14 +244,70 @@ class RowTaker:
         groups = list(_groups(addresses >> _OFFSET_BITS))
         fragments = [self._opened(self._fragments[fragment_id]) for fragment_id, _ in groups]
         columns = list(map_ahead(lambda part: part.columns(self._opener), fragments, self._opener.is_remote))
-        rows = (addresses & _OFFSET_MASK).view(np.int64)
-        arrays = _taken_at_once(columns, rows, [chosen for _, chosen in groups], len(self.schema))
+        pages = [fragment.pages(some) for fragment, some in zip(fragments, columns, strict=True)]
+        places = [chosen for _, chosen in groups]
+        arrays = self._taken_at_once(columns, pages, (addresses & _OFFSET_MASK).view(np.int64), places)
+        if isinstance(arrays, pa.RecordBatch):
+            return arrays
         missing = [number for number, array in enumerate(arrays) if array is None]
         if missing:
             opened = {fragment_id: some for (fragment_id, _), some in zip(groups, columns, strict=True)}
             for number, array in zip(missing, self._taken_alone(addresses, opened, missing), strict=True):
                 arrays[number] = array
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _taken_at_once(
+        self,
+        columns: Sequence[Sequence[Column]],
+        pages: Sequence[Sequence[ColumnPages | None]],
+        rows: npt.NDArray[np.int64],
+        places: Sequence[Chosen],
+    ) -> pa.RecordBatch | list[pa.Array | None]:
+        """Columns of fragments, at some of the `rows` each, as one call of a kernel takes them.
+
+        Columns that have to be taken in another way are `None`; without such ones all may be one batch.
+        """
+        arrays: list[pa.Array | None] = [None] * len(self.schema)
+        numbers = [
+            number
+            for number in range(len(arrays))
+            if pages and all(part[number] is not None for part in pages)
+        ]
+        if not numbers:
+            return arrays
+        parts = [
+            (
+                [page for number in numbers if (page := part[number]) is not None],
+                rows[chosen].data,
+                None if isinstance(chosen, slice) and len(pages) == 1 else _numbers(chosen).data,
+            )
+            for part, chosen in zip(pages, places, strict=True)
+        ]
+        taken = take_rows(parts, len(numbers), len(rows))
+        is_taken = taken.is_taken
+        if self._is_shown_as_stored and len(numbers) == len(arrays) and all(is_taken):
+            return pa.RecordBatch._import_from_c(taken.address, self.schema)
+        stored = {
+            number: column
+            for number, is_there in zip(numbers, is_taken, strict=True)
+            if is_there and isinstance(column := columns[0][number], StoredColumn)
+        }
+        schema = pa.schema([(str(number), column.stored_type) for number, column in stored.items()])
+        batch = pa.RecordBatch._import_from_c(taken.address, schema)
+        for (number, column), array in zip(stored.items(), batch.columns, strict=True):
+            (arrays[number],) = column.present([array])
+        return arrays
+
+    @cached_property
+    def _is_shown_as_stored(self) -> bool:
+        """Whether all columns have the types of the files."""
+        return all(
+            isinstance(column, DataColumn)
+            and not column.path
+            and column.json is None
+            and column.field.arrow_type == column.output.type
+            for column in self._projection.columns
+        )
 
     def _taken_alone(
         self, addresses: Keys, opened: Mapping[int, Sequence[Column]], numbers: Sequence[int]
@@ -268,34 +342,6 @@ class RowTaker:
             ]
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
-
-
-def _taken_at_once(
-    fragments: Sequence[Sequence[Column]], rows: npt.NDArray[np.int64], places: Sequence[Chosen], step: int
-) -> list[pa.Array | None]:
-    """Columns of fragments, at some of the `rows` each, as one call of a kernel takes them.
-
-    `None` for columns that have to be taken in another way.
-    """
-    arrays: list[pa.Array | None] = [None] * step
-    known = [[known_pages(column) for column in columns] for columns in fragments]
-    numbers = [number for number in range(step) if known and all(pages[number] for pages in known)]
-    if not numbers:
-        return arrays
-    parts = [
-        (
-            [page for page in (pages[number] for number in numbers) if page is not None],
-            rows[chosen].data,
-            None if isinstance(chosen, slice) and len(fragments) == 1 else _numbers(chosen).data,
-        )
-        for pages, chosen in zip(known, places, strict=True)
-    ]
-    taken = take_rows(parts, len(numbers), len(rows))
-    for number, values in zip(numbers, taken, strict=True):
-        column = fragments[0][number]
-        if values is not None and isinstance(column, StoredColumn):
-            arrays[number] = column.taken(values, len(rows))
-    return arrays
 
 
 def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
@@ -342,6 +388,7 @@ class _OpenFragment:
         self._snapshot = snapshot
         self._files = files
         self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenFile]] | None = None
+        self._pages: tuple[Sequence[Column], list[ColumnPages | None]] | None = None
 
     @cached_property
     def live(self) -> LiveRows:
@@ -361,6 +408,15 @@ class _OpenFragment:
         columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
         self._columns = columns, fragment_files.opened
         return columns
+
+    def pages(self, columns: Sequence[Column]) -> list[ColumnPages | None]:
+        """What the kernel needs to take rows of `columns`, as far as that is known of each."""
+        known = self._pages
+        if known is None or known[0] is not columns:
+            known = columns, [known_pages(column) for column in columns]
+            if None not in known[1]:
+                self._pages = known
+        return known[1]
 
 
 def _ends(rows: Sequence[int]) -> Keys:

@@ -271,7 +271,10 @@ def manifest_path(storage: Storage, version: int) -> str:
 def manifest_identity(storage: Storage, version: int) -> str:
     """What changes when the manifest of a version is replaced; errors are those of `manifest_path`."""
     if 0 <= version < _DETACHED:
-        with suppress(FileMissingError), storage.open_file(version_path(version, True)) as file:
+        path = version_path(version, True)
+        if (identity := storage.identify(path)) is not None:
+            return identity
+        with suppress(FileMissingError), storage.open_file(path) as file:
             return file.identity  # one request where files are far away
     with storage.open_file(manifest_path(storage, version)) as file:
         return file.identity

@@ -34,9 +34,6 @@ _Int64s = npt.NDArray[np.int64]
 DecodedRows = tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None]
 """As `kernels.decode_rows` gives them."""
 
-TakenRows = tuple[Block | None, Block, Block | None]
-"""As `kernels.take_rows` gives them."""
-
 
 class ChunkPlaces(NamedTuple):
     """Where chunks lie and what they hold; the last four have one entry more than there are chunks."""
@@ -173,12 +170,3 @@ def direct_array(rows: DecodedRows, leaf_type: pa.DataType, list_type: pa.DataTy
     around = [None if list_validity is None else as_buffer(list_validity), offsets]
     num_lists = offsets.size * 8 // (64 if pa.types.is_large_list(list_type) else 32) - 1
     return pa.Array.from_buffers(list_type, num_lists, around, children=[items])
-
-
-def taken_array(rows: TakenRows, num_rows: int, arrow_type: pa.DataType) -> pa.Array:
-    """The array of what the kernel took."""
-    validity, values, data = rows
-    buffers = [None if validity is None else as_buffer(validity), as_buffer(values)]
-    if data is not None:
-        buffers.append(as_buffer(data))
-    return pa.Array.from_buffers(arrow_type, num_rows, buffers)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import lz4.block
+import pyarrow as pa
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
-from lance_core.kernels import Block, ColumnPages, CorruptData, MiniBlocks, PieceReader, SymbolTable
+from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, PieceReader, SymbolTable
 from support.twins import fsst, inputs, packing, values
 
 SYMBOLS = [bytes([i]) * (i % 8 + 1) for i in range(200)]
@@ -163,27 +164,41 @@ def bytes_of(pages: Sequence[PageOf]) -> bytes:
     return b"".join(chunk for page in pages for chunk in page.chunks)
 
 
-def spelled(coding: str, taken: tuple[Block | None, Block, Block | None], num_rows: int) -> list[object]:
-    """What the kernel gave, as Python values."""
+Parts = Sequence[tuple[Sequence[ColumnPages], bytes, bytes | None]]
+
+
+def take(coding: str, parts: Parts, num_columns: int, num_rows: int) -> list[list[object] | None]:
+    """What the kernel takes of columns of one coding, as Python values."""
+    taken = kernels.take_rows(parts, num_columns, num_rows)
+    fields = [(str(number), type_of(coding)) for number, done in enumerate(taken.is_taken) if done]
+    batch = pa.RecordBatch._import_from_c(taken.address, pa.schema(fields))
+    del taken
+    batch.validate(full=True)
+    assert batch.num_rows == num_rows
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    return [spelled(coding, columns.get(str(number))) for number in range(num_columns)]
+
+
+def type_of(coding: str) -> pa.DataType:
+    """A type that shows the bytes of the values."""
     name, width = coding.split()
-    bits = 32 if name == "items" else int(width)
-    validity, held, data = taken
-    found: list[object]
-    if data is not None:
-        found = [*inputs.texts(held, data, bits)]
-    elif bits == 1:
-        found = [int(bit) for bit in inputs.bits(held, num_rows)]
-    else:
-        memory = bytes(memoryview(held))
-        found = [
-            int.from_bytes(memory[i : i + bits // 8], "little") for i in range(0, len(memory), bits // 8)
-        ]
-    assert len(found) == num_rows
-    if validity is not None:
-        valid = inputs.bits(validity, num_rows)
-        assert not all(valid)
-        found = [value if is_valid else None for value, is_valid in zip(found, valid, strict=True)]
-    return found
+    if name in ("variable", "fsst", "items"):
+        return pa.large_binary() if width == "64" else pa.binary()
+    return pa.bool_() if width == "1" else pa.binary(int(width) // 8)
+
+
+def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
+    """An array as the values that were put there."""
+    if array is None:
+        return None
+    # Arrow leaves out the validity where nothing is null, and so does the kernel.
+    assert (array.buffers()[0] is None) == (array.null_count == 0)
+    if pa.types.is_fixed_size_binary(array.type):
+        held = array.to_pylist()
+        return [None if value is None else int.from_bytes(value, "little") for value in held]
+    if pa.types.is_boolean(array.type):
+        return [None if value is None else int(value) for value in array.to_pylist()]
+    return list(array.to_pylist())
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
@@ -215,11 +230,9 @@ def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) 
             )
             for file, column in enumerate(columns)
         ]
-        taken = kernels.take_rows(parts, 2, count)
+        taken = take(coding, parts, 2, count)
     expected = [stored[file][row] for file, row in zip(files, rows, strict=True)]
-    for column in taken:
-        assert column is not None
-        assert spelled(coding, column, count) == expected
+    assert taken == [expected, expected]
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
@@ -235,9 +248,7 @@ def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> N
         data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
     rows = [rng.randrange(len(page.found)) for _ in range(20)]
     with file_of(bytes(data), map_after) as (_, file):
-        (taken,) = kernels.take_rows([([column_of([page], file)], inputs.int64s(rows), None)], 1, len(rows))
-    if taken is not None:
-        spelled(coding, taken, len(rows))
+        take(coding, [([column_of([page], file)], inputs.int64s(rows), None)], 1, len(rows))
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
@@ -250,10 +261,10 @@ def test_a_file_that_was_truncated(map_after: int) -> None:
     with file_of(bytes_of([page]), map_after) as (descriptor, file):
         column = column_of([page], file)
         wanted = [([column], inputs.int64s([0, len(page.found) - 1]), None)]
-        assert kernels.take_rows(wanted, 1, 2) != [None]
+        assert kernels.take_rows(wanted, 1, 2).is_taken == [True]
         for length in (5000, 100, 0):
             os.truncate(descriptor, length)
-            assert kernels.take_rows(wanted, 1, 2) == [None]
+            assert kernels.take_rows(wanted, 1, 2).is_taken == [False]
 
 
 def test_what_is_not_there() -> None:
@@ -263,23 +274,30 @@ def test_what_is_not_there() -> None:
     with file_of(bytes_of([page]), 0) as (_, file):
         column = column_of([page], file)
 
-        def take(rows: Sequence[int], places: Sequence[int] | None, num_rows: int) -> object:
+        def is_taken(rows: Sequence[int], places: Sequence[int] | None, num_rows: int) -> bool:
             numbers = None if places is None else inputs.int64s(places)
-            return kernels.take_rows([([column], inputs.int64s(rows), numbers)], 1, num_rows)[0]
+            (done,) = kernels.take_rows([([column], inputs.int64s(rows), numbers)], 1, num_rows).is_taken
+            return done
 
-        assert take([last], None, 1) is not None
-        assert take([last + 1], None, 1) is None
-        assert take([-1], None, 1) is None
-        assert take([0, 0], None, 1) is None
-        assert take([0], [1], 1) is None
-        assert take([0], [-1], 1) is None
-        assert take([0], [0], 2) is None  # a row that nobody gives
+        assert is_taken([last], None, 1)
+        assert not is_taken([last + 1], None, 1)
+        assert not is_taken([-1], None, 1)
+        assert not is_taken([0, 0], None, 1)
+        assert not is_taken([0], [1], 1)
+        assert not is_taken([0], [-1], 1)
+        assert not is_taken([0], [0], 2)  # a row that nobody gives
         with pytest.raises(CorruptData, match="places"):
-            take([0, 1], [0], 2)
+            is_taken([0, 1], [0], 2)
         with pytest.raises(CorruptData, match="columns"):
             kernels.take_rows([([], inputs.int64s([0]), None)], 1, 1)
         behind = column_of([page], file, position=8)
-        assert kernels.take_rows([([behind], inputs.int64s([last]), None)], 1, 1) == [None]
+        assert kernels.take_rows([([behind], inputs.int64s([last]), None)], 1, 1).is_taken == [False]
+        with pytest.raises(TypeError, match="None"):
+            kernels.take_rows([([None], inputs.int64s([0]), None)], 1, 1)  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="None"):
+            kernels.decode_rows([(page.pages(0), None, 0, 1)])  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="None"):
+            kernels.decode_rows([(None, file, 0, 1)])  # type: ignore[list-item]
         with pytest.raises(CorruptData, match="pages"):
             ColumnPages([], inputs.int64s([0]), file, file)
         with pytest.raises(CorruptData, match="page 0"):
@@ -293,4 +311,20 @@ def test_pages_of_different_types() -> None:
         pages = [random_page(rng, one, "none"), random_page(rng, other, "none")]
         rows = inputs.int64s([0, len(pages[0].found)])
         with file_of(bytes_of(pages), 0) as (_, file):
-            assert kernels.take_rows([([column_of(pages, file)], rows, None)], 1, 2) == [None]
+            assert kernels.take_rows([([column_of(pages, file)], rows, None)], 1, 2).is_taken == [False]
+
+
+def test_what_nobody_imports() -> None:
+    """Columns that were taken are given back with whoever has them: the object that holds them, or Arrow."""
+    page = random_page(random.Random(1), "flat 32", "none")
+    with file_of(bytes_of([page]), 0) as (_, file):
+        wanted = [([column_of([page], file)], inputs.int64s([0] * 100_000), None)]
+        before = kernels.pool_use()
+        for _ in range(3):
+            kernels.take_rows(wanted, 1, 100_000)
+        taken = kernels.take_rows(wanted, 1, 100_000)
+        batch = pa.RecordBatch._import_from_c(taken.address, pa.schema([("x", pa.int32())]))
+        del taken
+        assert batch.column(0).to_pylist()[-1] == page.found[0]
+        del batch
+        assert kernels.pool_use()[0] == before[0]
