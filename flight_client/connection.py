@@ -7,9 +7,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -91,6 +92,25 @@ class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
         self._of_thread.latest = None
 
 
+class _Calling:
+    """Turns what pyarrow raises inside into our errors; a class, since every take comes by."""
+
+    __slots__ = ("_factory",)
+
+    def __init__(self, factory: _TrailersFactory) -> None:
+        self._factory = factory
+
+    def __enter__(self) -> None:
+        self._factory.forget()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, pa.ArrowException | flight.FlightError):
+            call = self._factory.latest
+            raise from_flight(error, call.report if call else None) from None
+
+
 class Server:
     """One server, connected when it is first asked. For many threads."""
 
@@ -127,15 +147,9 @@ class Server:
         """Of a call that is no stream."""
         return flight.FlightCallOptions(timeout=self._access.timeout)
 
-    @contextmanager
-    def calling(self) -> Iterator[None]:
+    def calling(self) -> AbstractContextManager[None]:
         """Turn what pyarrow raises inside into our errors."""
-        self._factory.forget()
-        try:
-            yield
-        except (pa.ArrowException, flight.FlightError) as error:
-            call = self._factory.latest
-            raise from_flight(error, call.report if call else None) from None
+        return _Calling(self._factory)
 
     def stream(self, ticket: flight.Ticket) -> "Stream":
         """Redeem a ticket."""

@@ -16,7 +16,7 @@ import pyarrow.fs
 from pyarrow import flight
 
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.lookup import Key, Lookup, keys_of
+from flight_client.lookup import Key, Lookup, are_keys, keys_of
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
 
 if TYPE_CHECKING:
@@ -222,11 +222,11 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
                 raise InvalidInputError("rows of a filtered dataset are taken by their position only")
             return self.scanner(columns, filter).take(keys_of(indices))
         ((name, values),) = keys.items()
-        numbers = keys_of(values)
+        numbers = values if are_keys(values) else keys_of(values).to_pylist()
         if len(numbers) > _MAX_TICKET_KEYS:
             with self.lookup(columns, key=_KEYS[name]) as lookup:
                 return lookup.take(numbers)
-        command: dict[str, Any] = {**self._snapshot.target.fields(), name: numbers.to_pylist()}
+        command: dict[str, Any] = {**self._snapshot.target.fields(), name: numbers}
         chosen = _sql_columns(columns)
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
@@ -328,9 +328,8 @@ _OF_ARROW = {
 
 
 def _check_arguments(ignored: Mapping[str, Any]) -> None:
-    unknown = sorted(set(ignored) - _OF_ARROW)
-    if unknown:
-        raise TypeError(f"unexpected argument {unknown[0]!r}")
+    if unknown := ignored.keys() - _OF_ARROW:
+        raise TypeError(f"unexpected argument {min(unknown)!r}")
 
 
 def _sql_columns(columns: Any) -> Columns:

@@ -83,13 +83,19 @@ class Lookup:
         self.close()
 
 
+def are_keys(given: Any) -> bool:
+    """Whether it is a list of integers that the server takes as keys as it stands."""
+    is_list = isinstance(given, list) and set(map(type, given)) == {int}
+    return is_list and min(given) >= 0 and max(given) <= _LARGEST_KEY
+
+
 def keys_of(given: Any) -> pa.Array:
     """Integer keys as the server takes them.
 
     Raises:
         InvalidInputError: one is null, negative or no integer.
     """
-    if isinstance(given, list) and all(type(key) is int and 0 <= key <= _LARGEST_KEY for key in given):
+    if are_keys(given):
         return pa.array(given, pa.uint64())  # to begin a cast takes longer than all the rest of a small take
     try:
         values = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)

@@ -1,9 +1,9 @@
 """Which calls may run: a cap on streams, and the way to an orderly stop."""
 
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from flight_server.errors import DrainingError, OverloadedError
@@ -16,59 +16,69 @@ class _Slots:
     used: int = 0
 
 
+class _Slot:
+    """One thing that runs; as a class, since every call comes by twice."""
+
+    __slots__ = ("_admission", "_slots")
+
+    def __init__(self, admission: "Admission", slots: _Slots) -> None:
+        self._admission = admission
+        self._slots = slots
+
+    def __enter__(self) -> None:
+        self._admission._enter(self._slots)
+
+    def __exit__(self, *_: object) -> None:
+        self._admission._leave(self._slots)
+
+
 class Admission:
     """Counts what runs. Open at first; `close` refuses new calls, `end_streams` ends the running ones."""
 
     def __init__(self, max_streams: int, max_puts: int) -> None:
         self._changed = threading.Condition()
-        self._running = 0
+        self._calls = _Slots("calls", sys.maxsize)
         self._streams = _Slots("streams", max_streams)
         self._puts = _Slots("uploads", max_puts)
         self._changes = _Slots("changes", max_puts)
+        self._running = 0
         self._closed = False
         self._ending = threading.Event()
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
+    def call(self) -> AbstractContextManager[None]:
         """The duration of one call; raises DrainingError once the server is closed."""
-        with self._changed:
-            if self._closed:
-                raise DrainingError("the server is shutting down; try another one or again later")
-            self._running += 1
-        try:
-            yield
-        finally:
-            self._left()
+        return _Slot(self, self._calls)
 
     def stream(self) -> AbstractContextManager[None]:
         """The duration of one stream, which outlives the call that opened it; raises OverloadedError at the
         cap.
         """
-        return self._slot(self._streams)
+        return _Slot(self, self._streams)
 
     def put(self) -> AbstractContextManager[None]:
         """The duration of one upload; raises OverloadedError at the cap."""
-        return self._slot(self._puts)
+        return _Slot(self, self._puts)
 
     def change(self) -> AbstractContextManager[None]:
         """The duration of an action that changes datasets; there may be as many as uploads."""
-        return self._slot(self._changes)
+        return _Slot(self, self._changes)
 
-    @contextmanager
-    def _slot(self, slots: "_Slots") -> Iterator[None]:
+    def _enter(self, slots: _Slots) -> None:
         with self._changed:
+            if slots is self._calls and self._closed:
+                raise DrainingError("the server is shutting down; try another one or again later")
             if slots.used >= slots.limit:
                 raise OverloadedError(
                     f"{slots.limit} {slots.name} are running, the most this server allows; try again later"
                 )
             slots.used += 1
             self._running += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                slots.used -= 1
-            self._left()
+
+    def _leave(self, slots: _Slots) -> None:
+        with self._changed:
+            slots.used -= 1
+            self._running -= 1
+            self._changed.notify_all()
 
     def check_stream(self) -> None:
         """Called between the batches of a stream: raises DrainingError when the time to finish is over."""
@@ -99,8 +109,3 @@ class Admission:
     def puts(self) -> int:
         """Uploads running now."""
         return self._puts.used
-
-    def _left(self) -> None:
-        with self._changed:
-            self._running -= 1
-            self._changed.notify_all()

@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -238,17 +239,13 @@ class Catalog:
         Whoever goes on from here uses this path: resolving a second time could lead elsewhere.
         """
         given = os.path.join(self._root, relative)
-        if not os.path.isdir(os.path.join(given, VERSIONS_DIRECTORY)):
-            return None  # of two spellings one is never there, and resolving takes longer than looking
         try:
-            path = os.path.realpath(given)
-        except OSError:  # it is being removed or renamed
+            # What leads there is resolved: the root once, and namespaces are no links.
+            path = os.path.realpath(given) if stat.S_ISLNK(os.lstat(given).st_mode) else given
+        except OSError:  # there is none, or it is being removed or renamed
             return None
-        return (
-            path
-            if _is_below(path, self._root) and os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY))
-            else None
-        )
+        is_dataset = _is_below(path, self._root) and os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY))
+        return path if is_dataset else None
 
     def _report(self, relative: str, problem: str) -> None:
         if relative not in self._reported:

@@ -7,6 +7,7 @@ their names.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any as AnyValue
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from flight_server.json_fields import (
     boolean,
     check_fields,
     integer,
+    integers,
     list_of,
     one_of,
     parse_object,
@@ -227,14 +229,16 @@ REFERENCE_FIELDS: Mapping[str, Checker] = {
     "branch": string,
 }
 
+_VERSION_FIELDS = ("version", "tag", "asof", "branch")
+
 KEY_KINDS = ("offsets", "row_ids", "row_addresses")
-KEYS = list_of(integer(0, (1 << 64) - 1))
+KEYS = integers(0, (1 << 64) - 1)
 
 _SCAN_FIELDS: Mapping[str, Checker] = {
     **REFERENCE_FIELDS,
     "limit": integer(),
     "offset": integer(),
-    "fragments": list_of(integer()),
+    "fragments": integers(),
     "rows_per_endpoint": integer(1),
     "max_endpoints": integer(1, MAXIMUM_ENDPOINTS),
     "ordered": boolean,
@@ -302,19 +306,18 @@ def _checked(
                 raise InvalidInputError(f"{where}: {' and '.join(given)} exclude each other")
     values = check_fields(where, fields, table, required=("dataset",))
     name = values.pop("dataset")
-    chosen: dict[str, AnyValue] = {
-        field: values.pop(field) for field in ("version", "tag", "asof", "branch") if field in values
-    }
+    chosen = tuple([(field, values.pop(field)) for field in _VERSION_FIELDS if field in values])
     return _reference(name, chosen), values
 
 
-def _reference(name: str, chosen: Mapping[str, AnyValue]) -> DatasetReference:
+@lru_cache(maxsize=1024)
+def _reference(name: str, chosen: tuple[tuple[str, AnyValue], ...]) -> DatasetReference:
     """The dataset of a command whose version may stand in the name or in fields of its own, not in both."""
     reference = parse_name(name)
     if not chosen:
         return reference
     if reference.names_a_version:
         raise InvalidInputError(
-            f"dataset name {shown(name)} and the field {next(iter(chosen))} both give a version"
+            f"dataset name {shown(name)} and the field {chosen[0][0]} both give a version"
         )
-    return replace(reference, **chosen)
+    return replace(reference, **dict(chosen))

@@ -1,6 +1,6 @@
 """Rows by keys that come in batches: what a DoExchange does, free of Flight types."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -8,10 +8,8 @@ import pyarrow as pa
 from flight_server.names import shown
 from lance_core.errors import InvalidInputError
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
-from lance_core.scan.take import Keys, RowTaker, as_keys, join_batches
+from lance_core.scan.take import KEY_COLUMNS, RowTaker, as_keys, join_batches
 
-KEY_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
 MAXIMUM_KEYS_PER_BATCH = 1 << 20
 
 # What is read at once while it is not known how large rows are.
@@ -30,11 +28,7 @@ class Lookup:
         if not pa.types.is_integer(keys.types[0]):
             raise InvalidInputError("keys are integers", column=keys.names[0], found=keys.types[0])
         self._name = keys.names[0]
-        self._find: Callable[[Keys], Keys] = {
-            ROW_ID: taker.addresses_of,
-            ROW_ADDRESS: taker.live_addresses,
-            ROW_OFFSET: taker.addresses_at,
-        }[self._name]
+        self._find = taker.addresses_by(self._name)
         self._taker = taker
         self._budget = budget
         self._max_answer_bytes = max_answer_bytes

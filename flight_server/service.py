@@ -1,7 +1,7 @@
 """What the handlers call: datasets, plans and streams, free of Flight types."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -36,18 +36,21 @@ from lance_core.pool import map_ahead
 from lance_core.scan.batches import BatchCutter, Stretch
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.execute import count_passing, scan_stretches
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.files import FileCache
-from lance_core.scan.options import ScanOptions
+from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
-from lance_core.scan.projection import project
-from lance_core.scan.take import Keys, RowTaker, TakerCache, as_keys
+from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
+from lance_core.scan.take import RowTaker, TakerCache
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
 
 _EMPTY_SCHEMA = pa.schema([])
+
+_KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
 
 # What a take reads at a time, a few batches.
 _TAKEN_BYTES = 8 << 20
@@ -112,7 +115,9 @@ class ScanStream:
     schema: pa.Schema
     stretches: Generator[Stretch, None, None]
     """To be closed by the reader; that stops the decoding."""
-    compression: str
+    has_dictionaries: bool
+    """Whether one stands anywhere in the schema."""
+    compression: str = "none"
 
 
 def _catalog_of(settings: Settings, cache_bytes: int) -> Catalog:
@@ -323,7 +328,9 @@ class Service:
         return snapshot
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        return ScanStream(plan.schema, scan_stretches(snapshot, plan, self._budget, self._files), compression)
+        stretches = scan_stretches(snapshot, plan, self._budget, self._files)
+        has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
+        return ScanStream(plan.schema, stretches, has_dictionaries, compression)
 
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):
@@ -332,25 +339,21 @@ class Service:
 
     def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
         taker = self._taker(snapshot, columns)
-        return ScanStream(taker.schema, self._taken(taker, keys), "none")
+        return ScanStream(taker.schema, self._taken(taker, keys), taker.has_dictionaries)
 
     def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[Stretch, None, None]:
         """The rows, read when the first batch is asked for and cut to the size of a scan's batches."""
-        find: Mapping[str, Callable[[Keys], Keys]] = {
-            "offsets": taker.addresses_at,
-            "row_ids": taker.addresses_of,
-            "row_addresses": taker.live_addresses,
-        }
-        addresses = find[keys.kind](as_keys(keys.values, keys.kind))
-        options = ScanOptions()
+        find = taker.addresses_by(_KEY_COLUMNS[keys.kind])
+        addresses = find(np.array(keys.values, np.uint64))  # of integers that were checked when they came
         for batch in taker.batches(addresses, _TAKEN_BYTES):
             size = batch.get_total_buffer_size()
             self._budget.take(size, required=True)
             try:
-                if size <= 2 * options.batch_bytes:  # a take of few rows is over before it would be cut
+                if size <= 2 * DEFAULT_BATCH_BYTES:  # a take of few rows is over before it would be cut
                     yield Stretch(batch, max(batch.num_rows, 1))
                 else:
-                    cutter, columns = BatchCutter(taker.schema, options), [[each] for each in batch.columns]
+                    cutter = BatchCutter(taker.schema, ScanOptions())
+                    columns = [[each] for each in batch.columns]
                     cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
                     yield from cutter.cut(columns, cuts)
             finally:

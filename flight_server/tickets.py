@@ -27,7 +27,7 @@ from flight_server.commands import (
     Columns,
     RowKeys,
 )
-from flight_server.json_fields import Checker, check_fields, integer, list_of, parse_object, string
+from flight_server.json_fields import Checker, check_fields, integer, integers, list_of, parse_object, string
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan import FragmentScan
 
@@ -118,7 +118,7 @@ def _signature(payload: bytes, key: bytes) -> bytes:
 
 
 def _task(field: str, value: Any) -> FragmentScan:
-    numbers = list_of(integer())(field, value)
+    numbers = integers()(field, value)
     if len(numbers) != 3 or numbers[1] >= numbers[2]:
         raise InvalidInputError(f"{field}: expected a fragment, its first row and the row after its last")
     return FragmentScan(*numbers)

@@ -2,12 +2,13 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import cache
 from itertools import chain
 
 import pyarrow as pa
 from pyarrow import flight, ipc
 
-from flight_server.handlers.rpc import rpc, translated_errors
+from flight_server.handlers.rpc import TranslatedErrors, rpc
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.service import ScanStream, Service
 from lance_core.scan.batches import Stretch
@@ -20,21 +21,30 @@ def do_get(
     stream = service.stream(ticket.ticket)
     parts = _parts(service, context, stream)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
-    compression = None if stream.compression == "none" else stream.compression
-    return flight.GeneratorStream(stream.schema, parts, options=ipc.IpcWriteOptions(compression=compression))
+    return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
+
+
+@cache
+def _write_options(compression: str) -> ipc.IpcWriteOptions:
+    return ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
 
 
 def _parts(
     service: Service, context: flight.ServerCallContext, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
     """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
-    with service.admission.stream(), kept_thread_state(), closing(stream.stretches):
+    with service.admission.stream(), closing(stream.stretches):
         yield None
-        with translated_errors(service, context, "do_get"):
+        with TranslatedErrors(service, context, "do_get"):
             stretches = _until_stopped(service, stream)
-            if any(has_dictionary(field.type) for field in stream.schema):
-                yield from _one_reader(stream.schema, stretches)
-            else:
+            if stream.has_dictionaries:
+                with kept_thread_state():
+                    yield from _one_reader(stream.schema, stretches)
+                return
+            if (first := next(stretches, None)) is not None:  # most takes have no other
+                yield first.sendable()
+            del first  # its memory must be free when the next one is asked for
+            with kept_thread_state():
                 yield from map(Stretch.sendable, stretches)
 
 
@@ -64,11 +74,3 @@ def _one_reader(schema: pa.Schema, stretches: Iterator[Stretch]) -> Iterator[pa.
     yield pa.RecordBatchReader.from_batches(schema, readable())
     if failure is not None:
         raise failure
-
-
-def has_dictionary(data_type: pa.DataType) -> bool:
-    """Whether a dictionary type stands anywhere in `data_type`."""
-    if isinstance(data_type, pa.BaseExtensionType):
-        return has_dictionary(data_type.storage_type)
-    children = (data_type.field(position).type for position in range(data_type.num_fields))
-    return pa.types.is_dictionary(data_type) or any(has_dictionary(child) for child in children)

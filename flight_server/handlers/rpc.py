@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import wraps
+from types import TracebackType
 from typing import Any, TypeVar
 
 from pyarrow import flight
@@ -24,26 +24,39 @@ def rpc(handler: Handler) -> Handler:
 
     @wraps(handler)
     def call(service: Service, context: flight.ServerCallContext, *arguments: Any) -> Any:
-        with translated_errors(service, context, name), service.admission.call():
+        with TranslatedErrors(service, context, name), service.admission.call():
             return handler(service, context, *arguments)
 
     @wraps(handler)
     def generate(service: Service, context: flight.ServerCallContext, *arguments: Any) -> Iterator[Any]:
-        with translated_errors(service, context, name), service.admission.call():
+        with TranslatedErrors(service, context, name), service.admission.call():
             yield from handler(service, context, *arguments)
 
     return generate if inspect.isgeneratorfunction(handler) else call  # type: ignore[return-value]
 
 
-@contextmanager
-def translated_errors(service: Service, context: flight.ServerCallContext, call: str) -> Iterator[None]:
-    """Turn every error of the block into the Flight error a client may see; the trailer has the report."""
-    try:
-        yield
-    except GeneratorExit:  # the client left
-        raise
-    except BaseException as error:
-        report = report_error(error, service.settings.root)
-        log_error(call, report, error)
-        context.add_trailer(TRAILER, report.to_json())
+class TranslatedErrors:
+    """Turn every error of the block into the Flight error a client may see; the trailer has the report.
+
+    A class, since every call comes by.
+    """
+
+    __slots__ = ("_call", "_context", "_service")
+
+    def __init__(self, service: Service, context: flight.ServerCallContext, call: str) -> None:
+        self._service = service
+        self._context = context
+        self._call = call
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, GeneratorExit):  # all is well, or the client left
+            return
+        report = report_error(error, self._service.settings.root)
+        log_error(self._call, report, error)
+        self._context.add_trailer(TRAILER, report.to_json())
         raise flight_error(report, error) from None
