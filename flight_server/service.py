@@ -29,8 +29,8 @@ from flight_server.scans import plan_of, scan_options
 from flight_server.settings import Settings
 from flight_server.staged_writes import StagedWrites
 from flight_server.store_catalog import StoreCatalog
-from flight_server.tickets import Ticket, decode_ticket, encode_ticket, is_ticket
-from lance_core.errors import DatasetNotFoundError, LanceError
+from flight_server.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket, is_ticket
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
 from lance_core.scan.batches import BatchCutter, Stretch
@@ -141,6 +141,7 @@ class Service:
         self._files = FileCache(verify_checksums=settings.verify_checksums)
         self._takers = TakerCache(self._files)
         self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
+        self._cancelled = CancelledTickets()
         self._started = time.monotonic()
 
     def open(self, reference: DatasetReference) -> Snapshot:
@@ -207,7 +208,7 @@ class Service:
             version=snapshot.manifest.version,
             branch=pinned.branch,
             identity=snapshot.manifest.identity,
-            expires=int(time.time() + self.settings.ticket_lifetime),
+            expires=self._expiry(),
             tasks=(),
             columns=columns,
         )
@@ -267,11 +268,34 @@ class Service:
                 return self._take(snapshot, command.keys, command.columns)
             plan = plan_scan(snapshot, scan_options(command, snapshot))
             return self._stream(snapshot, plan, command.compression)
-        redeemed = decode_ticket(ticket, self.settings.ticket_key, time.time())
+        redeemed = self._redeemed(ticket)
         snapshot = self._pinned(redeemed)
         if redeemed.keys is not None:
             return self._take(snapshot, redeemed.keys, redeemed.columns)
         return self._stream(snapshot, plan_of(redeemed, snapshot), redeemed.compression)
+
+    def renew(self, ticket: bytes) -> tuple[bytes, int]:
+        """A ticket for the same rows that expires later, and when: seconds since the epoch."""
+        redeemed = self._redeemed(ticket)
+        self._pinned(redeemed)
+        renewed = replace(redeemed, expires=self._expiry())
+        return encode_ticket(renewed, self.settings.ticket_key), renewed.expires
+
+    def cancel(self, tickets: Sequence[bytes]) -> bool:
+        """Redeem tickets no more; False where too many are remembered already. Their streams go on."""
+        now = time.time()
+        return self._cancelled.add(
+            {data: decode_ticket(data, self.settings.ticket_key, now) for data in tickets}, now
+        )
+
+    def _redeemed(self, data: bytes) -> Ticket:
+        ticket = decode_ticket(data, self.settings.ticket_key, time.time())
+        if data in self._cancelled:
+            raise InvalidInputError("the ticket was cancelled; plan the scan again")
+        return ticket
+
+    def _expiry(self) -> int:
+        return int(time.time() + self.settings.ticket_lifetime)
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
         """What answers batches of keys of the schema `keys`, from one version."""

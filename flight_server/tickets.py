@@ -16,6 +16,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from flight_server.commands import (
@@ -33,6 +34,7 @@ from lance_core.scan.plan import FragmentScan
 
 MAGIC = b"LFT1"
 MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES
+MOST_CANCELLED_TICKETS = 1 << 17
 
 _SIGNATURE_BYTES = hashlib.sha256().digest_size
 _PAYLOAD_START = len(MAGIC) + _SIGNATURE_BYTES
@@ -111,6 +113,28 @@ def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
             f"the ticket expired {now - ticket.expires:.0f} seconds ago; plan the scan again"
         )
     return ticket
+
+
+class CancelledTickets:
+    """Tickets that are redeemed no more, each remembered until it expires."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._expiries: dict[bytes, int] = {}
+
+    def add(self, tickets: Mapping[bytes, Ticket], now: float) -> bool:
+        """Remember tickets by their bytes; False, and none is, where `MOST_CANCELLED_TICKETS` are already."""
+        with self._lock:
+            if len(self._expiries) + len(tickets) > MOST_CANCELLED_TICKETS:
+                self._expiries = {key: end for key, end in self._expiries.items() if end > now}
+            if len(self._expiries) + len(tickets) > MOST_CANCELLED_TICKETS:
+                return False
+            for data, ticket in tickets.items():
+                self._expiries[data[len(MAGIC) : _PAYLOAD_START]] = ticket.expires
+            return True
+
+    def __contains__(self, data: bytes) -> bool:
+        return data[len(MAGIC) : _PAYLOAD_START] in self._expiries
 
 
 def _signature(payload: bytes, key: bytes) -> bytes:

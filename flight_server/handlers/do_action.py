@@ -25,7 +25,7 @@ def do_action(
     asked = ACTIONS[action.type]
     with service.admission.change() if asked.changes else nullcontext():
         result = asked.run(service, body)
-    yield flight.Result(json.dumps(result).encode())
+    yield flight.Result(result if isinstance(result, bytes) else json.dumps(result).encode())
 
 
 @rpc

@@ -23,7 +23,7 @@ def get_flight_info(
 ) -> flight.FlightInfo:
     """`locations` are the addresses under which this server advertises itself."""
     planned = service.plan(command_of(descriptor))
-    expires = pa.scalar(planned.expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))
+    expires = expiration_time(planned.expires)
     endpoints = [
         flight.FlightEndpoint(ticket, [*locations, REUSE_CONNECTION], expiration_time=expires)
         for ticket in planned.tickets
@@ -46,3 +46,8 @@ def get_flight_info(
         ordered=planned.ordered,
         app_metadata=json.dumps(metadata).encode(),
     )
+
+
+def expiration_time(expires: int) -> pa.TimestampScalar:
+    """Seconds since the epoch as endpoints have them."""
+    return pa.scalar(expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))

@@ -5,15 +5,26 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import lance
 import pyarrow as pa
 import pytest
+from google.protobuf.message import Message
 from pyarrow import flight
 
-from support.raw_flight import call, path_descriptor, ticket
+from flight_server.proto.flight_pb2 import (
+    CANCEL_STATUS_CANCELLED,
+    CancelFlightInfoRequest,
+    CancelFlightInfoResult,
+    RenewFlightEndpointRequest,
+)
+from flight_server.settings import WELL_KNOWN_TICKET_KEY
+from flight_server.tickets import decode_ticket, encode_ticket
+from support.comparison import assert_tables_equal
+from support.raw_flight import Outcome, action, call, path_descriptor, ticket
 from support.served import Root, StartServer
 from support.server import RunningServer
 
@@ -88,6 +99,71 @@ def test_expired_tickets_say_so(root: Root, serve: StartServer) -> None:
     expired = call(server.address, "DoGet", ticket(first))
     assert expired.code is INVALID
     assert "expired" in expired.report["message"]
+
+
+def act(server: RunningServer, name: str, request: Message) -> Outcome:
+    return call(server.address, "DoAction", action(name, request.SerializeToString()))
+
+
+def renewed(server: RunningServer, endpoint: flight.FlightEndpoint) -> flight.FlightEndpoint:
+    request = RenewFlightEndpointRequest(endpoint=endpoint.serialize())
+    with server.client() as client:
+        (answer,) = client.do_action(flight.Action("RenewFlightEndpoint", request.SerializeToString()))
+    return flight.FlightEndpoint.deserialize(answer.body.to_pybytes())
+
+
+def test_renewed_tickets_give_the_same_rows_for_longer(root: Root, serve: StartServer) -> None:
+    """T12: Flight's own action; what was altered or has expired is not renewed."""
+    server = serve(root.path)
+    with server.client() as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_path("trips"))
+        first = info.endpoints[0]
+        rows = client.do_get(first.ticket).read_all()
+        time.sleep(1.1)
+        later = renewed(server, first)
+        assert later.expiration_time.value > first.expiration_time.value
+        assert later.locations == first.locations
+        assert later.ticket != first.ticket
+        assert_tables_equal(rows, client.do_get(later.ticket).read_all())
+    given = decode_ticket(first.ticket.ticket, WELL_KNOWN_TICKET_KEY, time.time())
+    expired = encode_ticket(replace(given, expires=int(time.time()) - 1), WELL_KNOWN_TICKET_KEY)
+    altered = bytearray(later.ticket.ticket)
+    altered[-1] ^= 1
+    for hostile, word in (
+        (expired, "expired"),
+        (bytes(altered), "altered"),
+        (b"", "not a ticket"),
+    ):
+        endpoint = flight.FlightEndpoint(hostile, [])
+        refused = act(
+            server, "RenewFlightEndpoint", RenewFlightEndpointRequest(endpoint=endpoint.serialize())
+        )
+        assert refused.code is INVALID
+        assert word in refused.report["message"]
+
+
+def test_cancelled_tickets_are_redeemed_no_more(root: Root, serve: StartServer) -> None:
+    """T12: Flight's own action; other tickets of the same rows stay good."""
+    server = serve(root.path)
+    with server.client() as client:
+        infos = [client.get_flight_info(flight.FlightDescriptor.for_path("trips")) for _ in range(2)]
+        if infos[0].endpoints[0].ticket == infos[1].endpoints[0].ticket:  # made in the same second
+            time.sleep(1.1)
+            infos[1] = client.get_flight_info(flight.FlightDescriptor.for_path("trips"))
+        request = CancelFlightInfoRequest(info=infos[0].serialize()).SerializeToString()
+        for _ in range(2):
+            (answer,) = client.do_action(flight.Action("CancelFlightInfo", request))
+            status = CancelFlightInfoResult.FromString(answer.body.to_pybytes()).status
+            assert status == CANCEL_STATUS_CANCELLED
+        for endpoint in infos[0].endpoints:
+            refused = call(server.address, "DoGet", ticket(endpoint.ticket.ticket))
+            assert refused.code is INVALID
+            assert "cancelled" in refused.report["message"]
+        for endpoint in infos[1].endpoints:
+            client.do_get(endpoint.ticket).read_all()
+    endpoint = infos[0].endpoints[0]
+    again = act(server, "RenewFlightEndpoint", RenewFlightEndpointRequest(endpoint=endpoint.serialize()))
+    assert "cancelled" in again.report["message"]
 
 
 def test_servers_with_and_without_the_key(root: Root, serve: StartServer, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from flight_server.settings import WELL_KNOWN_TICKET_KEY
 from flight_server.tickets import (
     MAGIC,
     MAXIMUM_TICKET_BYTES,
+    CancelledTickets,
     Ticket,
     decode_ticket,
     encode_ticket,
@@ -138,3 +139,18 @@ def _signed(text: bytes) -> bytes:
     import hmac
 
     return MAGIC + hmac.new(KEY, MAGIC + text, hashlib.sha256).digest() + text
+
+
+def test_cancelled_tickets_are_forgotten_when_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T12, T33: a bounded number is remembered; what has expired makes room, what has not does not."""
+    monkeypatch.setattr("flight_server.tickets.MOST_CANCELLED_TICKETS", 2)
+    cancelled = CancelledTickets()
+    first, second, third = (
+        (encode_ticket(given, KEY), given)
+        for given in (replace(TICKET, expires=expires) for expires in (100, 200, 300))
+    )
+    assert cancelled.add(dict([first, second]), now=50)
+    assert not cancelled.add(dict([third]), now=99)
+    assert third[0] not in cancelled
+    assert cancelled.add(dict([third]), now=150)
+    assert [data in cancelled for data, _ in (first, second, third)] == [False, True, True]

@@ -1,4 +1,7 @@
-"""The actions of DoAction: one JSON object in, one out. The registry is what ListActions tells."""
+"""The actions of DoAction: one JSON object in, one out, but for those of Flight itself, which are protobuf.
+
+The registry is what ListActions tells.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from flight_server.handlers.actions import (
     server,
     staging,
     table,
+    tickets,
     versions,
 )
 from flight_server.service import Service
@@ -24,7 +28,7 @@ class Action:
     """One action: what it does, for ListActions, and how."""
 
     description: str
-    run: Callable[[Service, bytes], dict[str, Any]]
+    run: Callable[[Service, bytes], dict[str, Any] | bytes]
     changes: bool = True
     """Whether it takes one of the slots for changes."""
 
@@ -205,5 +209,17 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, config, table_metadata, schema_metadata, field_metadata, replace, transaction_id} "
         "-> {version}: texts by name, null removes one; replace drops names that are not given",
         config.update_config,
+    ),
+    "CancelFlightInfo": Action(
+        "{info: FlightInfo} -> {status}: Flight's own, in protobuf: this server redeems the tickets no more; "
+        "streams that run go on until their clients end them",
+        tickets.cancel_flight_info,
+        changes=False,
+    ),
+    "RenewFlightEndpoint": Action(
+        "{endpoint: FlightEndpoint} -> {ticket, locations, expiration_time, app_metadata}: Flight's own, in "
+        "protobuf: the same endpoint with a ticket that expires later",
+        tickets.renew_flight_endpoint,
+        changes=False,
     ),
 }

@@ -1,0 +1,61 @@
+"""The actions that Flight itself defines: their bodies are its protobuf messages, not JSON."""
+
+from typing import TypeVar
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+from pyarrow import flight
+
+from flight_server.handlers.get_flight_info import expiration_time
+from flight_server.proto.flight_pb2 import (
+    CANCEL_STATUS_CANCELLED,
+    CANCEL_STATUS_NOT_CANCELLABLE,
+    CancelFlightInfoRequest,
+    CancelFlightInfoResult,
+    RenewFlightEndpointRequest,
+)
+from flight_server.service import Service
+from lance_core.errors import InvalidInputError
+
+Message = TypeVar("Message", flight.FlightInfo, flight.FlightEndpoint)
+
+# The tickets of many endpoints with a long filter in each.
+MAXIMUM_BODY_BYTES = 16 << 20
+
+
+def cancel_flight_info(service: Service, body: bytes) -> bytes:
+    _check_size("CancelFlightInfo", body)
+    try:
+        request = CancelFlightInfoRequest.FromString(body)
+    except DecodeError:
+        raise InvalidInputError("the body is no CancelFlightInfoRequest") from None
+    info = _parsed(flight.FlightInfo, request.info)
+    cancelled = service.cancel([endpoint.ticket.ticket for endpoint in info.endpoints])
+    status = CANCEL_STATUS_CANCELLED if cancelled else CANCEL_STATUS_NOT_CANCELLABLE
+    return CancelFlightInfoResult(status=status).SerializeToString()
+
+
+def renew_flight_endpoint(service: Service, body: bytes) -> bytes:
+    _check_size("RenewFlightEndpoint", body)
+    try:
+        request = RenewFlightEndpointRequest.FromString(body)
+    except DecodeError:
+        raise InvalidInputError("the body is no RenewFlightEndpointRequest") from None
+    endpoint = _parsed(flight.FlightEndpoint, request.endpoint)
+    ticket, expires = service.renew(endpoint.ticket.ticket)
+    renewed = flight.FlightEndpoint(
+        ticket, endpoint.locations, expiration_time(expires), endpoint.app_metadata
+    )
+    return renewed.serialize()  # type: ignore[no-any-return]
+
+
+def _check_size(action: str, body: bytes) -> None:
+    if len(body) > MAXIMUM_BODY_BYTES:
+        raise InvalidInputError(f"body of {action} of {len(body)} bytes; at most {MAXIMUM_BODY_BYTES}")
+
+
+def _parsed(kind: type[Message], data: bytes) -> Message:
+    try:
+        return kind.deserialize(data)
+    except pa.ArrowInvalid:
+        raise InvalidInputError(f"the body holds no {kind.__name__}") from None
