@@ -46,6 +46,8 @@ class Query:
     name: str
     line: str
     """In the closing table."""
+    line_by_hand: str | None
+    """The same, where there is anything to tell a server by hand."""
     sql: str
     """Of the table `data`."""
     frame: Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -62,6 +64,7 @@ def queries(num_rows: int) -> list[Query]:
         Query(
             "full aggregate",
             targets.ENGINES_ALL,
+            None,
             f"SELECT {', '.join(f'max({name})' for name in largest)}, sum(flag::INT)::BIGINT AS flag,"
             " sum(len(tags))::BIGINT AS tags FROM data",
             lambda frame: frame.select(
@@ -75,6 +78,7 @@ def queries(num_rows: int) -> list[Query]:
         Query(
             "projection",
             targets.ENGINES_COLUMNS,
+            targets.COLUMNS_BY_HAND,
             "SELECT category, count(*) AS n, max(value) AS best FROM data GROUP BY 1 ORDER BY 1",
             lambda frame: (
                 frame.group_by("category")
@@ -87,6 +91,7 @@ def queries(num_rows: int) -> list[Query]:
         Query(
             "range filter",
             targets.ENGINES_RANGE,
+            targets.RANGE_BY_HAND,
             f"SELECT * FROM data WHERE id BETWEEN {first} AND {last} ORDER BY id",
             lambda frame: frame.filter(pl.col("id").is_between(first, last)).sort("id"),
             None,
@@ -106,31 +111,30 @@ def measure(
             ("Polars", lambda query=query: query.frame(remote.to_polars()).collect().to_arrow(), _polars),
         ):
             competitors = {OURS: over_ours}
-            for name, by_hand in ((PLAIN, False), (BY_HAND, True)):
-                if by_hand and query.columns is None and query.filter is None:
-                    continue
-                competitors[name] = _best_way(dataset, plain, query, over_plain, by_hand=by_hand)
+            lines = {PLAIN: query.line} | ({BY_HAND: query.line_by_hand} if query.line_by_hand else {})
+            for name in lines:
+                competitors[name] = _best_way(dataset, plain, query, over_plain, by_hand=name == BY_HAND)
             answers = {name: run() for name, run in competitors.items()}
             if any(answer.to_pylist() != answers[OURS].to_pylist() for answer in answers.values()):
                 raise AssertionError(f"{engine}, {query.name}: the answers differ")
             task = f"{dataset.name} {engine} {query.name}"
             measured = interleave(task, query.line, answers[OURS].nbytes, competitors, runs)
-            yield measured, _ratios(measured, {PLAIN: query.line, BY_HAND: targets.ENGINES_BY_HAND})
-    for num_rows in (MANY_ROWS, 1):
-        measured = _takes(dataset, remote, plain, num_rows, runs)
-        compared = _ratios(measured, {LOCAL: targets.REMOTE_TAKE})
-        compared.append(
-            Ratio(targets.REMOTE_LOOKUP, f"{measured.task}, lookup", measured.ratio(LOOKUP, LOCAL))
+            yield (
+                measured,
+                [Ratio(line, measured.task, measured.ratio(OURS, name)) for name, line in lines.items()],
+            )
+    for num_rows, line, lookup_line in (
+        (MANY_ROWS, targets.REMOTE_TAKE_MANY, targets.REMOTE_LOOKUP_MANY),
+        (1, targets.REMOTE_TAKE_ONE, targets.REMOTE_LOOKUP_ONE),
+    ):
+        measured = _takes(dataset, remote, plain, num_rows, line, runs)
+        yield (
+            measured,
+            [
+                Ratio(line, measured.task, measured.ratio(OURS, LOCAL)),
+                Ratio(lookup_line, measured.task, measured.ratio(LOOKUP, LOCAL)),
+            ],
         )
-        yield measured, compared
-
-
-def _ratios(measured: Measurement, lines: dict[str, str]) -> list[Ratio]:
-    return [
-        Ratio(line, measured.task, measured.ratio(OURS, name))
-        for name, line in lines.items()
-        if name in measured.seconds
-    ]
 
 
 def _duckdb(query: Query, data: object) -> pa.Table:
@@ -183,7 +187,12 @@ def _best_way(
 
 
 def _takes(
-    dataset: Dataset, remote: flight_client.RemoteDataset, plain: Server, num_rows: int, runs: int
+    dataset: Dataset,
+    remote: flight_client.RemoteDataset,
+    plain: Server,
+    num_rows: int,
+    line: str,
+    runs: int,
 ) -> Measurement:
     """Other rows in every run, the same for all."""
     reference = lance.dataset(str(dataset.path))
@@ -209,8 +218,7 @@ def _takes(
     }
     size = reference.take(list(range(num_rows)), columns=COLUMNS).nbytes
     task = f"{dataset.name} take {num_rows} of {len(COLUMNS)} columns"
-    measured = interleave(
-        task, targets.REMOTE_TAKE, size, competitors, max(runs, RUNS_OF_ONE_ROW // (4 if num_rows > 1 else 1))
-    )
+    least_runs = RUNS_OF_ONE_ROW // (4 if num_rows > 1 else 1)
+    measured = interleave(task, line, size, competitors, max(runs, least_runs))
     lookup.close()
     return measured

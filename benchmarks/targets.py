@@ -33,9 +33,12 @@ OPEN_NEW = "opening and planning one column, new process"
 ENGINES_ALL = "DuckDB, Polars, all columns: over the plain server"
 ENGINES_COLUMNS = "DuckDB, Polars, two columns: the same"
 ENGINES_RANGE = "DuckDB, Polars, 1000 rows of a range: the same"
-ENGINES_BY_HAND = "columns and filter told the plain server by hand"
-REMOTE_TAKE = "remote take: pylance here and a round trip"
-REMOTE_LOOKUP = "the same, on an open lookup"
+COLUMNS_BY_HAND = "two columns, told the plain server by hand"
+RANGE_BY_HAND = "1000 rows of a range, told it by hand"
+REMOTE_TAKE_MANY = "remote take of 1000 rows: pylance here, a round trip"
+REMOTE_TAKE_ONE = "remote take of 1 row: the same"
+REMOTE_LOOKUP_MANY = "1000 rows on an open lookup: the same"
+REMOTE_LOOKUP_ONE = "1 row on an open lookup: the same"
 SPARK_MEMORY = "Spark, whole table: same batches from memory"
 SPARK_PARQUET = "Spark, whole table: Parquet"
 SPARK_COLUMNS = "Spark, two columns: Parquet"
@@ -66,9 +69,12 @@ TARGETS: dict[str, float | None] = {
     ENGINES_ALL: 1,
     ENGINES_COLUMNS: 1,
     ENGINES_RANGE: 1,
-    ENGINES_BY_HAND: 1,
-    REMOTE_TAKE: 1,
-    REMOTE_LOOKUP: 1,
+    COLUMNS_BY_HAND: 1,
+    RANGE_BY_HAND: 1,
+    REMOTE_TAKE_MANY: 1,
+    REMOTE_TAKE_ONE: 1,
+    REMOTE_LOOKUP_MANY: 1,
+    REMOTE_LOOKUP_ONE: 1,
     SPARK_MEMORY: 0.75,
     SPARK_PARQUET: None,
     SPARK_COLUMNS: None,
