@@ -32,8 +32,6 @@ class Lookup:
         self._taker = taker
         self._budget = budget
         self._max_answer_bytes = max_answer_bytes
-        self._row_bytes: float | None = None
-        """Of the last answer, on average."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -62,7 +60,7 @@ class Lookup:
         parts: list[pa.RecordBatch] = []
         held = 0
         try:
-            for part in self._taker.batches(addresses, _READ_BYTES, self._first_rows(len(addresses))):
+            for part in self._taker.batches(addresses, _READ_BYTES):
                 parts.append(part)
                 size = part.get_total_buffer_size()
                 self._budget.take(size, required=True)
@@ -73,8 +71,6 @@ class Lookup:
                         expected=f"at most {self._max_answer_bytes} bytes",
                         found=f"{held} for {sum(each.num_rows for each in parts)} of {len(addresses)} rows",
                     )
-            if len(addresses):
-                self._row_bytes = held / len(addresses)
             yield parts[0] if len(parts) == 1 else self._joined(parts, len(addresses))
         finally:
             self._budget.give_back(held)
@@ -84,9 +80,3 @@ class Lookup:
             return join_batches(parts, self.schema)
         rows = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
         return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
-
-    def _first_rows(self, num_rows: int) -> int | None:
-        """As many rows as are sure to fit, by the last answer; None when nothing is known."""
-        if self._row_bytes is None:
-            return None
-        return num_rows if num_rows * self._row_bytes <= _READ_BYTES else None

@@ -98,6 +98,8 @@ class RowTaker:
         self._fragments = snapshot.manifest.fragment_by_id
         self._open: OrderedDict[int, _OpenFragment] = OrderedDict()
         self._lock = Lock()
+        self._last = 1, 0
+        """Rows and bytes of the last of the `batches`."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -116,22 +118,22 @@ class RowTaker:
         """The rows at `addresses`, see `live_addresses`; raises LanceError when something cannot be read."""
         return self._rows(self.live_addresses(addresses))
 
-    def batches(
-        self, addresses: Keys, aimed_bytes: int, first_rows: int | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """The rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
 
-        `first_rows` is how many the first batch may have, where the caller knows.
+        The last batch of all teaches the first one, too: takes of as many rows as before are one batch.
 
         Raises:
             LanceError: something cannot be read.
         """
-        start, rows = 0, first_rows or _FIRST_ROWS
+        start = 0
         while start < len(addresses):
+            known_rows, known_bytes = self._last
+            most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
+            rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
             batch = self._rows(addresses[start : start + rows])
+            self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
-            if start < len(addresses):
-                rows = max(1, min(_MOST_GROWTH * rows, aimed_bytes * batch.num_rows // max(batch.nbytes, 1)))
             yield batch
 
     @cached_property

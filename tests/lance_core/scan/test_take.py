@@ -176,6 +176,23 @@ def test_many_rows_come_in_bounded_batches(tmp_path):
     assert 45 < len(batches) < 60
 
 
+def test_takes_like_the_last_one_are_one_batch(tmp_path):
+    """T33: how large rows are is known from the last take, and doubted when there are many more of them."""
+    rows = [b"x" * (1 if row < 2000 else 10_000) for row in range(4000)]
+    lance.write_dataset(pa.table({"x": rows}), str(tmp_path))
+    taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
+
+    def taken(start: int, num_rows: int) -> list[pa.RecordBatch]:
+        offsets = taker.addresses_at(np.arange(start, start + num_rows, dtype=np.uint64))
+        return list(taker.batches(offsets, aimed_bytes=1 << 20))
+
+    assert len(taken(0, 100)) > 1
+    assert len(taken(0, 100)) == 1
+    assert len(taken(5, 1)) == 1
+    assert next(batch.num_rows for batch in taken(2000, 2000)) == 16
+    assert max(batch.nbytes for batch in taken(2000, 2000)) < 2 << 20
+
+
 def test_no_columns_leave_the_number_of_rows(ours):
     assert ours.take([4, 4, 1], columns=[]).num_rows == 3
     assert ours.take([], columns=[]).num_rows == 0
