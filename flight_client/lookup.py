@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.connection import Server, Servers
-from flight_client.errors import InvalidInputError
+from flight_client.errors import InvalidInputError, UnavailableError
 from flight_client.scanner import Target
 
 Key = Literal["_rowoffset", "_rowid", "_rowaddr"]
@@ -21,6 +22,13 @@ MAX_KEYS = 1 << 20
 """Of one batch."""
 
 _LARGEST_KEY = (1 << 64) - 1
+
+
+class _Exchange(NamedTuple):
+    """A stream that is open."""
+
+    writer: flight.FlightStreamWriter
+    reader: flight.FlightStreamReader
 
 
 class Lookup:
@@ -38,13 +46,11 @@ class Lookup:
         self._shown = (
             f"{target.name!r}, version={target.version}, columns={command.get('columns')}, key={key}"
         )
-
-        def run(server: Server) -> tuple[Server, flight.FlightStreamWriter, flight.FlightStreamReader]:
-            writer, reader = server.client.do_exchange(descriptor)
-            writer.begin(self._keys)
-            return server, writer, reader
-
-        self._server, self._writer, self._reader = servers.call(run)
+        self._servers = servers
+        self._descriptor = descriptor
+        self._stream: _Exchange | None = None
+        self._is_closed = False
+        servers.call(self._opened)
 
     def __repr__(self) -> str:
         return f"Lookup({self._shown})"
@@ -52,27 +58,50 @@ class Lookup:
     def take(self, keys: Any) -> pa.Table:
         """The rows of integer keys, in their order; a key given twice gives its row twice.
 
+        A stream that broke, or that an error ended, is opened anew; at another server if there is one.
+
         Raises:
-            InvalidInputError: a position is out of range.
+            InvalidInputError: a position is out of range, or the lookup is closed.
         """
+        if self._is_closed:
+            raise InvalidInputError("the lookup is closed")
         values = keys_of(keys)
-        with self._server.calling():
-            batches = []
+        parts = [values.slice(start, MAX_KEYS) for start in range(0, max(len(values), 1), MAX_KEYS)]
+        return pa.Table.from_batches([self._servers.call(partial(self._answer, part)) for part in parts])
+
+    def _answer(self, keys: pa.Array, server: Server) -> pa.RecordBatch:
+        stream = self._opened(server)
+        try:
             # One answer is read before the next keys go out: neither side waits for the other.
-            for start in range(0, max(len(values), 1), MAX_KEYS):
-                part = values.slice(start, MAX_KEYS)
-                self._writer.write_batch(pa.RecordBatch.from_arrays([part], schema=self._keys))
-                try:
-                    batches.append(self._reader.read_chunk().data)
-                except StopIteration:
-                    raise InvalidInputError("the lookup is closed") from None
-            return pa.Table.from_batches(batches)
+            stream.writer.write_batch(pa.RecordBatch.from_arrays([keys], schema=self._keys))
+            return stream.reader.read_chunk().data
+        except BaseException as error:
+            # Whatever comes on this stream now is not the answer to the next keys.
+            stream.reader.cancel()
+            self._end()
+            if isinstance(error, StopIteration):
+                raise UnavailableError("the server ended a lookup") from None
+            raise
+
+    def _opened(self, server: Server) -> _Exchange:
+        """The stream, at `server` if there is none."""
+        if self._stream is None:
+            writer, reader = server.client.do_exchange(self._descriptor)
+            writer.begin(self._keys)
+            self._stream = _Exchange(writer, reader)
+        return self._stream
+
+    def _end(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with suppress(pa.ArrowException, flight.FlightError):
+                stream.writer.done_writing()
+                stream.writer.close()
 
     def close(self) -> None:
         """End the stream."""
-        with suppress(pa.ArrowException, flight.FlightError):
-            self._writer.done_writing()
-            self._writer.close()
+        self._is_closed = True
+        self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +130,8 @@ def keys_of(given: Any) -> pa.Array:
         values = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
+        if len(values) and not pa.types.is_integer(values.type):
+            raise TypeError(f"{values.type} given")
         keys = values.cast(pa.uint64())  # which refuses what it cannot hold, as making an array does not
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise InvalidInputError(f"keys of rows: integers from 0 on expected: {error}") from None

@@ -131,7 +131,10 @@ def test_takes_in_one_round_trip(trips: RemoteDataset, root: Root) -> None:
         trips.take()
 
 
-@pytest.mark.parametrize("keys", [[1.5], [-1], [None], ["a"], pa.chunked_array([[-1]]), 7])
+@pytest.mark.parametrize(
+    "keys",
+    [[1.5], [1.0], [-1], [None], ["a"], ["1"], [True], [1, True], [2**64], pa.chunked_array([[-1]]), 7],
+)
 def test_keys_that_are_no_positions(trips: RemoteDataset, keys: object) -> None:
     """Nothing is rounded or wrapped into the position of another row."""
     with pytest.raises(flight_client.InvalidInputError, match="keys"):
@@ -154,8 +157,13 @@ def test_many_takes_on_one_stream(trips: RemoteDataset, root: Root) -> None:
         for keys in ([5, 3], [2699], [], [7] * 10):
             expected = root.trips.take(pa.array(keys, pa.int64())).select(["id", "city"])
             assert_tables_equal(expected, lookup.take(keys))
-    with trips.lookup() as lookup, pytest.raises(flight_client.InvalidInputError):
-        lookup.take([10**6])
+    with trips.lookup(["id"]) as lookup:
+        with pytest.raises(flight_client.InvalidInputError, match="1000000"):
+            lookup.take([10**6])
+        expected = root.trips.take([5]).select(["id"])
+        assert_tables_equal(expected, lookup.take([5]))  # on a new stream: the error ended the other one
+    with pytest.raises(flight_client.InvalidInputError, match="closed"):
+        lookup.take([5])
     with pytest.raises(flight_client.UnsupportedFeatureError):
         trips.filter("id < 5").lookup()
 

@@ -66,6 +66,18 @@ def test_the_same_server_is_back(folder: Path, serve: StartServer, tmp_path: Pat
     assert rest_of(batches, before) == list(range(NUM_ROWS))
 
 
+def test_another_server_goes_on_with_a_lookup(folder: Path, serve: StartServer) -> None:
+    """A lookup whose server is killed opens its stream at the other one, and stays there."""
+    first, second = serve(folder), serve(folder)
+    dataset = flight_client.connect([first.uri, second.uri], attempts=4).dataset("t")
+    with dataset.lookup(["n"]) as lookup:
+        assert lookup.take([3, 1])["n"].to_pylist() == [3, 1]
+        first.kill()
+        for key in (7, 2):
+            assert lookup.take([key, 5])["n"].to_pylist() == [key, 5]
+    assert dataset.take([4], columns=["n"])["n"].to_pylist() == [4]
+
+
 def test_nobody_is_left(folder: Path, serve: StartServer) -> None:
     server = serve(folder)
     dataset = flight_client.connect(server.uri, attempts=2).dataset("t")
