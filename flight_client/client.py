@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -35,7 +36,7 @@ def connect(
     headers: Mapping[str, str] | None = None,
     timeout: float | None = None,
     attempts: int = 5,
-    parallel: int = 4,
+    parallel: int | None = None,
     max_read_bytes: int = 64 << 20,
 ) -> Client:
     """A client of a server. Nothing is sent before it is needed.
@@ -50,7 +51,7 @@ def connect(
         headers: sent with every call.
         timeout: seconds that a call that is no stream may take.
         attempts: how often a call is made that can be repeated.
-        parallel: streams at the same time when a dataset is read.
+        parallel: streams at the same time when a dataset is read; as many as cores if None, from 2 to 4.
         max_read_bytes: of batches that were received ahead of who reads them.
 
     Raises:
@@ -66,7 +67,8 @@ def connect(
         attempts=attempts,
     )
     uris = [uri] if isinstance(uri, str) else list(uri)
-    return Client(Servers(uris, access), ReadOptions(parallel, max_read_bytes))
+    options = ReadOptions(max_bytes=max_read_bytes)
+    return Client(Servers(uris, access), options if parallel is None else replace(options, parallel=parallel))
 
 
 class Client(Actions):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 class ReadOptions:
     """How streams are read. Can be pickled."""
 
-    parallel: int = 4
-    """Streams at the same time."""
+    parallel: int = field(default_factory=lambda: min(max(len(os.sched_getaffinity(0)), 2), 4))
+    """Streams at the same time. More than cores fill memory that nobody reads yet."""
     max_bytes: int = 64 << 20
     """Of batches that were received and not asked for yet."""
 
