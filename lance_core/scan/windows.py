@@ -7,11 +7,13 @@ same however many of them are decoded together.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
+from lance_core.errors import LanceError
 from lance_core.scan.cuts import cut_rows
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
 from lance_core.scan.options import ScanOptions
@@ -21,6 +23,8 @@ from lance_core.scan.sizes import Counts
 
 # Batches that begin at a byte of every validity bitmap are sent without shifting bits.
 _BATCH_MULTIPLE = 64
+# Fragments whose batches are decoded by one job: what a job costs counts where they are small.
+_MOST_TOGETHER = 16
 # Mini-blocks hold a power of two of at most this many rows of a flat column (Lance file format 2.1,
 # section 5): pieces that begin between two blocks decode none of them twice.
 _PIECE_MULTIPLE = 4096
@@ -30,10 +34,10 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Window:
-    """All columns of a range of rows.
+    """All columns of some rows that follow one another.
 
     Attributes:
-        reads: One per column.
+        reads: For each column one or more, in the order of the rows.
         cuts: Where batches begin and end, counted in live rows of the window, first and last included.
     """
 
@@ -45,26 +49,56 @@ class Windows:
     """The windows of a stream, as large as they are asked for."""
 
     def __init__(self, plan: ScanPlan, opener: FragmentOpener) -> None:
-        self._plan = plan
-        self._opener = opener
-        self._fragments = self._open_fragments()
-        self._batches = next(self._fragments, None)
+        self._fragments = (_FragmentBatches(each, plan.options) for each in opener.open_all(plan.tasks))
+        self._batches: _FragmentBatches | None = None
+        self._together = 1
+        # What is far away is read by as many jobs as can be, at the same time.
+        self._most_together = 1 if opener.is_remote else _MOST_TOGETHER
+        self._error: LanceError | None = None
 
     def is_ready(self) -> bool:
         return True
 
     def take(self, num_bytes: int) -> Window | None:
-        """The next window of about `num_bytes`, at least one batch; `None` at the end."""
-        while self._batches is not None:
-            window = self._batches.take(num_bytes)
-            if window is not None:
-                return window
-            self._batches = next(self._fragments, None)
-        return None
+        """The next window of about `num_bytes`, at least one batch; `None` at the end.
 
-    def _open_fragments(self) -> Iterator[_FragmentBatches]:
-        for fragment in self._opener.open_all(self._plan.tasks):
-            yield _FragmentBatches(fragment, self._plan.options)
+        It goes on with fragments that are small enough as a whole: few in the first windows, which somebody
+        waits for.
+        """
+        windows: list[Window] = []
+        while len(windows) < self._together and self._has_batches(wait=not windows):
+            assert self._batches is not None
+            if windows and self._batches.num_bytes > num_bytes:
+                break
+            window = self._batches.take(num_bytes)
+            if window is None:
+                self._batches = None
+            else:
+                windows.append(window)
+                num_bytes -= sum(read.num_bytes for read in window.reads)
+        self._together = min(2 * self._together, self._most_together)
+        return _joined(windows) if windows else None
+
+    def _has_batches(self, *, wait: bool) -> bool:
+        """Whether there is a fragment to take from. What is wrong with the next is raised with `wait`."""
+        if self._batches is None and self._error is None:
+            try:
+                self._batches = next(self._fragments, None)
+            except LanceError as error:
+                self._error = error
+        if self._error is not None and wait:
+            raise self._error
+        return self._batches is not None
+
+
+def _joined(windows: Sequence[Window]) -> Window:
+    """Windows that follow one another as one."""
+    if len(windows) == 1:
+        return windows[0]
+    ends = np.cumsum([window.cuts[-1] for window in windows])
+    cuts = [window.cuts[1:] + end - window.cuts[-1] for window, end in zip(windows, ends, strict=True)]
+    reads = chain.from_iterable(window.reads for window in windows)
+    return Window(tuple(reads), np.concatenate((windows[0].cuts[:1], *cuts)))
 
 
 class _FragmentBatches:
@@ -85,6 +119,7 @@ class _FragmentBatches:
         )
         self._edges = [fragment.start, *(end for _, end in pieces)]
         self._taken = 0
+        self.num_bytes = int(self._width * (fragment.end - fragment.start))
 
     def take(self, num_bytes: int) -> Window | None:
         """The next batches that make `num_bytes`, at least one; `None` when all are taken."""

@@ -332,6 +332,27 @@ def test_errors_come_in_the_place_of_the_rows_that_cannot_be_read(tmp_path):
         dataset.to_table()
 
 
+def test_small_fragments_that_are_decoded_together(tmp_path):
+    """T25: batches are those of each fragment; the ones before a file that is gone come first."""
+    numbers = range(4 * 60)
+    table = pa.table({"id": numbers, "name": [str(number) * (number % 7) for number in numbers]})
+    path = tmp_path / "d"
+    lance.write_dataset(table, path, max_rows_per_file=4).delete("id = 9 OR id BETWEEN 40 AND 43")
+    dataset = lance_core.dataset(path)
+    expected = [batch for fragment in dataset.get_fragments() for batch in fragment.to_batches(batch_size=3)]
+    budget = MemoryBudget(1 << 30)
+    assert list(stream(dataset, budget, batch_rows=3)) == expected
+    assert budget.used_bytes == 0
+    lost = dataset.get_fragment(50).data_files()[0].path
+    (path / lost).unlink()
+    read = []
+    with pytest.raises(lance_core.LanceError, match=lost):
+        read.extend(stream(lance_core.dataset(path), budget, batch_rows=3))
+    assert sum(batch.num_rows for batch in expected[: len(read)]) == 4 * 50 - 5
+    assert read == expected[: len(read)]
+    assert budget.used_bytes == 0
+
+
 def test_number_of_rows_in_a_file_is_checked(tmp_path):
     """T22: a file that does not have the rows of its fragment is refused by name."""
     for name, rows in (("a", 10), ("b", 11)):
