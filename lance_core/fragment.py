@@ -61,6 +61,17 @@ class LanceFragment:
         """The files that hold the columns of this fragment."""
         return list(self._metadata.files)
 
+    def deletion_file(self) -> str | None:
+        """The file that names the deleted rows, relative to the dataset or its base path, if there is one."""
+        found = self._metadata.deletion_file
+        return None if found is None else found.path
+
+    def validate(self) -> None:
+        """Check every file of this fragment, as `LanceDataset.validate` does those of all."""
+        from lance_core.scan.validate import validate_snapshot  # late, as all that most processes do without
+
+        validate_snapshot(self._dataset.snapshot, [self._metadata])
+
     def merge_columns(
         self,
         value_func: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from lance_core.file.footer import FileVersion
@@ -11,12 +12,12 @@ from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.statistics.integrity import verify_file
 from lance_core.storage import ReadableFile
 from lance_core.table.consistency import check_manifest
-from lance_core.table.fragment import DataFile
+from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
 
-def validate_snapshot(snapshot: Snapshot) -> None:
-    """Check the manifest, the data and the deletion files of a version.
+def validate_snapshot(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> None:
+    """Check the manifest, the data and the deletion files of a version, or of some of its fragments.
 
     Data files of 2.x that this package wrote carry checksums of every byte; columns of others are decoded.
 
@@ -28,7 +29,7 @@ def validate_snapshot(snapshot: Snapshot) -> None:
     check_manifest(snapshot)
     cache = FileCache(max_files=1)
     unchecked: list[int] = []
-    for fragment in snapshot.manifest.fragments:
+    for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for data_file in fragment.files:
             opened = cache.open(snapshot, fragment, data_file)
             if data_file.version == FileVersion.V0_1 or not verify_file(

@@ -111,6 +111,8 @@ def test_fragments(reference, ours):
         assert found.count_rows() == expected.count_rows()
         assert found.physical_rows == expected.physical_rows
         assert found.num_deletions == expected.num_deletions
+        assert found.deletion_file() == expected.deletion_file()
+        found.validate()
         assert found.schema.equals(expected.schema, check_metadata=True)
         assert [file.path.removeprefix("data/") for file in found.data_files()] == [
             file.path for file in expected.data_files()
@@ -120,6 +122,19 @@ def test_fragments(reference, ours):
         assert pa.Table.from_batches(found.to_batches()).num_rows == expected.count_rows()
     assert ours.get_fragment(2).fragment_id == 2
     assert ours.get_fragment(77) is None
+
+
+def test_a_fragment_is_validated_alone(tmp_path):
+    """T26"""
+    dataset = lance_core.write_dataset(pa.table({"a": range(10)}), tmp_path / "d", max_rows_per_file=5)
+    first, second = dataset.get_fragments()
+    file = tmp_path / "d" / "data" / pathlib.Path(second.data_files()[0].path).name
+    data = bytearray(file.read_bytes())
+    data[3] ^= 1
+    file.write_bytes(data)
+    first.validate()
+    with pytest.raises(lance_core.CorruptFileError, match=file.name):
+        second.validate()
 
 
 def test_scanners(reference, ours):
