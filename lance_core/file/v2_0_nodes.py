@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.pieces import Picking
+from lance_core.encodings.pieces import together as picked_together
 from lance_core.encodings.v2_0.column import check_column_encoding
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
-from lance_core.encodings.v2_0.ends import Extents
+from lance_core.encodings.v2_0.ends import Extents, PickedExtents
 from lance_core.encodings.v2_0.list import ListPage
 from lance_core.encodings.v2_0.registry import parse_encoding, parse_page
 from lance_core.encodings.v2_0.steps import Steps, nothing, together
@@ -29,6 +30,9 @@ from lance_core.file.row_runs import Rows
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema.fields import Field
+
+# Their numbers take 8 bytes each; ranges of longer lists are read as they are.
+_MOST_PICKED_ITEMS = 1 << 20
 
 
 class Columns:
@@ -134,6 +138,35 @@ class Stored(Node):
         """Memory of values that are kept for the next time."""
         return 0
 
+    def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
+        """The pages that hold ascending rows, and which; None where one cannot give single values."""
+        first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
+        if first == last:
+            return [(first, rows)] if self._can_pick(first) else None
+        numbers = np.searchsorted(self.starts, rows, side="right") - 1
+        parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+        pages = [(self._column_page(int(part[0])), part) for part in parts]
+        return pages if all(self._can_pick(page) for page, _ in pages) else None
+
+    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+        """Single values of a page that can give them.
+
+        Raises:
+            OffsetOverflow: there are more of them than are found one by one, or than offsets can address.
+        """
+        raise NotImplementedError(self.name)
+
+    @cached_property
+    def can_pick(self) -> bool:
+        """Whether all pages give single values."""
+        return all(self._can_pick(page) for page in range(self._column.num_pages))
+
+    def _can_pick(self, page: int) -> bool:
+        return False
+
+    def _column_page(self, row: int) -> int:
+        return bisect_right(self.starts, row) - 1
+
 
 class _Missing(Node):
     """A field that the file does not hold."""
@@ -187,25 +220,14 @@ class Leaf(Stored):
     def kept_bytes(self) -> int:
         return sum(page.kept_bytes for page in self._pages if page is not None)
 
-    def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
-        """The pages that hold ascending rows, and which; None where one cannot give single values."""
-        first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
-        if first == last:
-            return [(first, rows)] if self._page(first).can_pick else None
-        numbers = np.searchsorted(self.starts, rows, side="right") - 1
-        parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
-        pages = [(self._column_page(int(part[0])), part) for part in parts]
-        return pages if all(self._page(page).can_pick for page, _ in pages) else None
-
     def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
-        """Single values of a page that can give them."""
         encoding = self._page(page)
         with located(self._column.file, self.name, page):
             decoded = yield from encoding.pick(rows - self.starts[page])
             return decoded.values.to_arrow(len(rows), self._type, decoded.validity)
 
-    def _column_page(self, row: int) -> int:
-        return bisect_right(self.starts, row) - 1
+    def _can_pick(self, page: int) -> bool:
+        return self._page(page).can_pick
 
     @cached_property
     def decoded_bytes(self) -> int:
@@ -244,6 +266,23 @@ class _List(Stored):
         with located(self._column.file, self.name, page):
             return self._assemble(end - start, extents, items)
 
+    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+        with located(self._column.file, self.name, page):
+            extents = yield from self._pages[page].pick(rows - self.starts[page])
+            wanted = self._bases[page] + _numbers(extents)
+        arrays: list[pa.Array] = []
+        if len(wanted):
+            items = self._items
+            if not isinstance(items, Stored) or (pages := items.pages_of(wanted)) is None:
+                raise NotImplementedError(self.name)  # nobody asks pages that cannot pick
+            arrays = yield from picked_together([items.pick(number, part) for number, part in pages])
+        found = Extents(extents.offsets, extents.validity, 0, len(wanted))
+        with located(self._column.file, self.name, page):
+            return self._assemble(len(rows), found, _joined(arrays) if arrays else None)
+
+    def _can_pick(self, page: int) -> bool:
+        return isinstance(self._items, Stored) and self._items.can_pick and self._pages[page].can_pick
+
     def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
         """Lists over items, or over none."""
         if items is None:
@@ -258,6 +297,9 @@ class _List(Stored):
 
 class _ListedText(_List):
     """Strings as the first 2.0 writers stored them: lists of bytes, which have the next column."""
+
+    def _can_pick(self, page: int) -> bool:
+        return False  # byte by byte
 
     def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
         if items is not None and items.null_count:
@@ -353,6 +395,19 @@ def check_length(node: Node, expected: int, what: str, file: str) -> None:
             expected=expected,
             found=node.num_rows,
         )
+
+
+def _numbers(extents: PickedExtents) -> Rows:
+    """The numbers of all items of ascending lists."""
+    begins, ends = extents.begins, extents.ends
+    if (begins[1:] < ends[:-1]).any():
+        raise CorruptData("ends of lists decrease")
+    lengths = ends - begins
+    num_items = int(lengths.sum())
+    if num_items > _MOST_PICKED_ITEMS:
+        raise OffsetOverflow(f"{num_items} items are too many to be found one by one")
+    numbers: Rows = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(num_items)
+    return numbers
 
 
 def _read_some(node: Node, start: int, end: int) -> Steps[pa.Array | None]:

@@ -7,8 +7,9 @@ The ends begin anew on every page: the items of a page come after those of all p
 
 from dataclasses import dataclass
 
+from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import PageBuffers
-from lance_core.encodings.v2_0.ends import Ends, Extents
+from lance_core.encodings.v2_0.ends import Ends, Extents, PickedExtents
 from lance_core.encodings.v2_0.registry import parse_ends, unknown_name
 from lance_core.encodings.v2_0.steps import Steps
 from lance_core.errors import UnsupportedFeatureError
@@ -53,3 +54,12 @@ class ListPage:
         """
         numbers = yield from self.ends.read(start, end)
         return self.ends.split(numbers, start, end, self.num_items)
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether single lists are found without the others."""
+        return self.ends.numbers.can_pick
+
+    def pick(self, values: Int64s) -> Picking[PickedExtents]:
+        """The lists of ascending numbers; only where `can_pick`. Errors are those of `read`."""
+        return self.ends.pick(values, self.num_items)

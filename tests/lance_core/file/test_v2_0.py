@@ -12,6 +12,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
+from lance_core.file import v2_0_nodes
 from lance_core.file.data_file import open_data_file
 from lance_core.schema import nodes
 from lance_core.storage.local import LocalStorage
@@ -55,6 +56,58 @@ def test_any_range_of_rows(tmp_path: Path) -> None:
     assert_tables_equal(
         expected, lance_core.dataset(tmp_path / "d").to_table(columns=columns), label="deleted"
     )
+
+
+@pytest.mark.parametrize("most_items", [1 << 20, 10], ids=["one by one", "in ranges"])
+def test_single_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_items: int) -> None:
+    """Lists of every kind by number, beside all rows: nulls, empty ones, nulls in lists, lists of lists,
+    several pages of lists and of items.
+    """
+    monkeypatch.setattr(v2_0_nodes, "_MOST_PICKED_ITEMS", most_items)
+    batches = []
+    for first in (0, 500, 501, 900):
+        rows = range(first, first + 300 + first // 3)
+        listed = [None if i % 5 == 0 else [[i], None, [i, i + 1], []][: i % 5] for i in rows]
+        batches.append(
+            pa.record_batch(
+                {
+                    "numbers": pa.array([None if i % 7 == 0 else [*range(i % 6)] for i in rows]),
+                    "with nulls": pa.array([[None, i, None][: i % 4] for i in rows]),
+                    "bools": pa.array([[True, False, None][: i % 4] for i in rows]),
+                    "texts": pa.array([[f"t{i}"] * (i % 3) for i in rows]),
+                    "lists": pa.array(listed, pa.large_list(pa.list_(pa.int16()))),
+                    "structs": pa.array([[{"a": i}] * (i % 3) for i in rows]),
+                }
+            )
+        )
+    write_reference_pages(batches, tmp_path / "d", "2.0")
+    everything = pa.Table.from_batches(batches)
+    ours = lance_core.dataset(tmp_path / "d")
+    rng = np.random.default_rng(7)
+    for count in (1, 2, 40, 900):
+        rows = rng.integers(0, everything.num_rows, count).tolist()
+        assert ours.take(rows).to_pylist() == everything.take(rows).to_pylist()
+    assert ours.take([0]).to_pylist() == everything.slice(0, 1).to_pylist()
+    assert ours.take([*range(everything.num_rows)]).to_pylist() == everything.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("ends", "rows"), [([3, 2, 5], [1]), ([3, 9, 5], [1]), ([3, 9, 5], [0, 2]), ([4, 2, 5], [0, 2])]
+)
+def test_single_lists_whose_ends_lie(tmp_path: Path, ends: list[int], rows: list[int]) -> None:
+    """T22: ends that decrease, or lie behind the last item."""
+    fields = [leaf("c", "list"), leaf("item", "int32", 1, 0)]
+    lists = Page(3)
+    lists.of(lists.lists(ends, 5, 100))
+    items = Page(5)
+    items.of(items.flat(np.arange(5, dtype=np.int32)))
+    write_file(tmp_path, fields, [ColumnPages([lists]), ColumnPages([items])], 3)
+    with LocalStorage(str(tmp_path)).open_file(NAME) as file:
+        opened = open_data_file(file)
+        (top,) = opened.schema.fields
+        column = opened.open_column(top, {node.id: number for number, node in enumerate(nodes(top))})
+        with pytest.raises(CorruptFileError, match=r"column c.*page 0"):
+            column.take(np.array(rows))
 
 
 def test_many_threads_read_one_column(tmp_path: Path) -> None:
