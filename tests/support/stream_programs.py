@@ -1,18 +1,17 @@
 """Streaming queries as programs of their own, so that tests can kill them.
 
-    python -m support.stream_programs copy   <uri> <table> <source> <checkpoint> <app_id or -> <batches>
+    python -m support.stream_programs copy   <uri> <table> <source> <checkpoint> <app_id or ->
     python -m support.stream_programs follow <uri> <table> <target> <checkpoint>
 
-`copy` writes the numbers of files in the folder `source`, one file per batch, and prints the batches that are
-done. `follow` reads the versions of a table, one per batch, and puts the numbers of each batch into a file
-named by the number of the batch.
+`copy` writes the numbers of files in the folder `source`, one file per batch; two where a driver died after
+it had noted the first and before it had noted the batch. `follow` reads the versions of a table, one per
+batch, and puts the numbers of each batch into a file named by the number of the batch.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import spark_pipeline
 from support.spark import SETTINGS
 
 
-def copy(uri: str, table: str, source: str, checkpoint: str, app_id: str, batches: str) -> None:
+def copy(uri: str, table: str, source: str, checkpoint: str, app_id: str) -> None:
     spark = spark_pipeline.session("copy", "local[2,4]", **SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
     print("ready", flush=True)
@@ -29,15 +28,7 @@ def copy(uri: str, table: str, source: str, checkpoint: str, app_id: str, batche
     if app_id != "-":
         writer = writer.option("app_id", app_id)
     query = writer.option("checkpointLocation", checkpoint).start()
-    last = -1
-    while last + 1 < int(batches):
-        if not query.isActive:
-            raise SystemExit(str(query.exception()))
-        progress = query.lastProgress
-        if progress is not None and progress["batchId"] > last and progress["numInputRows"]:
-            last = progress["batchId"]
-            print(f"batch {last}", flush=True)
-        time.sleep(0.01)
+    query.processAllAvailable()
     query.stop()
     spark.stop()
     print("done", flush=True)
