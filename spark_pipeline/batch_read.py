@@ -14,6 +14,7 @@ from flight_client import InvalidInputError, Selection, Snapshot
 from spark_pipeline.arrow_types import to_spark
 from spark_pipeline.filters import quoted, to_sql
 from spark_pipeline.options import Options
+from spark_pipeline.workers import settle
 
 
 def selection_of(options: Options) -> Selection:
@@ -62,6 +63,7 @@ class BatchReader(DataSourceReader):
 
         Where several servers redeem the tickets, each partition begins with another one.
         """
+        settle()
         endpoint: _Endpoint = partition.value
         batches = self._snapshot.read_endpoint(
             flight.FlightEndpoint.deserialize(endpoint.data), endpoint.number

@@ -16,6 +16,7 @@ from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.options import Options
 from spark_pipeline.stream_read import StreamReader, with_change_columns
 from spark_pipeline.stream_write import StreamWriter
+from spark_pipeline.workers import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,7 @@ class LanceFlightDataSource(DataSource):
         Raises:
             LanceError: the options make no sense, or the server refused them.
         """
+        settle()
         options = Options.parse(self.options)
         with options.client() as client:
             self._snapshot = options.snapshot(client)
@@ -49,6 +51,7 @@ class LanceFlightDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         """A reader of the columns that `schema` names."""
+        settle()
         options = Options.parse(self.options)
         reader = PushingReader if options.push_down_filters else BatchReader
         with options.client() as client:
