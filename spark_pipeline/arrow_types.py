@@ -40,6 +40,14 @@ _SIMPLE: dict[pa.DataType, spark.DataType] = {
 }
 """Unsigned integers and half floats become the next wider type that has all their values."""
 
+_WRITABLE = {type(kind) for kind in _SIMPLE.values()} | {
+    spark.TimestampType,
+    spark.TimestampNTZType,
+    spark.DayTimeIntervalType,
+    *([spark.TimeType] if hasattr(spark, "TimeType") else []),
+}
+"""Types without children that come back as themselves. Spark hands others over as structs of their bytes."""
+
 _MAX_PRECISION = 38
 """Digits of a decimal of Spark."""
 
@@ -70,7 +78,13 @@ def to_spark(batch: pa.RecordBatch, schema: spark.StructType) -> pa.RecordBatch:
 
 
 def lance_schema(schema: spark.StructType) -> pa.Schema:
-    """The columns of a dataset that is made of rows of Spark."""
+    """The columns of a dataset that is made of rows of Spark.
+
+    Raises:
+        UnsupportedFeatureError: a column of a type that a dataset has no counterpart for.
+    """
+    for field in schema:
+        _check_writable(field.dataType, field.name)
     return arrow_schema(schema)
 
 
@@ -128,6 +142,23 @@ def _spark_type(kind: pa.DataType, path: str) -> spark.DataType:
     if types.is_struct(kind):
         return spark.StructType([_spark_field(child, f"{path}.{child.name}") for child in kind])
     raise UnsupportedFeatureError(f"column {path!r}: Spark has no counterpart of the type {kind}")
+
+
+def _check_writable(kind: spark.DataType, path: str) -> None:
+    if isinstance(kind, spark.ArrayType):
+        _check_writable(kind.elementType, f"{path}[]")
+    elif isinstance(kind, spark.MapType):
+        _check_writable(kind.keyType, f"{path}.key")
+        _check_writable(kind.valueType, f"{path}.value")
+    elif isinstance(kind, spark.StructType):
+        for child in kind:
+            _check_writable(child.dataType, f"{path}.{child.name}")
+    elif isinstance(kind, spark.UserDefinedType):
+        _check_writable(kind.sqlType(), path)
+    elif type(kind) not in _WRITABLE:
+        raise UnsupportedFeatureError(
+            f"column {path!r}: a dataset has no counterpart of the type {kind.simpleString()}"
+        )
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from flight_client import InvalidInputError, UnsupportedFeatureError
-from spark_pipeline.arrow_types import arrow_schema, spark_schema, to_lance, to_spark
+from spark_pipeline.arrow_types import arrow_schema, lance_schema, spark_schema, to_lance, to_spark
 from support.spark import ARRAYS
 
 EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}
@@ -95,6 +95,25 @@ def test_nothing_is_lost_silently(array: pa.Array, part: str) -> None:
 def test_what_a_dataset_cannot_hold_is_refused(array: pa.Array, kind: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="column 'c'"):
         to_lance(batch_of(array), pa.schema([("c", kind)]))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        spark.VariantType(),
+        spark.GeometryType(4326),
+        spark.YearMonthIntervalType(),
+        spark.CalendarIntervalType(),
+    ],
+)
+def test_types_without_a_counterpart_are_refused(kind: spark.DataType) -> None:
+    """Spark would hand some of them over as structs, as which they would come back."""
+    nested = spark.ArrayType(schema_of("s", x=kind))
+    with pytest.raises(UnsupportedFeatureError, match=r"'c\[\]\.s\.x'.*" + kind.simpleString().split("(")[0]):
+        lance_schema(spark.StructType().add("c", nested))
+    as_map = spark.MapType(spark.StringType(), kind)
+    with pytest.raises(UnsupportedFeatureError, match=r"'c\.value'"):
+        lance_schema(spark.StructType().add("c", as_map))
 
 
 def schema_of(name: str, **children: spark.DataType) -> spark.StructType:
