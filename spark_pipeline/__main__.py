@@ -32,7 +32,13 @@ from spark_pipeline.progress import shown_progress
 
 stderr = Console(stderr=True, highlight=False)
 
-_QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
+_QUIET = {
+    "spark.log.level": "OFF",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+    # Workers whose Unix socket is closed before they are done print tracebacks; jobs have few short tasks.
+    "spark.python.unix.domain.socket.enabled": "false",
+}
 """What the commands say themselves, in one line."""
 
 
