@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -40,6 +40,16 @@ from lance_core.table.transaction import read_transaction
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.fragments import FileLimits
 from lance_core.write.options import DatasetWriteOptions, file_version
+
+OPERATIONS: Mapping[str, Collection[str]] = {
+    "create": ("overwrite",),
+    "append": ("append",),
+    "overwrite": ("overwrite",),
+    "merge_insert": ("update",),
+    "add_columns": ("merge",),
+    "rewrite": ("rewrite",),
+}
+"""What transactions are, by the mode of an upload and the operation of a commit; see `find_committed`."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,7 @@ class Mutations:
         """
         with self.target(command.dataset, creates=command.creates) as target:
             storage, base = target.storage, target.snapshot
-            earlier = earlier_result(storage, command.transaction_id)
+            earlier = earlier_result(storage, command.transaction_id, OPERATIONS[command.mode])
             if earlier is not None:
                 for _ in upload.batches():
                     pass
@@ -281,9 +291,14 @@ def write_options(command: WriteCommand) -> DatasetWriteOptions:
     )
 
 
-def earlier_result(storage: Storage, transaction_id: str | None) -> Written | None:
-    """What a transaction of this id did; None when no version was made by it."""
-    manifest = None if transaction_id is None else find_committed(storage, transaction_id)
+def earlier_result(
+    storage: Storage, transaction_id: str | None, operations: Collection[str] | None = None
+) -> Written | None:
+    """What a transaction of this id did; None when no version was made by it.
+
+    Errors are those of `find_committed`, which also says what `operations` are.
+    """
+    manifest = None if transaction_id is None else find_committed(storage, transaction_id, operations)
     return None if manifest is None else written_by(storage, manifest)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flight_server.catalog import Catalog
 from flight_server.mutations import (
+    OPERATIONS,
     Batches,
     Mutations,
     Opened,
@@ -116,8 +117,9 @@ class StagedWrites:
                 can find out.
             LanceError: others mean that nothing was committed; the receipts stay good.
         """
+        operations = OPERATIONS[command.operation]
         with self._mutations.target(command.dataset, creates=command.operation == "overwrite") as target:
-            earlier = earlier_result(target.storage, command.transaction_id)
+            earlier = earlier_result(target.storage, command.transaction_id, operations)
             if earlier is not None:
                 return earlier.version
             properties = dict(command.properties)
@@ -142,7 +144,7 @@ class StagedWrites:
                 raise
             except LanceError:
                 # The same commit may have landed through another server meanwhile.
-                earlier = earlier_result(target.storage, command.transaction_id)
+                earlier = earlier_result(target.storage, command.transaction_id, operations)
                 if earlier is None:
                     staging.give_back(held)
                     raise

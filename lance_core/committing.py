@@ -81,7 +81,7 @@ class Committing(OpenedDataset):
             if commit_message is not None:
                 raise InvalidInputError("commit_message", expected="none beside a transaction")
             message = operation.to_message()
-            earlier = find_committed(storage, message.uuid)
+            earlier = find_committed(storage, message.uuid, (str(message.WhichOneof("operation")),))
             if earlier is not None:
                 return cls(uri, storage_options=storage_options, snapshot=Snapshot(storage, earlier))
         else:

@@ -99,7 +99,7 @@ def alter_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return with_retries(snapshot, attempt, transaction_id=transaction_id)
+    return with_retries(snapshot, attempt, "project", transaction_id=transaction_id)
 
 
 def _altered(schema: Schema, alterations: Sequence[Alteration]) -> Schema:

@@ -77,6 +77,7 @@ def make_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = No
 def commit_change(
     snapshot: Snapshot,
     make: Maker,
+    operation: str,
     *,
     transaction_id: str | None,
     conflict_retries: int,
@@ -106,6 +107,7 @@ def commit_change(
     made = with_retries(
         snapshot,
         attempt,
+        operation,
         transaction_id=transaction_id,
         conflict_retries=conflict_retries,
         retry_timeout=retry_timeout,

@@ -51,6 +51,7 @@ def delete(
     made, counts = commit_change(
         snapshot,
         make,
+        "delete",
         transaction_id=transaction_id,
         conflict_retries=conflict_retries,
         retry_timeout=retry_timeout,

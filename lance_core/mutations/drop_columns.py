@@ -33,4 +33,4 @@ def drop_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return with_retries(snapshot, attempt, transaction_id=transaction_id)
+    return with_retries(snapshot, attempt, "project", transaction_id=transaction_id)

@@ -84,7 +84,7 @@ def merge_columns(
         return manifest
 
     try:
-        made = with_retries(snapshot, attempt, transaction_id=transaction_id)
+        made = with_retries(snapshot, attempt, "merge", transaction_id=transaction_id)
     except CommitUnknownError:
         raise
     except BaseException as error:

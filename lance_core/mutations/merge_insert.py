@@ -60,6 +60,7 @@ def merge_insert(
     return commit_change(
         snapshot,
         lambda current, change: write_merge(current, source, plan, change, sync=sync),
+        "update",
         transaction_id=transaction_id,
         conflict_retries=conflict_retries,
         retry_timeout=retry_timeout,

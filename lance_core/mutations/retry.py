@@ -21,6 +21,7 @@ _MAX_DOUBLINGS = 6
 def with_retries(
     snapshot: Snapshot,
     attempt: Callable[[Snapshot], Manifest],
+    operation: str,
     *,
     transaction_id: str | None = None,
     conflict_retries: int = CONFLICT_RETRIES,
@@ -36,6 +37,7 @@ def with_retries(
         snapshot: the version that the caller has open.
         attempt: makes the change and returns the manifest of the version it made. It leaves nothing behind
             when it fails.
+        operation: what its transaction is, as a field of the message.
         transaction_id: the id of its transaction, if it was chosen by the caller.
         conflict_retries: attempts after the first.
         retry_timeout: no attempt begins later than this after the first.
@@ -44,6 +46,7 @@ def with_retries(
         The version that was made.
 
     Raises:
+        InvalidInputError: the id is that of another operation.
         CommitConflictError: not retryable, or retryable and there were too many.
         LanceError: as `attempt` does.
     """
@@ -52,7 +55,7 @@ def with_retries(
     deadline = time.monotonic() + retry_timeout.total_seconds()
     current = snapshot
     for number in range(conflict_retries + 1):
-        before = made_before(current, transaction_id)
+        before = made_before(current, transaction_id, operation)
         if before is not None:
             return before
         try:
@@ -75,12 +78,14 @@ def with_retries(
     raise AssertionError  # the last attempt returns or raises
 
 
-def made_before(snapshot: Snapshot, transaction_id: str | None) -> Snapshot | None:
+def made_before(snapshot: Snapshot, transaction_id: str | None, operation: str) -> Snapshot | None:
     """The version that a transaction of this id made, if one did: who repeats a change gets its first result.
 
     Errors are those of `find_committed`.
     """
-    manifest = None if transaction_id is None else find_committed(snapshot.storage, transaction_id)
+    manifest = (
+        None if transaction_id is None else find_committed(snapshot.storage, transaction_id, (operation,))
+    )
     return None if manifest is None else opened(snapshot, manifest)
 
 

@@ -36,7 +36,11 @@ def restore_version(snapshot: Snapshot, *, transaction_id: str | None = None, sy
     """
     newest = open_snapshot(snapshot.storage, open_base=snapshot.open_base)
     return _commit(
-        newest, lambda transaction: restore(transaction, snapshot.manifest.version), transaction_id, sync
+        newest,
+        lambda transaction: restore(transaction, snapshot.manifest.version),
+        "restore",
+        transaction_id,
+        sync,
     )
 
 
@@ -84,12 +88,13 @@ def update_settings(
             },
         )
 
-    return _commit(snapshot, change, transaction_id, sync)
+    return _commit(snapshot, change, "update_config", transaction_id, sync)
 
 
 def _commit(
     snapshot: Snapshot,
     complete: Callable[[Transaction], Transaction],
+    operation: str,
     transaction_id: str | None,
     sync: bool,
 ) -> Snapshot:
@@ -97,7 +102,7 @@ def _commit(
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         return commit(current.storage, complete(transaction), sync=sync)
 
-    return with_retries(snapshot, attempt, transaction_id=transaction_id)
+    return with_retries(snapshot, attempt, operation, transaction_id=transaction_id)
 
 
 def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | None:

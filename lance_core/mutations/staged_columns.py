@@ -172,7 +172,7 @@ def commit_staged_columns(
         )
         return commit(current.storage, transaction, sync=sync)
 
-    return with_retries(snapshot, attempt, transaction_id=transaction_id)
+    return with_retries(snapshot, attempt, "merge", transaction_id=transaction_id)
 
 
 def discard_staged_columns(storage: Storage, staged: Sequence[StagedColumns]) -> None:

@@ -89,6 +89,7 @@ def update(
     made, counts = commit_change(
         snapshot,
         make,
+        "update",
         transaction_id=transaction_id,
         conflict_retries=conflict_retries,
         retry_timeout=retry_timeout,

@@ -31,6 +31,7 @@ from lance_core.errors import (
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.auto_cleanup import auto_clean_up
+from lance_core.table.committed import require_operation
 from lance_core.table.conflict_rules import touched_fragments
 from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.deletions import Offsets
@@ -76,6 +77,7 @@ def commit(
         The manifest of the new version.
 
     Raises:
+        InvalidInputError: the id of the transaction is that of another operation.
         CommitConflictError: another version makes this one impossible; `retryable` where doing the same on
             that version can help.
         CommitUnknownError: nobody can say whether the version was made.
@@ -258,6 +260,7 @@ class _Attempt:
                     f"version {version} was removed before it could be compared", retryable=True
                 ) from None
             if committed.uuid == self._transaction.uuid:
+                require_operation(committed, (str(self._transaction.WhichOneof("operation")),), version)
                 raise _CommittedBeforeError(other)
             verdict = check_conflict(self._transaction, committed)
             if verdict is Verdict.REBASE:

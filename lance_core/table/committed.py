@@ -6,33 +6,68 @@ clone, that number itself.
 Source: Lance table format, "Transactions"; docs/format.md.
 """
 
+from collections.abc import Collection
+
 from lance_core.errors import (
+    CommitConflictError,
     CommitUnknownError,
     DatasetNotFoundError,
     FileMissingError,
+    InvalidInputError,
     PutUnknownError,
     VersionNotFoundError,
 )
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import read_manifest
-from lance_core.table.transaction import DIRECTORY, transaction_uuid
+from lance_core.table.transaction import DIRECTORY, read_transaction, transaction_uuid
 from lance_core.table.versions import list_versions, require_in_history
 
 
-def find_committed(storage: Storage, transaction_id: str) -> Manifest | None:
+def find_committed(
+    storage: Storage, transaction_id: str, operations: Collection[str] | None = None
+) -> Manifest | None:
     """The version that a transaction made; None if it made none, or one that was cleaned up.
+
+    Who repeats a change names the `operations` that it may be in a transaction (fields of its message). An id
+    that another change was given is refused then: to answer with that one's version would lose this change.
 
     Costs a listing where the transaction left no file; else manifests are read from the version on that it
     was made on. A table without transaction files has all its manifests read, newest first.
 
     Raises:
-        InvalidInputError: the id is no UUID.
+        InvalidInputError: the id is no UUID, or that of another operation.
         CommitUnknownError: it made a version that newer ones may know nothing of, see `require_in_history`.
         LanceError: the storage failed, or a manifest cannot be read.
     """
-    uuid = transaction_uuid(transaction_id)
+    manifest = _find_committed(storage, transaction_uuid(transaction_id))
+    if manifest is not None and operations is not None:
+        try:
+            transaction = read_transaction(storage, manifest)
+        except CommitConflictError:  # its file was removed: nobody knows
+            return manifest
+        require_operation(transaction, operations, manifest.version)
+    return manifest
+
+
+def require_operation(committed: Transaction, operations: Collection[str], version: int) -> None:
+    """Refuse the id of a transaction that made a version by another operation.
+
+    Raises:
+        InvalidInputError: it is none of `operations`.
+    """
+    operation = str(committed.WhichOneof("operation"))
+    if operation not in operations:
+        raise InvalidInputError(
+            f"transaction id {committed.uuid} was used before",
+            expected=f"the id of a transaction of the operation {' or '.join(sorted(operations))}",
+            found=f"{operation}, which made version {version}",
+        )
+
+
+def _find_committed(storage: Storage, uuid: str) -> Manifest | None:
     try:
         versions = list_versions(storage)
     except DatasetNotFoundError:

@@ -183,7 +183,11 @@ class DatasetWriter:
     def _committed(self) -> Manifest | None:
         """The version that the given transaction id made before."""
         number = self._options.transaction_id
-        return None if number is None else find_committed(self._storage, number)
+        if number is None:
+            return None
+        # The first append may have made the table, as an overwrite.
+        operations = ("append", "overwrite") if self._mode == "append" else ("overwrite",)
+        return find_committed(self._storage, number, operations)
 
     def _opened(self, manifest: Manifest) -> Snapshot:
         if not manifest.has_row_counts:  # libraries before 0.8 left them out

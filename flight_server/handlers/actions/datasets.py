@@ -40,7 +40,7 @@ def shallow_clone(service: Service, body: bytes) -> dict[str, Any]:
             source = service.open(replace(reference, **values))
             version = clone_table(source, made.storage, transaction_id=transaction_id).manifest.version
         else:
-            earlier = earlier_result(made.storage, transaction_id)
+            earlier = earlier_result(made.storage, transaction_id, ("clone",))
             if earlier is None:
                 raise DatasetExistsError(f"dataset {target.name} exists")
             version = earlier.version

@@ -33,7 +33,7 @@ def commit(
         CommitConflictError: a fragment was changed since the tasks were planned.
         CommitUnknownError: nobody can say whether the version was made.
     """
-    before = made_before(snapshot, transaction_id)
+    before = made_before(snapshot, transaction_id, "rewrite")
     if before is not None:
         return before
     if not results:

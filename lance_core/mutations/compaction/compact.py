@@ -55,7 +55,7 @@ def compact(
         return manifest
 
     try:
-        made = with_retries(snapshot, attempt, transaction_id=transaction_id)
+        made = with_retries(snapshot, attempt, "rewrite", transaction_id=transaction_id)
     except CommitUnknownError:
         raise
     except BaseException as error:

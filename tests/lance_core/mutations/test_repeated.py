@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core import LanceDataset
-from lance_core.errors import CommitConflictError, StorageError
+from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
 from lance_core.mutations import alter_columns, change, drop_columns, merge_columns, settings
 from lance_core.write.dataset import write_data
 from lance_core.write.options import DatasetWriteOptions
@@ -93,3 +93,52 @@ def test_a_repetition_that_fails_leaves_the_one_that_landed_its_name(tmp_path: P
     dataset.insert(pa.table({"x": [2]}), transaction_id=uuid)
     assert dataset.version == 2
     assert sorted(lance_core.dataset(path).to_table()["x"].to_pylist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("in_between", [False, True], ids=["before", "in between"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_id_of_another_operation_is_refused(
+    name: str, in_between: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T37: to answer with the version of the other one would lose this change, though it is acknowledged."""
+    module, run = CHANGES[name]
+    path = str(tmp_path / "t")
+    dataset = lance_core.write_dataset(pa.table({"id": range(10), "x": [0] * 10}), path)
+    uuid, commit = str(uuid4()), module.commit
+
+    def use_the_id() -> None:
+        lance_core.dataset(path).insert(pa.table({"id": [10], "x": [0]}), transaction_id=uuid)
+
+    def late(*arguments: Any, **named: Any) -> object:
+        use_the_id()
+        return commit(*arguments, **named)
+
+    if in_between:
+        monkeypatch.setattr(module, "commit", late)
+    else:
+        use_the_id()
+    with pytest.raises(InvalidInputError, match=r"used before.*expected .*found append, which made version 2"):
+        run(dataset, uuid)
+    monkeypatch.undo()
+
+    newest = lance_core.dataset(path)
+    assert (newest.version, newest.count_rows()) == (2, 11)
+    newest.validate()
+    used = {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}
+    assert {f"data/{file.name}" for file in (tmp_path / "t" / "data").iterdir()} == used
+    run(newest, str(uuid4()))
+    assert lance_core.dataset(path).version == 3
+
+
+def test_an_append_under_the_id_of_an_overwrite_is_refused(tmp_path: Path) -> None:
+    """T37: but who repeats the append that made the table gets it."""
+    path, rows = str(tmp_path / "t"), pa.table({"x": [1]})
+    uuid, other = str(uuid4()), str(uuid4())
+    for _ in range(2):
+        assert lance_core.write_dataset(rows, path, mode="append", transaction_id=uuid).version == 1
+    with pytest.raises(InvalidInputError, match="used before"):
+        lance_core.dataset(path).delete("x = 1", transaction_id=uuid)
+    lance_core.dataset(path).insert(rows, transaction_id=other)
+    with pytest.raises(InvalidInputError, match="used before"):
+        lance_core.write_dataset(rows, path, mode="overwrite", transaction_id=other)
+    assert lance_core.dataset(path).count_rows() == 2
