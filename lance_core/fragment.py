@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.column_changes import new_columns, table_of
-from lance_core.fragment_metadata import FragmentMetadata
+from lance_core.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.schema import Schema
-from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.fragment import Fragment
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -58,8 +58,8 @@ class LanceFragment:
         return self._metadata.num_deleted_rows or 0
 
     def data_files(self) -> list[DataFile]:
-        """The files that hold the columns of this fragment."""
-        return list(self._metadata.files)
+        """The files that hold the columns of this fragment; paths are relative to the `data/` they are in."""
+        return self.metadata.files
 
     def deletion_file(self) -> str | None:
         """The file that names the deleted rows, relative to the dataset or its base path, if there is one."""

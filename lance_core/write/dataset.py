@@ -76,12 +76,12 @@ class DatasetWriter:
         self._storage = storage
         self._is_committing = False
         self._options = options or DatasetWriteOptions()
+        self._mode = mode
         base = base or _latest(storage)
         if base is not None and mode == "create" and self._committed() is None:
             raise DatasetExistsError("dataset already exists")
         self._base = base.manifest if base else None
         self._open_base = base.open_base if base else open_base
-        self._mode = mode
         if self._base is not None:
             feature_flags.check_writable(
                 self._base.reader_feature_flags, self._base.writer_feature_flags, self._base.name

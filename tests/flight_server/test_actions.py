@@ -358,6 +358,18 @@ def test_a_repeated_mutation(client: flight.FlightClient, reference: lance.Lance
     assert latest(reference).version == first["version"] + 1
 
 
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutation_under_the_id_of_an_upload(client: flight.FlightClient, name: str) -> None:
+    """T38: it is refused: the upload's answer would say that the mutation is done."""
+    used = str(uuid.uuid4())
+    put(client, "t", TABLE)
+    made = put(client, {"dataset": "t", "mode": "append", "transaction_id": used}, TABLE)["version"]
+    with pytest.raises(pa.ArrowInvalid, match="used before"):
+        act(client, name, dataset="t", transaction_id=used, **MUTATIONS[name])
+    assert act(client, "find_transaction", dataset="t", transaction_id=used)["version"] == made
+    assert act(client, "describe", dataset="t")["version"] == made
+
+
 @pytest.mark.parametrize("name", sorted(ACTIONS.keys() - {"health"}))
 def test_hostile_bodies(client: flight.FlightClient, served: Path, name: str) -> None:
     """T7, T19: refused by the name of what is wrong, and nothing changes."""

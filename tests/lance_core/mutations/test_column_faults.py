@@ -220,7 +220,7 @@ def _data_files(path: Path) -> set[str]:
 def _referenced(path: Path) -> set[str]:
     """The data files that some version has."""
     return {
-        file.path
+        f"data/{file.path}"
         for version in lance_core.dataset(path).versions()
         for fragment in lance_core.dataset(path, version["version"]).get_fragments()
         for file in fragment.data_files()

@@ -67,7 +67,7 @@ def test_a_repetition_lands_between_two_attempts(
     newest.validate()
     assert set(newest.to_table().to_pydict().get("x", [0])) <= {0, 1}
     used = {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}
-    assert {f"data/{file.name}" for file in (tmp_path / "t" / "data").iterdir()} - used <= {
+    assert {file.name for file in (tmp_path / "t" / "data").iterdir()} - used <= {
         file.path
         for fragment in lance_core.dataset(path, 1).get_fragments()
         for file in fragment.data_files()
@@ -117,7 +117,7 @@ def test_an_id_of_another_operation_is_refused(
         monkeypatch.setattr(module, "commit", late)
     else:
         use_the_id()
-    with pytest.raises(InvalidInputError, match=r"used before.*expected .*found append, which made version 2"):
+    with pytest.raises(InvalidInputError, match=r"used before.*found append, which made version 2"):
         run(dataset, uuid)
     monkeypatch.undo()
 
@@ -125,7 +125,7 @@ def test_an_id_of_another_operation_is_refused(
     assert (newest.version, newest.count_rows()) == (2, 11)
     newest.validate()
     used = {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}
-    assert {f"data/{file.name}" for file in (tmp_path / "t" / "data").iterdir()} == used
+    assert {file.name for file in (tmp_path / "t" / "data").iterdir()} == used
     run(newest, str(uuid4()))
     assert lance_core.dataset(path).version == 3
 

@@ -40,7 +40,7 @@ def test_each_attempt_is_made_on_the_newest_version(tmp_path: Path) -> None:
     opened = lance_core.write_dataset(ROWS, tmp_path).snapshot
     lance_core.write_dataset(ROWS, tmp_path, mode="append")
     attempts = Attempts(tmp_path, failures=3)
-    assert with_retries(opened, attempts).manifest.version == 6
+    assert with_retries(opened, attempts, "delete").manifest.version == 6
     assert attempts.versions == [1, 3, 4, 5]
 
 
@@ -49,7 +49,7 @@ def test_attempts_are_counted(retries: int, tmp_path: Path) -> None:
     opened = lance_core.write_dataset(ROWS, tmp_path).snapshot
     attempts = Attempts(tmp_path, failures=99)
     with pytest.raises(CommitConflictError, match=f"after {retries + 1} attempts") as caught:
-        with_retries(opened, attempts, conflict_retries=retries)
+        with_retries(opened, attempts, "delete", conflict_retries=retries)
     assert caught.value.retryable
     assert len(attempts.versions) == retries + 1
 
@@ -59,11 +59,11 @@ def test_no_attempt_begins_after_the_deadline(tmp_path: Path) -> None:
     attempts = Attempts(tmp_path, failures=99)
     began = time.monotonic()
     with pytest.raises(CommitConflictError, match="too many concurrent writers"):
-        with_retries(opened, attempts, conflict_retries=10**6, retry_timeout=timedelta(seconds=0.3))
+        with_retries(opened, attempts, "delete", conflict_retries=10**6, retry_timeout=timedelta(seconds=0.3))
     assert time.monotonic() - began < 10
     none = Attempts(tmp_path, failures=99)
     with pytest.raises(CommitConflictError, match="after 1 attempts"):
-        with_retries(opened, none, retry_timeout=timedelta(0))
+        with_retries(opened, none, "delete", retry_timeout=timedelta(0))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_other_errors_are_not_tried_again(error: LanceError, tmp_path: Path) -> 
     opened = lance_core.write_dataset(ROWS, tmp_path).snapshot
     attempts = Attempts(tmp_path, failures=99, error=error)
     with pytest.raises(type(error)):
-        with_retries(opened, attempts)
+        with_retries(opened, attempts, "delete")
     assert attempts.versions == [1]
 
 
 def test_a_negative_number_is_refused(tmp_path: Path) -> None:
     opened = lance_core.write_dataset(ROWS, tmp_path).snapshot
     with pytest.raises(InvalidInputError, match="conflict_retries"):
-        with_retries(opened, Attempts(tmp_path, failures=0), conflict_retries=-1)
+        with_retries(opened, Attempts(tmp_path, failures=0), "delete", conflict_retries=-1)

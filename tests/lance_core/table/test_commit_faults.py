@@ -78,7 +78,7 @@ class Expected:
             for fragment in lance_core.dataset(path).get_fragments()
             for file in fragment.data_files()
         }
-        assert {f"data/{file.name}" for file in (path / "data").glob("*.lance")} == named
+        assert {file.name for file in (path / "data").glob("*.lance")} == named
 
 
 def _rows(table: pa.Table) -> pa.Table:
