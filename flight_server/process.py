@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from types import FrameType
 
 from flight_server.logs import configure_logging
 from flight_server.server import FlightServer
@@ -34,24 +35,40 @@ def run_server(settings: Settings) -> None:
 
     The first line on stdout is the URI, written when the server is ready. The first signal refuses new
     calls and lets running streams end within the grace; the clients of the others are told to come back. A
-    second signal ends the process at once, with 128 + its number. To be called on the main thread, before
-    others exist.
+    second signal ends the process at once, with 128 + its number. To be called on the main thread.
     """
+    received = _stop_signals()
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
     _bound_allocator()
     configure_logging(settings.log_level)
-    # Blocked here and in every thread made from now on, the signals wait for `sigwait`.
-    # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     service = Service(settings)
     server = FlightServer(service)
     print(server.uri, flush=True)
     threading.Thread(target=_expire_staged, args=(service,), daemon=True).start()
-    signal.sigwait(_STOP_SIGNALS)
+    # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
+    os.read(received, 1)
     threading.Thread(target=_drain_and_exit, args=(server, service), daemon=True).start()
-    os._exit(128 + signal.sigwait(_STOP_SIGNALS))
+    os._exit(128 + os.read(received, 1)[0])
+
+
+def _stop_signals() -> int:
+    """A pipe out of which the numbers of stop signals come, a byte each.
+
+    Blocking them for `sigwait` is not enough: libraries make threads when they are imported, in which they
+    are not blocked, and one that comes while the main thread does something else ends the process there.
+    """
+    received, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    for number in _STOP_SIGNALS:
+        signal.signal(number, _do_nothing)
+    return received
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """The interpreter has written the number to the pipe."""
 
 
 def _expire_staged(service: Service) -> None:

@@ -77,6 +77,34 @@ def test_an_idle_server_stops_at_once(root: Root, serve: StartServer, number: in
     assert time.perf_counter() - began < 3
 
 
+_SLOW_START = """
+import sys, time
+from flight_server import process
+from flight_server.settings import Settings
+
+class Slow(process.Service):
+    def __init__(self, settings):
+        super().__init__(settings)
+        print("starting", flush=True)
+        time.sleep(1)
+
+process.Service = Slow
+process.run_server(Settings(root=sys.argv[1], port=0))
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_before_the_server_is_ready(root: Root, number: int) -> None:
+    """NumPy's threads, which were made before, do not block it: it killed the process."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SLOW_START, str(root.path)], stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"starting\n"
+        server.send_signal(number)
+        assert server.wait(60) == 0
+
+
 def test_the_ready_line_is_the_first_and_only_line_on_stdout(root: Root, serve: StartServer) -> None:
     server = serve(root.path)
     call(server.address, "GetFlightInfo", path_descriptor("missing"))
