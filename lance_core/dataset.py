@@ -16,6 +16,7 @@ from lance_core.committing import Committing
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
+    UnsupportedFeatureError,
 )
 from lance_core.fragment import LanceFragment
 from lance_core.history import History
@@ -62,9 +63,20 @@ def dataset(
     uri: str | PathLike[str],
     version: Reference | None = None,
     asof: datetime | str | None = None,
+    block_size: int | None = None,
+    commit_lock: object = None,
+    index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, Any] | None = None,
+    session: object = None,
 ) -> LanceDataset:
     """Open a dataset.
+
+    Of the reference's arguments those that size its reads and caches, `read_params` and `session` change
+    nothing here: reads follow the pages, and all datasets of a process share their caches.
 
     Args:
         uri: Path or URL of the dataset's directory.
@@ -75,8 +87,12 @@ def dataset(
 
     Raises:
         DatasetNotFoundError: there is no dataset, not this version or tag, or none as old as `asof`.
-        UnsupportedFeatureError: the dataset uses a feature that is not supported, named in the message.
+        UnsupportedFeatureError: the dataset uses a feature that is not supported, named in the message; or
+            `commit_lock` or `default_scan_options` is given.
     """
+    for name, value in (("commit_lock", commit_lock), ("default_scan_options", default_scan_options)):
+        if value is not None:
+            raise UnsupportedFeatureError(f"argument {name!r} is not supported")
     opened = LanceDataset(fspath(uri), version, storage_options)
     if version is not None or asof is None:
         return opened

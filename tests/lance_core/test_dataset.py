@@ -1,5 +1,6 @@
 """The facade: names, arguments and results of the reference."""
 
+import inspect
 import pathlib
 from datetime import UTC, datetime, timedelta
 
@@ -123,6 +124,19 @@ def test_fragments(reference, ours):
         assert pa.Table.from_batches(found.to_batches()).num_rows == expected.count_rows()
     assert ours.get_fragment(2).fragment_id == 2
     assert ours.get_fragment(77) is None
+
+
+def test_arguments_of_opening_are_those_of_the_reference(tmp_path):
+    path = tmp_path / "d"
+    lance_core.write_dataset(pa.table({"a": range(3)}), path)
+    names = list(inspect.signature(lance_core.dataset).parameters)
+    assert names == list(inspect.signature(lance.dataset).parameters)[: len(names)]
+    sizes = {name: 1 << 20 for name in names if name.endswith(("_size", "_bytes"))}
+    opened = lance_core.dataset(path, 1, **sizes, session=lance.Session(), read_params={})
+    assert opened.count_rows() == 3
+    for name in ("commit_lock", "default_scan_options"):
+        with pytest.raises(lance_core.UnsupportedFeatureError, match=name):
+            lance_core.dataset(path, **{name: {"batch_size": 1}})
 
 
 def test_a_fragment_is_validated_alone(tmp_path):
