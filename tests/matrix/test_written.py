@@ -21,6 +21,7 @@ import lance_core
 from support.cases import Case, all_cases
 from support.checks import check_local, expected_table, write_generated
 from support.comparison import assert_tables_equal
+from support.null_structs import miscounts_its_own
 from support.strategies import cases
 
 VERSIONS = ("2.1", "2.2")
@@ -79,7 +80,15 @@ def _check_generated(case: Case, version: str, folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     written = write_generated(case, theirs)
     case = replace(case, reference_fails="does not write it") if written is None else written[0]
-    _check(case, version, ours)
+    source = _write(case, version, ours)
+    try:
+        expected = expected_table(case, ours, source)
+    except pa.ArrowInvalid as error:
+        if not miscounts_its_own(error, source, ours, version, theirs):
+            raise
+        case = replace(case, reference_fails="miscounts nulls of structs in pages of its own, too")
+        expected = expected_table(case, ours, source)
+    check_local(case, ours, expected)
 
 
 @pytest.mark.parametrize(("case", "version"), _parameters())
@@ -90,7 +99,8 @@ def test_the_reference_reads_what_we_wrote(case: Case, version: str, dataset_pat
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=50)
+    # The same tables every time, see `support.null_structs`; the long test goes on looking.
+    @settings(GENERATED, max_examples=50, derandomize=True)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check_generated(data.draw(cases(version)), version, tmp_path)
