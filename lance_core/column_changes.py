@@ -123,11 +123,17 @@ class ColumnChanges(OpenedDataset):
             CommitConflictError: another commit made it impossible.
         """
         from lance_core.mutations.merge import merge
+        from lance_core.mutations.merge_source import MergeSource
 
-        rows = table_of(data_obj, schema)
-        self._snapshot = merge(
-            self.snapshot, rows, left_on, right_on, transaction_id=transaction_id, sync=sync
-        )
+        with MergeSource(table_of(data_obj, schema)) as source:
+            self._snapshot = merge(
+                self.snapshot,
+                source,
+                [left_on],
+                None if right_on is None else [right_on],
+                transaction_id=transaction_id,
+                sync=sync,
+            )
 
 
 def new_columns(

@@ -98,8 +98,10 @@ class LanceFragment:
         The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
         """
         from lance_core.mutations.merge import JoinedColumns  # late, as all that writes
+        from lance_core.mutations.merge_source import MergeSource
 
-        return self._add(JoinedColumns(table_of(data_obj, schema), left_on, right_on))
+        with MergeSource(table_of(data_obj, schema)) as source:
+            return self._add(JoinedColumns(source, [left_on], None if right_on is None else [right_on]))
 
     def update_columns(
         self,

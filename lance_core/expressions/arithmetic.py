@@ -19,8 +19,8 @@ from lance_core.expressions.build import cast, describe
 from lance_core.expressions.casts import viewed
 from lance_core.expressions.coercion import (
     as_decimal,
+    chosen_type,
     common_number,
-    common_type,
     exact_literal,
     is_number,
     value_type,
@@ -68,7 +68,7 @@ def _typed_nulls(left: Expression, right: Expression) -> tuple[Expression, Expre
 
 def negative(operand: Expression, *, checked: bool = False) -> Expression:
     """`-operand`; an integer that overflows is an error if `checked`, or wraps around."""
-    data_type = value_type(operand.type)
+    data_type = pa.int64() if types.is_null(operand.type) else value_type(operand.type)
     signed = is_number(data_type) and not types.is_unsigned_integer(data_type)
     if not signed and not types.is_duration(data_type):
         raise InvalidInputError(f"{describe(operand)} has no negative")
@@ -122,7 +122,7 @@ def _temporal(op: str, left: Expression, right: Expression) -> Expression | None
         return Call(op, tuple(cast(day, pa.int64()) for day in days), pa.int64())
     if op not in "+-":
         return None
-    common = common_type(one, other)
+    common = chosen_type(one, other)
     if common is None or not (types.is_duration(common) or (op == "-" and types.is_timestamp(common))):
         return None
     result = common if types.is_duration(common) else pa.duration(common.unit)

@@ -116,6 +116,21 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return _common_temporal(left, right)
 
 
+def chosen_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of a value that is one of two, as of `coalesce`, or None where there is none.
+
+    That of a comparison, but as in the reference half floats stay such beside integers, and a date beside a
+    timestamp becomes nanoseconds.
+    """
+    pair = value_type(left), value_type(right)
+    common = common_type(*pair)
+    if any(map(types.is_float16, pair)) and all(types.is_float16(x) or types.is_integer(x) for x in pair):
+        return pa.float16()
+    if common is not None and types.is_timestamp(common) and any(map(types.is_date, pair)):
+        return pa.timestamp("ns", common.tz)
+    return common
+
+
 def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The numeric type of an operation on two numbers: keeps all values, but for the rounding of floats."""
     if left == right:

@@ -35,6 +35,8 @@ class _Lance(Dialect):
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar = {}
         NO_PAREN_FUNCTIONS: ClassVar = {}
+        # `a = b IS NULL` asks whether the comparison is unknown, as in the reference.
+        IS_PREDICATE_PRECEDENCE: ClassVar = parser.IsPredicatePrecedence.LOW
         # Without the arrows of JSON, about which sqlglot writes warnings.
         COLUMN_OPERATORS: ClassVar = {
             token: parser.Parser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)

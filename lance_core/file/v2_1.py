@@ -74,7 +74,7 @@ class ColumnReader:
         )
         return widest.starts
 
-    @property
+    @cached_property
     def bytes_per_row(self) -> float:
         """About how many bytes a decoded row takes."""
         return sum([leaf.decoded_bytes for leaf in self._leaves]) / max(self.num_rows, 1)

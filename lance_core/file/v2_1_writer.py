@@ -33,7 +33,6 @@ from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema
 from lance_core.storage.base import WritableFile
 
-_COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
 _MAX_JOINED_BYTES = 1 << 30
 """Rows that are larger together do not go into one page: 32-bit offsets address less than twice as much."""
 _LEVEL_BYTES = 4
@@ -186,6 +185,7 @@ class FileWriter:
         if not waiting:
             return
         self._write_encoded(num_workers())
+        num_bytes = sum(map(_num_bytes, waiting))
         if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
             (rows,) = waiting
             # Where blobs are in the file does not depend on how fast pages are encoded.
@@ -194,12 +194,14 @@ class FileWriter:
             places, crc = self._write_blobs(values)
             future = worker_pool().submit(_describe_blobs, rows, column.leaf, places, crc)
         else:
-            future = self._encode_later(waiting, column.leaf)
-        self._encoding.append(_Pending(column, future, _most_encoded(waiting)))
+            future = self._encode_later(waiting, num_bytes, column.leaf)
+        self._encoding.append(_Pending(column, future, _most_encoded(waiting, num_bytes)))
 
-    def _encode_later(self, waiting: Sequence[LeafRows], leaf: LeafColumn) -> Future[list["_Page"]]:
+    def _encode_later(
+        self, waiting: Sequence[LeafRows], num_bytes: int, leaf: LeafColumn
+    ) -> Future[list["_Page"]]:
         """The pages of rows; those of few rows at once, since waking a thread takes longer."""
-        if sum(map(_num_bytes, waiting)) > _FEW_BYTES:
+        if num_bytes > _FEW_BYTES:
             return worker_pool().submit(_encode, waiting, leaf, self._recorder)
         encoded: Future[list[_Page]] = Future()
         encoded.set_result(_encode(waiting, leaf, self._recorder))
@@ -257,9 +259,7 @@ class _Column:
         self._waiting = waiting_rows(PLACED if self.blob_sizes else field.arrow_type, options.page_bytes)
         self.num_rows = 0
         """Rows whose pages are written."""
-        self.metadata = file2_pb2.ColumnMetadata(
-            encoding=described(_COLUMN_ENCODING, _plain_column()),
-        )
+        self.metadata = file2_pb2.ColumnMetadata(encoding=_PLAIN_COLUMN)
 
     def append(self, rows: LeafRows, num_bytes: int) -> None:
         """Add rows, which are copied."""
@@ -329,12 +329,10 @@ def _describe_blobs(
     return [_Page(describe(rows, column, places), None, crc)]
 
 
-def _most_encoded(waiting: Sequence[LeafRows]) -> int:
-    """More bytes than the pages of these rows can have, whatever their encoding."""
-    return sum(
-        _MOST_GROWTH * _num_bytes(rows) + _MOST_ENTRY_BYTES * rows.num_entries + _MOST_PAGE_BYTES
-        for rows in waiting
-    )
+def _most_encoded(waiting: Sequence[LeafRows], num_bytes: int) -> int:
+    """More bytes than the pages of these rows, which take `num_bytes`, can have, whatever their encoding."""
+    num_entries = sum([rows.num_entries for rows in waiting])
+    return _MOST_GROWTH * num_bytes + _MOST_ENTRY_BYTES * num_entries + _MOST_PAGE_BYTES * len(waiting)
 
 
 def _num_bytes(rows: LeafRows) -> int:
@@ -342,7 +340,10 @@ def _num_bytes(rows: LeafRows) -> int:
     return int(rows.values.nbytes) + levels
 
 
-def _plain_column() -> encodings_v2_0_pb2.ColumnEncoding:
+def _plain_column() -> file2_pb2.Encoding:
     message = encodings_v2_0_pb2.ColumnEncoding()
     message.values.SetInParent()
-    return message
+    return described("lance.encodings.ColumnEncoding", message)
+
+
+_PLAIN_COLUMN = _plain_column()

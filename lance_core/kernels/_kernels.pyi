@@ -258,8 +258,11 @@ def variable_zones(
 def crc32c(data: _Bytes, initial: int = 0) -> int:
     """CRC-32C of bytes that follow others whose CRC is `initial`."""
 
-def crc32c_portable(data: _Bytes, initial: int = 0) -> int:
-    """The same as `crc32c` without instructions made for it."""
+def crc32c_ways() -> list[str]:
+    """Names of the ways to a CRC-32C that this processor has, the fastest first, "portable" last."""
+
+def crc32c_by(way: str, data: _Bytes, initial: int = 0) -> int:
+    """The same as `crc32c` by one of `crc32c_ways`. ValueError for another."""
 
 def write_checked(descriptor: int, data: _Bytes, crc: int) -> tuple[int, int, int]:
     """Write bytes where a file descriptor stands; `crc` is the CRC-32C of what came before them.
@@ -500,6 +503,12 @@ def decode_rows(
     their offsets, their bytes, and offsets and validity of the lists around them; None where that failed.
     """
 
+def decode_batches(pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]], cuts: _Bytes) -> ArrowRows:
+    """The same for columns of the same rows, each of which is one piece: to be imported at once.
+
+    `cuts` (int64, from 0 to the number of rows): where batches of them begin and end.
+    """
+
 class ColumnPages:
     """The pages of a column of one file."""
 
@@ -511,23 +520,31 @@ class ColumnPages:
         `keeps_open` holds the descriptor of the file.
         """
 
-class TakenRows:
-    """Columns of rows that `take_rows` took."""
+class ArrowRows:
+    """Columns of rows, as one call reads and decodes them, for Arrow to import."""
 
     @property
-    def is_taken(self) -> list[bool]:
-        """Of each column whether that went well."""
+    def is_there(self) -> list[bool]:
+        """Of each column that was asked for whether that went well."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the values of all batches, where there are such; counted like lance_core/scan/sizes.py."""
+
+    @property
+    def largest_bits(self) -> int:
+        """Of the values of the largest batch of more than one row, where there is such."""
 
     @property
     def address(self) -> int:
-        """Of an `ArrowArray` of Arrow's C data interface, a struct of the columns that were taken.
+        """Of an `ArrowArray` of Arrow's C data interface, a struct of the columns that are there.
 
         Whoever imports it, once, keeps this object until then.
         """
 
 def take_rows(
     parts: Sequence[tuple[Sequence[ColumnPages], _Bytes, _Bytes | None]], num_columns: int, num_rows: int
-) -> TakenRows:
+) -> ArrowRows:
     """Read and decode single rows of columns without lists.
 
     Each part has the columns of a file, rows (int64, in any order), and their places among the `num_rows`

@@ -1,4 +1,4 @@
-// Taken columns on their way to Arrow, by its C data interface
+// Decoded columns on their way to Arrow, by its C data interface
 // (https://arrow.apache.org/docs/format/CDataInterface.html): all of them in one step, and given back without Python.
 #pragma once
 
@@ -24,7 +24,24 @@ struct ArrowArray {
 
 namespace lance {
 
-// A struct of the columns, without nulls of its own. Owned by whoever calls its `release`.
-ArrowArray arrow_rows(std::vector<TakenColumn> columns, size_t num_rows);
+// Columns that are put together to rows.
+class ArrowColumns {
+ public:
+  ArrowColumns() = default;
+  ArrowColumns(const ArrowColumns&) = delete;
+  ArrowColumns& operator=(const ArrowColumns&) = delete;
+  ~ArrowColumns();
+
+  // Rows as `decode_rows` gave them of `page`, or lists of them. Throws CorruptData where single bits stand in lists
+  // and do not begin at a byte.
+  void add(DecodedRows rows, const MiniBlocks& page);
+  void add(TakenColumn column, size_t num_rows);
+
+  // A struct of all columns, without nulls of its own. Owned by whoever calls its `release`; no columns are left here.
+  ArrowArray take_rows(size_t num_rows);
+
+ private:
+  std::vector<ArrowArray> columns_;
+};
 
 }  // namespace lance

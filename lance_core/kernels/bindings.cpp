@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "byte_stream_split.hpp"
 #include "checked_write.hpp"
 #include "chunks.hpp"
+#include "crc32c.hpp"
 #include "encode_json.hpp"
 #include "flat.hpp"
 #include "fsst.hpp"
@@ -533,12 +535,20 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("data"), nb::arg("initial") = 0);
   m.def(
-      "crc32c_portable",
-      [](nb::handle data, uint32_t initial) {
+      "crc32c_by",
+      [](const std::string& way, nb::handle data, uint32_t initial) {
         Source source(data);
-        return without_gil([&] { return crc32c_portable(source.bytes(), initial); });
+        for (const CrcWay& each : crc_ways()) {
+          if (way == each.name) return without_gil([&] { return ~each.sum(source.bytes(), ~initial); });
+        }
+        throw std::invalid_argument("no way to a CRC-32C on this processor: " + way);
       },
-      nb::arg("data"), nb::arg("initial") = 0);
+      nb::arg("way"), nb::arg("data"), nb::arg("initial") = 0);
+  m.def("crc32c_ways", [] {
+    std::vector<std::string> names;
+    for (const CrcWay& each : crc_ways()) names.emplace_back(each.name);
+    return names;
+  });
   m.def(
       "write_checked",
       [](int descriptor, nb::handle data, uint32_t crc) {

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "statistics.hpp"
+#include "crc32c.hpp"
 
 namespace lance {
 namespace {
 
-// Written first and summed up then, a part and its copy are still in the cache of their core. Parts end where the file
-// has a multiple of their size: the page cache takes such a part as one piece, others as many (measured on ext4, where
-// a write in parts that lie anywhere takes 8 % more CPU time than one in aligned parts or in one call).
-constexpr size_t kPart = 256 << 10;
+// Summed up first and written then, a part is still in a cache when it is copied. Parts end where the file has a
+// multiple of their size: the page cache takes such a part in few pieces, others in many. Of 128 KiB to 8 MiB, summed
+// up before or after, this is where the CPU time is least and varies least (vectors on ext4, on a processor without
+// AVX-512).
+constexpr size_t kPart = 4 << 20;
 
 }  // namespace
 
@@ -23,13 +24,17 @@ CheckedWrite write_checked(int descriptor, Bytes bytes, uint32_t crc) {
   while (result.written < bytes.size) {
     const uint8_t* part = bytes.data + result.written;
     size_t room = kPart - (static_cast<size_t>(position) + result.written) % kPart;
-    ssize_t count = write(descriptor, part, std::min(room, bytes.size - result.written));
-    if (count < 0 && errno == EINTR) continue;
+    size_t length = std::min(room, bytes.size - result.written);
+    uint32_t sum = crc32c({part, length}, result.crc);
+    ssize_t count;
+    do {
+      count = write(descriptor, part, length);
+    } while (count < 0 && errno == EINTR);
     if (count < 0) result.error = errno;
     if (count <= 0) break;
-    size_t length = static_cast<size_t>(count);
-    result.crc = crc32c({part, length}, result.crc);
-    result.written += length;
+    size_t taken = static_cast<size_t>(count);
+    result.crc = taken == length ? sum : crc32c({part, taken}, result.crc);
+    result.written += taken;
   }
   return result;
 }

@@ -21,8 +21,9 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
         break;
       }
       for (int i = 0; i < 4; ++i) {
-        store(out, table.symbol[code[i]]);
-        out += table.length[code[i]];
+        auto one = static_cast<uint8_t>(four >> (8 * i));
+        store(out, table.symbol[one]);
+        out += table.length[one];
       }
       code += 4;
     }
@@ -91,7 +92,10 @@ inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, co
   bool escaped = false;  // the first of the next codes is what stands behind an escape
   for (; static_cast<size_t>(end - code) >= kCodes; code += kCodes, ++places) {
     places->begin = static_cast<uint64_t>(out - begin);
-    if (escaped || has_escape(load<uint64_t>(code))) [[unlikely]] {
+    // Held in a register: what is stored might be codes, for all that the compiler knows, and they would be loaded
+    // again.
+    auto eight = load<uint64_t>(code);
+    if (escaped || has_escape(eight)) [[unlikely]] {
       out = expand_escaped(table, code, kCodes, out, escaped, *places);
       continue;
     }
@@ -99,8 +103,9 @@ inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, co
     uint64_t lengths = 0;
 #pragma GCC unroll 8
     for (size_t i = 0; i < kCodes; ++i) {
-      uint64_t length = table.length[code[i]];
-      store(out, table.symbol[code[i]]);
+      auto one = static_cast<uint8_t>(eight >> (8 * i));
+      uint64_t length = table.length[one];
+      store(out, table.symbol[one]);
       out += length;
       lengths |= length << (8 * i);
     }
@@ -168,37 +173,33 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   }
   uint8_t* start = out.reserve(0);
   uint8_t* position = start;
-  size_t previous = first;
   size_t base = out.used();
-  bool together = last - first <= kShortCodes * n;
-  if (together) {
+  auto offset = [&](size_t i) { return static_cast<size_t>(load<T>(offsets + i * sizeof(T))); };
+  bool ascends = true;
+  for (size_t i = 0; i < n; ++i) {
+    ascends &= offset(i) <= offset(i + 1);
+  }
+  if (!ascends) {
+    corrupt("chunk %zu has offsets that decrease", chunk);
+  }
+  bool inside = false;  // whether a value ends inside an escape
+  if (last - first <= kShortCodes * n) {
     places.resize((last - first) / kCodes + 1);
     position = expand_tracked(table, begin, codes + last, start, places.data());
-    if (position == nullptr) {
-      corrupt("chunk %zu ends inside an escape", chunk);
+    for (size_t i = 1; i <= n; ++i) {
+      const Places& eight = places[(offset(i) - first) / kCodes];
+      uint8_t place = eight.after_begin[(offset(i) - first) % kCodes];
+      inside |= place == kInside;
+      *to++ = static_cast<T>(base + eight.begin + place);
+    }
+  } else {
+    for (size_t i = 0; i < n && position != nullptr; ++i) {
+      position = expand(table, codes + offset(i), codes + offset(i + 1), position);
+      *to++ = static_cast<T>(base + static_cast<size_t>(position - start));
     }
   }
-  for (size_t i = 0; i < n; ++i) {
-    size_t next = load<T>(offsets + (i + 1) * sizeof(T));
-    if (next < previous || next > last) {
-      corrupt("chunk %zu has offsets that decrease", chunk);
-    }
-    size_t end = 0;
-    bool inside = false;
-    if (together) {
-      const Places& eight = places[(next - first) / kCodes];
-      uint8_t place = eight.after_begin[(next - first) % kCodes];
-      inside = place == kInside;
-      end = eight.begin + place;
-    } else {
-      position = expand(table, codes + previous, codes + next, position);
-      end = static_cast<size_t>(position - start);
-    }
-    if (position == nullptr || inside) {
-      corrupt("value %zu of chunk %zu ends inside an escape", i, chunk);
-    }
-    previous = next;
-    *to++ = static_cast<T>(base + end);
+  if (position == nullptr || inside) {
+    corrupt("a value of chunk %zu ends inside an escape", chunk);
   }
   out.advance(static_cast<size_t>(position - start));
   if (sizeof(T) == 4 && out.used() > INT32_MAX) {

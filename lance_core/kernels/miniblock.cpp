@@ -269,6 +269,24 @@ void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& co
 
 }  // namespace
 
+void DecodedRows::add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows,
+                           std::vector<uint64_t>& bits) const {
+  unsigned value_bits = page.items ? page.items->offset_bits : page.bits;
+  OffsetReader value_offset(values.data(), value_bits);
+  unsigned list_bits = page.lists ? page.lists->offset_bits : 0;
+  auto of_values = [&](size_t n) {
+    return data ? 8 * value_offset[first_value + n] + value_bits * n : (value_bits + 1) * n;
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto row = static_cast<size_t>(rows[i]);
+    if (list_offsets) {
+      bits[i] += of_values(OffsetReader(list_offsets->data(), list_bits)[row]) + list_bits * row;
+    } else {
+      bits[i] += of_values(row);
+    }
+  }
+}
+
 DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
   ChunkRange range = choose_chunks(page, start, end);
   if (DecodedRows rows; copy_flat(page, range, file, scratch.encoded, rows)) {

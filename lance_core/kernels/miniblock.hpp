@@ -63,6 +63,10 @@ struct DecodedRows {
   std::optional<Block> data;
   std::optional<Block> list_offsets;  // of the wanted rows; they count from the first wanted value
   std::optional<Block> list_validity;
+
+  // Adds what the first `rows[i]` of the wanted rows take, in bits, to `bits[i]`; `rows` ascends. Counts like
+  // lance_core/scan/sizes.py.
+  void add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows, std::vector<uint64_t>& bits) const;
 };
 
 // Memory that is used again from piece to piece, and grows as needed.

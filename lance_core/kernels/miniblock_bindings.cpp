@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -137,15 +138,17 @@ nb::object as_object(std::optional<DecodedRows>& rows) {
                         optional_block(rows->list_offsets), optional_block(rows->list_validity));
 }
 
-// Columns that were taken, until Arrow has them.
-struct PyTakenRows {
-  std::vector<bool> is_taken;
+// Columns of rows, until Arrow has them.
+struct PyArrowRows {
+  std::vector<bool> is_there;  // of each column that was asked for
   ArrowArray rows{};
+  uint64_t num_bytes = 0;     // of the values of all batches
+  uint64_t largest_bits = 0;  // of the values of a batch of several rows
 
-  PyTakenRows() = default;
-  PyTakenRows(const PyTakenRows&) = delete;
-  PyTakenRows& operator=(const PyTakenRows&) = delete;
-  ~PyTakenRows() {
+  PyArrowRows() = default;
+  PyArrowRows(const PyArrowRows&) = delete;
+  PyArrowRows& operator=(const PyArrowRows&) = delete;
+  ~PyArrowRows() {
     if (rows.release != nullptr) {
       rows.release(&rows);
     }
@@ -159,6 +162,52 @@ T& given(T* object) {
     throw nb::type_error("None, where an object of the kernels is expected");
   }
   return *object;
+}
+
+// A page, the file it is in, and rows of it: from one to another.
+using PyPiece = std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>;
+
+void require_given(const std::vector<PyPiece>& pieces) {
+  for (const auto& [page, file, start, end] : pieces) {
+    given(page);
+    given(file);
+  }
+}
+
+// Whether `cuts` say where batches of the rows of each of the pieces begin and end.
+void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64_t>& cuts) {
+  if (pieces.empty() || cuts.size() < 2 || cuts.front() != 0 || !std::is_sorted(cuts.begin(), cuts.end())) {
+    throw nb::value_error("no columns, or cuts that are not ascending from 0");
+  }
+  for (const auto& [page, file, start, end] : pieces) {
+    if (end - start != static_cast<size_t>(cuts.back())) {
+      throw nb::value_error("columns of other rows than those that are cut");
+    }
+  }
+}
+
+// The rows of each piece; none where that failed, whatever the reason.
+std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces) {
+  std::vector<std::optional<DecodedRows>> decoded(pieces.size());
+  Scratch scratch;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [page, file, start, end] = pieces[i];
+    try {
+      decoded[i] = decode_rows(page->page, *file, start, end, scratch);
+    } catch (const CorruptData&) {
+    } catch (const OffsetOverflow&) {
+    }
+  }
+  return decoded;
+}
+
+bool add_column(ArrowColumns& columns, DecodedRows rows, const PyPiece& piece) {
+  try {
+    columns.add(std::move(rows), std::get<0>(piece)->page);
+    return true;
+  } catch (const CorruptData&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -175,23 +224,9 @@ void bind_miniblock(nb::module_& m) {
            nb::arg("offset_bits"));
   m.def(
       "decode_rows",
-      [](const std::vector<std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>>& pieces) {
-        for (const auto& [page, file, start, end] : pieces) {
-          given(page);
-          given(file);
-        }
-        std::vector<std::optional<DecodedRows>> decoded(pieces.size());
-        without_gil([&] {
-          Scratch scratch;
-          for (size_t i = 0; i < pieces.size(); ++i) {
-            const auto& [page, file, start, end] = pieces[i];
-            try {
-              decoded[i] = decode_rows(page->page, *file, start, end, scratch);
-            } catch (const CorruptData&) {
-            } catch (const OffsetOverflow&) {
-            }
-          }
-        });
+      [](const std::vector<PyPiece>& pieces) {
+        require_given(pieces);
+        auto decoded = without_gil([&] { return decode_pieces(pieces); });
         nb::list results;
         for (std::optional<DecodedRows>& rows : decoded) {
           results.append(as_object(rows));
@@ -199,11 +234,41 @@ void bind_miniblock(nb::module_& m) {
         return results;
       },
       nb::arg("pieces"));
+  m.def(
+      "decode_batches",
+      [](const std::vector<PyPiece>& pieces, nb::handle cuts) {
+        require_given(pieces);
+        std::vector<int64_t> rows = read_int64(cuts);
+        require_batches(pieces, rows);
+        return without_gil([&] {
+          auto decoded = decode_pieces(pieces);
+          auto result = std::make_unique<PyArrowRows>();
+          ArrowColumns columns;
+          std::vector<uint64_t> bits(rows.size());
+          for (size_t i = 0; i < pieces.size(); ++i) {
+            if (decoded[i]) {
+              decoded[i]->add_bits(std::get<0>(pieces[i])->page, rows, bits);
+            }
+            result->is_there.push_back(decoded[i] && add_column(columns, std::move(*decoded[i]), pieces[i]));
+          }
+          for (size_t i = 1; i < rows.size(); ++i) {
+            if (rows[i] - rows[i - 1] > 1) {
+              result->largest_bits = std::max(result->largest_bits, bits[i] - bits[i - 1]);
+            }
+          }
+          result->num_bytes = (bits.back() - bits.front()) / 8;
+          result->rows = columns.take_rows(static_cast<size_t>(rows.back()));
+          return result.release();
+        });
+      },
+      nb::arg("pieces"), nb::arg("cuts"));
   nb::class_<PyColumnPages>(m, "ColumnPages")
       .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"), nb::arg("keeps_open"));
-  nb::class_<PyTakenRows>(m, "TakenRows")
-      .def_prop_ro("is_taken", [](const PyTakenRows& self) { return self.is_taken; })
-      .def_prop_ro("address", [](const PyTakenRows& self) { return reinterpret_cast<uintptr_t>(&self.rows); });
+  nb::class_<PyArrowRows>(m, "ArrowRows")
+      .def_prop_ro("is_there", [](const PyArrowRows& self) { return self.is_there; })
+      .def_prop_ro("num_bytes", [](const PyArrowRows& self) { return self.num_bytes; })
+      .def_prop_ro("largest_bits", [](const PyArrowRows& self) { return self.largest_bits; })
+      .def_prop_ro("address", [](const PyArrowRows& self) { return reinterpret_cast<uintptr_t>(&self.rows); });
   m.def(
       "take_rows",
       [](const std::vector<PyRowsToTake>& parts, size_t num_columns, size_t num_rows) {
@@ -223,15 +288,15 @@ void bind_miniblock(nb::module_& m) {
           wanted.push_back(std::move(part));
         }
         return without_gil([&] {
-          auto result = std::make_unique<PyTakenRows>();
-          std::vector<TakenColumn> columns;
+          auto result = std::make_unique<PyArrowRows>();
+          ArrowColumns columns;
           for (std::optional<TakenColumn>& column : take_rows(wanted, num_columns, num_rows)) {
-            result->is_taken.push_back(column.has_value());
+            result->is_there.push_back(column.has_value());
             if (column) {
-              columns.push_back(std::move(*column));
+              columns.add(std::move(*column), num_rows);
             }
           }
-          result->rows = arrow_rows(std::move(columns), num_rows);
+          result->rows = columns.take_rows(num_rows);
           return result.release();
         });
       },

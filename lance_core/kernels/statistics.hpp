@@ -44,9 +44,4 @@ struct VariableZones {
 VariableZones variable_zones(Bytes offsets, Bytes data, Bytes validity, size_t start, size_t n, size_t rows_per_zone,
                              unsigned offset_bits, size_t limit, bool utf8);
 
-// CRC-32C (Castagnoli) of bytes that follow others whose CRC is `initial`; 0 for the first ones.
-uint32_t crc32c(Bytes bytes, uint32_t initial);
-// The same without instructions made for it.
-uint32_t crc32c_portable(Bytes bytes, uint32_t initial);
-
 }  // namespace lance

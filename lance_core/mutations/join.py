@@ -1,65 +1,125 @@
-"""Rows of one table found by key in another one, which is held in memory."""
+"""Rows of one table found by key in another one, of which the keys are held in memory.
+
+Keys are compared as the reference compares them: nulls are equal, NaN is equal to itself, -0.0 is not 0.0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import storage_type
 
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
-class KeyedRows:
-    """Rows that are looked up by one of their columns. Of rows with the same key the last one is found."""
 
-    def __init__(self, rows: pa.Table, key: str) -> None:
-        """Look up `rows` by the column `key`.
+class KeyIndex:
+    """Finds rows by the values of one or more columns. Of rows with the same keys the last one is found.
+
+    The values of each column are numbered, and so are the pairs of numbers of the first two columns, then the
+    pairs of those and the numbers of the third, and so on: two numbers below 2^31 fit into one of 64 bits.
+    """
+
+    def __init__(self, keys: pa.Table) -> None:
+        """Look up the rows of `keys` by all its columns.
 
         Raises:
-            InvalidInputError: there is no such column, or more than one.
+            UnsupportedFeatureError: a type that is not compared.
         """
-        if rows.schema.names.count(key) != 1:
-            raise InvalidInputError(
-                "no such key column in the data", column=key, expected=", ".join(rows.schema.names)
-            )
-        self.columns = rows.drop_columns([key])
-        """The rows without their key."""
-        self._name = key
-        self.key_type = storage_type(rows.schema.field(key).type)
-        # Newest first, since the first of equal keys is found.
-        newest_first = _plain(rows.column(key).combine_chunks()).take(pa.array(np.arange(len(rows))[::-1]))
-        self._keys = newest_first
+        self._names = keys.column_names
+        self._values: list[pa.Array] = []
+        self._pairs: list[Numbers] = []
+        numbers = np.zeros(keys.num_rows, np.int64)
+        for place, column in enumerate(map(_plain, keys.columns)):
+            with self._comparing(place, column.type):
+                self._values.append(column.unique())
+            own = self._numbers(place, column)
+            if place:
+                pairs = numbers * len(self._values[place]) + own
+                self._pairs.append(np.unique(pairs))
+                numbers = np.searchsorted(self._pairs[-1], pairs)
+            else:
+                numbers = own
+        self._last = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+        self._last[numbers] = np.arange(keys.num_rows)  # of equal numbers the last one counts
 
-    def find(self, keys: pa.Array) -> pa.Array:
-        """The number of the row that has each key, null where none has it; null keys are equal.
+    def find(self, keys: pa.Table) -> pa.Array:
+        """The number of the row that has each of the `keys`, null where none has it.
+
+        Args:
+            keys: the columns to be found, in the order of those that are looked up, whatever their names.
 
         Raises:
             InvalidInputError: keys of another type.
         """
-        keys = _plain(keys)
-        if keys.type != self._keys.type:
-            raise InvalidInputError(
-                "key columns have different types",
-                column=self._name,
-                expected=keys.type,
-                found=self._keys.type,
-            )
+        numbers = np.zeros(keys.num_rows, np.int64)
+        missing = np.zeros(keys.num_rows, np.bool_)
+        for place, column in enumerate(map(_plain, keys.columns)):
+            if column.type != self._values[place].type:
+                raise InvalidInputError(
+                    "key columns have different types",
+                    column=self._names[place],
+                    expected=column.type,
+                    found=self._values[place].type,
+                )
+            own = self._numbers(place, column)
+            missing |= own < 0
+            if place:
+                known = self._pairs[place - 1]
+                pairs = numbers * len(self._values[place]) + own
+                numbers = np.searchsorted(known, pairs)
+                numbers[numbers == len(known)] = 0
+                missing |= known[numbers] != pairs if len(known) else True
+            else:
+                numbers = own
+        if not len(self._last):
+            return pa.nulls(keys.num_rows, pa.int64())
+        return pa.array(self._last[np.where(missing, 0, numbers)], mask=missing)
+
+    def _numbers(self, place: int, column: pa.ChunkedArray) -> Numbers:
+        """The numbers of values among those of a column, -1 where they are not among them."""
+        with self._comparing(place, column.type):
+            found = pc.index_in(column, value_set=self._values[place])
+        return np.asarray(found.fill_null(-1), np.int64)
+
+    @contextmanager
+    def _comparing(self, place: int, data_type: pa.DataType) -> Iterator[None]:
         try:
-            found = pc.index_in(keys, value_set=self._keys)
+            yield
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise UnsupportedFeatureError(
-                "joining by a column of this type", column=self._name, found=keys.type
+                "joining by a column of this type", column=self._names[place], found=data_type
             ) from None
-        return pc.subtract(pa.scalar(len(self._keys) - 1, pa.int32()), found)
 
 
-def _plain(keys: pa.Array) -> pa.Array:
+def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The columns of `rows` that are keys.
+
+    Raises:
+        InvalidInputError: there is no such column, or more than one.
+    """
+    for name in names:
+        if rows.schema.names.count(name) != 1:
+            raise InvalidInputError(
+                "no such key column in the data", column=name, expected=", ".join(rows.schema.names)
+            )
+    return rows.select(list(names))
+
+
+def _plain(keys: pa.ChunkedArray) -> pa.ChunkedArray:
     """Keys without extension types and dictionaries."""
-    if isinstance(keys, pa.ChunkedArray):
-        keys = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], keys.type)
-    while isinstance(keys.type, pa.BaseExtensionType):
-        keys = keys.storage
-    if pa.types.is_dictionary(keys.type):
-        keys = keys.dictionary_decode()
-    return keys.cast(storage_type(keys.type))
+    chunks = []
+    for chunk in keys.chunks or [pa.array([], keys.type)]:
+        while isinstance(chunk.type, pa.BaseExtensionType):
+            chunk = chunk.storage
+        if pa.types.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_decode()
+        chunks.append(chunk.cast(storage_type(chunk.type)))
+    return pa.chunked_array(chunks)

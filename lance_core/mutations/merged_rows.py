@@ -132,10 +132,10 @@ class MergedRows:
         """The rows of the source that match none, in the form of files.
 
         Raises:
-            InvalidInputError: the source lacks a column that allows no null.
+            InvalidInputError: the source has rows and lacks a column that allows no null.
         """
         needed = [field.name for field in self._kept if not field.nullable]
-        if needed:
+        if needed and self._source.num_rows:
             raise InvalidInputError(
                 "rows cannot be inserted without a column that allows no null", column=needed[0]
             )

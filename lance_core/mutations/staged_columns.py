@@ -15,18 +15,15 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CommitConflictError, InvalidInputError
-from lance_core.mutations.column_file import ColumnFileWriter, delete_files
+from lance_core.mutations.fragment_columns import FragmentColumnsWriter, fragment_of
 from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import next_field_id, preserves_nullability, used_files, with_fields
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
-from lance_core.storage import Storage
 from lance_core.table.commit import commit
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import merge, new_transaction
-from lance_core.write.conform import Conformer
-from lance_core.write.fragments import DIRECTORY
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class StagedColumns:
             raise InvalidInputError("staged columns", found=text[:80]) from None
 
 
-class StagedColumnsWriter:
+class StagedColumnsWriter(FragmentColumnsWriter):
     """Writes new columns of all physical rows of one fragment; for one thread."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, sync: bool = True) -> None:
@@ -77,45 +74,19 @@ class StagedColumnsWriter:
             UnsupportedFeatureError: a type that the table cannot hold.
         """
         manifest = snapshot.manifest
-        fragments = manifest.fragment_by_id
-        if fragment_id not in fragments:
-            raise InvalidInputError("no such fragment", found=fragment_id)
-        self._fragment = fragments[fragment_id]
+        self._fragment = fragment_of(snapshot, fragment_id)
         clashing = {field.name for field in manifest.schema.fields}.intersection(schema.names)
         if clashing:
             raise InvalidInputError("column exists already", column=min(clashing))
         self._schema, new_fields = with_fields(manifest.schema, schema, next_field_id(manifest))
-        self._conformer = Conformer(new_fields, schema)
-        self._storage, self._sync = snapshot.storage, sync
-        self._writer = ColumnFileWriter(
-            snapshot, self._fragment, new_fields, with_deleted_rows=True, sync=sync
-        )
-
-    @property
-    def num_rows(self) -> int:
-        """Rows written so far."""
-        return self._writer.num_rows
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; errors are those of `Conformer.conform` and `ColumnFileWriter.write`."""
-        self._writer.write(self._conformer.conform(batch))
+        super().__init__(snapshot, self._fragment, new_fields, schema, sync=sync)
 
     def finish(self) -> StagedColumns:
-        """Complete the file.
-
-        Raises:
-            InvalidInputError: fewer rows than the fragment has, deleted ones included.
-        """
+        """Complete the file; errors are those of `finish_file`."""
         message = table_pb2.DataFragment()
         message.CopyFrom(self._fragment.message)
-        message.files.append(self._writer.finish())
-        if self._sync:
-            self._storage.sync_directory(DIRECTORY)
+        message.files.append(self.finish_file())
         return StagedColumns(message, table_pb2.Manifest(fields=self._schema.messages))
-
-    def abort(self) -> None:
-        """Remove the file."""
-        self._writer.abort()
 
 
 def commit_staged_columns(
@@ -128,7 +99,7 @@ def commit_staged_columns(
     """Make one version out of columns that were staged for different fragments.
 
     Rows of fragments for which none were staged get nulls. The files are left alone when it fails: whoever
-    staged them may try again, or give them to `discard_staged_columns`.
+    staged them may try again, or remove them.
 
     Raises:
         InvalidInputError: nothing is staged, two for one fragment, of different columns, or none for a
@@ -173,11 +144,6 @@ def commit_staged_columns(
         return commit(current.storage, transaction, sync=sync)
 
     return with_retries(snapshot, attempt, "merge", transaction_id=transaction_id)
-
-
-def discard_staged_columns(storage: Storage, staged: Sequence[StagedColumns]) -> None:
-    """Remove the files of columns that will not be committed."""
-    delete_files(storage, (each.fragment.files[-1].path for each in staged))
 
 
 def _check_schema(manifest: Manifest, schema: Schema) -> None:

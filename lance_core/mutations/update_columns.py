@@ -11,7 +11,8 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import ColumnFileWriter
-from lance_core.mutations.join import KeyedRows
+from lance_core.mutations.join import KeyIndex, key_columns
+from lance_core.mutations.whole_columns import whole_columns
 from lance_core.proto import table_pb2
 from lance_core.scan.deletions import LiveRows
 from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
@@ -19,7 +20,6 @@ from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.conform import Conformer
 from lance_core.write.fragments import DIRECTORY
 
 TOMBSTONE = -2
@@ -63,14 +63,16 @@ def update_columns(
     manifest = snapshot.manifest
     if FileVersion.from_name(manifest.data_storage_version) == FileVersion.V0_1:
         raise UnsupportedFeatureError("replacing columns of a 0.1 file", file=manifest.name)
-    keyed = KeyedRows(rows, right_on or left_on)
-    if left_on in keyed.columns.column_names:
+    key = right_on or left_on
+    index = KeyIndex(key_columns(rows, [key]))
+    columns = rows.drop_columns([key])
+    if left_on in columns.column_names:
         raise InvalidInputError("the key column cannot be updated", column=left_on)
-    schema, new_values = _stored(manifest.schema, keyed.columns)
+    schema, new_values = _stored(manifest.schema, columns)
     keys = LanceScanner(
         snapshot, scan_options(manifest.schema, [left_on], fragments=(fragment.id,))
     ).to_table()
-    found = keyed.find(pa.concat_arrays(keys.column(0).chunks or [pa.array([], keys.schema.field(0).type)]))
+    found = index.find(keys)
     writer = ColumnFileWriter(snapshot, fragment, schema, sync=sync)
     try:
         start = 0
@@ -106,15 +108,7 @@ def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.D
 
 def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
     """The fields of the table that `given` has, and its values in the form that files hold."""
-    known = {field.name for field in schema.fields}
-    for name in given.column_names:
-        if name not in known:
-            raise InvalidInputError("no such column", column=name, expected=", ".join(sorted(known)))
-    ids = {node.id for field in schema.fields if field.name in given.column_names for node in field.walk()}
-    part = Schema([message for message in schema.messages if message.id in ids], schema.raw_metadata)
-    conformer = Conformer(part, given.schema)
-    if {message.id for message in conformer.schema.messages} != ids:
-        raise InvalidInputError("structs can only be replaced with all of their children")
+    part, conformer = whole_columns(schema, given.schema)
     batches = [conformer.conform(batch) for batch in given.to_batches()]
     names = [pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields]
     return part, pa.Table.from_batches(batches, pa.schema(names))

@@ -10,6 +10,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_core.file.direct import ReadBatches
+from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.sizes import Counts, bits_before, value_bits
 
@@ -41,11 +43,21 @@ class BatchCutter:
     """Cuts the windows of one stream."""
 
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
-        self._schema = schema
+        self.schema = schema
         self._most_bytes = 2 * options.batch_bytes
         bits = [value_bits(field.type) for field in schema]
         self._even_bits = sum(width + 1 for width in bits if width is not None)
         self._uneven = [position for position, width in enumerate(bits) if width is None]
+
+    def whole(self, found: ReadBatches, cuts: Counts) -> Stretch | None:
+        """All batches between `cuts` as they are; `None` where they are too large, or of uneven sizes."""
+        num_rows, batch_rows = found.rows.num_rows, int(cuts[1])
+        is_even = cuts.tolist() == [*range(0, num_rows, batch_rows), num_rows]
+        return (
+            Stretch(found.rows, batch_rows)
+            if is_even and found.largest_bits <= 8 * self._most_bytes
+            else None
+        )
 
     def fit(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> tuple[Counts, int]:
         """Where to cut a window so that no batch is too large, and the bytes of the window.
@@ -73,7 +85,7 @@ class BatchCutter:
         for start, end, batch_rows in _even(cuts.tolist(), edges):
             parts = [take(start, end) for take in takers]
             if all(isinstance(part, pa.Array) for part in parts):
-                yield Stretch(pa.RecordBatch.from_arrays(parts, schema=self._schema), batch_rows)
+                yield Stretch(pa.RecordBatch.from_arrays(parts, schema=self.schema), batch_rows)
             else:
                 for rows in self._where_dictionaries_change(parts):
                     yield Stretch(rows, batch_rows)
@@ -89,7 +101,7 @@ class BatchCutter:
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the rows of `parts`, each in one piece of every column."""
         chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
-        yield from pa.Table.from_arrays(chunked, schema=self._schema).to_batches()
+        yield from pa.Table.from_arrays(chunked, schema=self.schema).to_batches()
 
 
 def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
@@ -129,17 +141,11 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
         try:
             return pa.concat_arrays(pieces)
         except pa.ArrowInvalid:
-            if not _holds_dictionary(pieces[0].type):
+            if not holds_dictionary(pieces[0].type):
                 raise
             return pa.chunked_array(pieces)
 
     return take
-
-
-def _holds_dictionary(data_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(data_type):
-        return True
-    return any(_holds_dictionary(data_type.field(i).type) for i in range(data_type.num_fields))
 
 
 def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:

@@ -81,6 +81,7 @@ class StoredColumn:
 
     def __init__(self, column: DataColumn, reader: ColumnReader, file: ReadableFile) -> None:
         self.file = file
+        self.is_shown_as_stored = column.is_shown_as_stored
         self._column = column
         self._reader = reader
 

@@ -31,6 +31,8 @@ class LiveRows:
         """The narrowest physical range that holds the live rows `[start, end)`."""
         if start >= end:
             return 0, 0
+        if not len(self._deleted):
+            return start, end
         first, last = np.searchsorted(self._live_before, (start, end - 1), side="right")
         return start + int(first), end + int(last)
 

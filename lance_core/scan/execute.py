@@ -26,6 +26,7 @@ from lance_core.scan.plan import ScanPlan
 from lance_core.scan.projection import Projection, project
 from lance_core.scan.readahead import Job, run_ahead
 from lance_core.scan.strategy import Strategy
+from lance_core.scan.window_batches import CutBatches, WholeWindows, WindowsTogether
 from lance_core.scan.windows import Pieces, TablePieces, Window, Windows
 from lance_core.table.snapshot import Snapshot
 
@@ -71,21 +72,30 @@ def scan_stretches(
         for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
             yield Stretch(rows, max(rows.num_rows, 1))
         return
-    with _jobs(snapshot, plan, budget, files, strategy) as jobs:
-        yield from _cut_stretches(jobs, plan)
+    with _stretches(snapshot, plan, budget, files, strategy) as stretches:
+        yield from stretches
 
 
 def scan_projection(
     snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: FileCache
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan without a filter, as `scan_batches` gives them, with the columns of a projection."""
-    with _window_jobs(snapshot, plan, projection, budget, files, _DEFAULT) as jobs:
-        yield from _batches(_cut_stretches(jobs, plan))
+    with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as stretches:
+        yield from _batches(stretches)
 
 
 def _batches(stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatch]:
     # Mapped: a loop of its own would keep a stretch while the next one is asked for.
     return chain.from_iterable(map(Stretch.batches, stretches))
+
+
+def _whole_stretches(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[Stretch]:
+    for job in jobs:
+        windows: list[CutBatches] = job.result()
+        job.hold(sum(window.num_bytes for window in windows))
+        yield from chain.from_iterable([window.stretches for window in windows])
+        # The memory must be free when the budget is, which is when the next job is asked for.
+        del windows
 
 
 def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[Stretch]:
@@ -151,50 +161,58 @@ def count_passing(
 
 
 @contextmanager
-def _jobs(
+def _stretches(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
-) -> Iterator[Iterator[Job[Window] | Job[PassingWindow]]]:
-    """The jobs of a stream."""
+) -> Iterator[Iterator[Stretch]]:
+    """The batches of a stream."""
     if plan.options.filter is None:
         projection = project(snapshot.manifest.schema, plan.options)
-        with _window_jobs(snapshot, plan, projection, budget, files, strategy) as jobs:
-            yield jobs
+        with _unfiltered(snapshot, plan, projection, budget, files, strategy) as stretches:
+            yield stretches
         return
-    from lance_core.scan.execute_filter import passing_jobs  # late: most processes do not filter
-
-    with passing_jobs(snapshot, plan, budget, files, strategy) as jobs_of_rows:
-        yield jobs_of_rows
+    with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+        yield _cut_stretches(jobs, plan)
 
 
 @contextmanager
-def _window_jobs(
+def _unfiltered(
     snapshot: Snapshot,
     plan: ScanPlan,
     projection: Projection,
     budget: MemoryBudget,
     files: FileCache,
     strategy: Strategy,
-) -> Iterator[Iterator[Job[Window]]]:
-    """The jobs of a stream without a filter."""
-    is_remote = snapshot.storage.is_remote
+) -> Iterator[Iterator[Stretch]]:
+    """The batches of a stream without a filter."""
     windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-    if is_remote:
-        most_jobs, num_alone = 2 + num_workers(is_remote), 0
-    else:
-        # A window that is sent, and others of two tasks each for all workers. With more of them, several
-        # streams at once would need more memory than the pool of blocks keeps.
-        most_jobs, num_alone = 1 + (num_workers() + 1) // 2, _ALONE
-    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
+    if snapshot.storage.is_remote:  # columns are waited for side by side
+        with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
+            yield _cut_stretches(jobs, plan)
+        return
+    whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
+    # A window that is sent, and another for each worker. With more of them, several streams at once would
+    # need more memory than the pool of blocks keeps.
+    with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=_ALONE)) as whole_jobs:
+        yield _whole_stretches(whole_jobs)
+
+
+@contextmanager
+def _passing_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+) -> Iterator[Iterator[Job[PassingWindow]]]:
+    from lance_core.scan.execute_filter import passing_jobs  # late: most processes do not filter
+
+    with passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
         yield jobs
 
 
 @contextmanager
 def _table_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
-) -> Iterator[Iterator[Job[Pieces] | Job[Window] | Job[PassingWindow]]]:
+) -> Iterator[Iterator[Job[Pieces] | Job[PassingWindow]]]:
     """The jobs of a table."""
     if plan.options.filter is not None:
-        with _jobs(snapshot, plan, budget, files, strategy) as jobs:
+        with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
             yield jobs
         return
     projection = project(snapshot.manifest.schema, plan.options)

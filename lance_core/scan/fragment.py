@@ -41,6 +41,10 @@ class FragmentReader:
         """For each of some physical row numbers how many live rows come before it."""
         return self._live.live_rows_before(rows)
 
+    def physical_rows(self, live: Offsets) -> Offsets:
+        """The physical row numbers of live ones, which count from the first row of the fragment."""
+        return self._live.physical_rows(live)
+
     def num_live_rows(self, start: int, end: int) -> int:
         """How many rows of the physical range `[start, end)` are live."""
         return end - start - len(self._live.deleted_between(start, end))

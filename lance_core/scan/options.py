@@ -27,7 +27,7 @@ class ScanOptions:
         fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
-        batch_rows: Most rows of a streamed batch.
+        batch_rows: Most rows of a streamed batch; deleted ones do not count.
         blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
             them. There is no other binary column that has descriptions, so the first two are the same.
         verify_checksums: Hold the pages of the columns that are read against their checksums, in files that

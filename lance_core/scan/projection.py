@@ -46,6 +46,11 @@ class DataColumn:
     described: Field | None = None
     json: Field | None = None
 
+    @property
+    def is_shown_as_stored(self) -> bool:
+        """Whether the arrays of the files are those of the output."""
+        return not self.path and self.json is None and self.field.arrow_type == self.output.type
+
 
 @dataclass(frozen=True)
 class RowColumn:

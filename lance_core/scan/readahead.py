@@ -97,7 +97,7 @@ class Job(Generic[W]):
         self.held_bytes = held_bytes
         self._budget = budget
         submit = _run_here if at_once else worker_pool(is_remote).submit
-        self._futures = [submit(_run, group) for group in _grouped(work.reads)]
+        self._futures = [submit(run_reads, group) for group in _grouped(work.reads)]
 
     @property
     def is_done(self) -> bool:
@@ -123,7 +123,9 @@ class Job(Generic[W]):
 
     def stop(self) -> None:
         """Cancel what has not begun, wait for the rest (at most one task per worker), and hold nothing."""
-        wait([future for future in self._futures if not future.cancel()])
+        begun = [future for future in self._futures if not future.done() and not future.cancel()]
+        if begun:
+            wait(begun)
         self._futures = []
         self.hold(0)
 
@@ -202,7 +204,7 @@ class _Upcoming(Generic[W]):
         self._work = None
         self._num_small -= 1
         if self._num_small <= 0:
-            self._wish_bytes = min(4 * self._wish_bytes, _MOST_BYTES)
+            self._wish_bytes = min(2 * self._wish_bytes, _MOST_BYTES)
 
 
 def _estimate(work: Work) -> int:
@@ -218,7 +220,7 @@ def _run_here(run: Callable[[Sequence[Task]], list[Any]], reads: Sequence[Task])
     return future
 
 
-def _run(reads: Sequence[Task]) -> list[Any]:
+def run_reads(reads: Sequence[Task]) -> list[Any]:
     """What each of the reads gives; what can be is read and decoded together, without the interpreter.
 
     The last result may be an error; then the reads behind it give nothing.

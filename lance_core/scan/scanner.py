@@ -196,7 +196,7 @@ def scan_options(
         columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
             rows without columns.
         filter: SQL text or a `pyarrow.compute.Expression`; only rows for which it is true are returned.
-        batch_size: Most rows of a batch.
+        batch_size: Most rows of a batch; deleted ones do not count.
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,

@@ -26,6 +26,7 @@ from lance_core.schema.fields import Field
 from lance_core.statistics.cache import ColumnKey
 from lance_core.statistics.collect import bounds_type, has_bounds
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
+from lance_core.statistics.gathered import ZONE_ROWS
 from lance_core.statistics.table import all_null, refined
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.table.fragment import DataFile, Fragment
@@ -148,10 +149,21 @@ class _StoredColumn:
         return self._cache.stored(self._key, self._read)
 
     def gathered(self) -> pa.Table | None:
+        """None where scans can find out no more than the file says."""
+        if self._is_one_zone():
+            return None
         return self._cache.gathered(self._key, self._type, self._num_rows)
 
     def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
+        if not self._is_one_zone():
+            self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
+
+    def _is_one_zone(self) -> bool:
+        """Whether the file has statistics of its rows that are as fine and full as gathered ones."""
+        if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
+            return False
+        stored = self.stored()
+        return stored is not None and len(stored) == 1 and not stored["null_count"].null_count
 
     def _read(self) -> pa.Table | None:
         if isinstance(self._reader, LegacyFile):

@@ -286,7 +286,7 @@ class RowTaker:
             for part, chosen in zip(pages, places, strict=True)
         ]
         taken = take_rows(parts, len(numbers), len(rows))
-        is_taken = taken.is_taken
+        is_taken = taken.is_there
         if self._is_shown_as_stored and len(numbers) == len(arrays) and all(is_taken):
             return pa.RecordBatch._import_from_c(taken.address, self.schema)
         stored = {
@@ -304,10 +304,7 @@ class RowTaker:
     def _is_shown_as_stored(self) -> bool:
         """Whether all columns have the types of the files."""
         return all(
-            isinstance(column, DataColumn)
-            and not column.path
-            and column.json is None
-            and column.field.arrow_type == column.output.type
+            isinstance(column, DataColumn) and column.is_shown_as_stored
             for column in self._projection.columns
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from lance_core.scan.sizes import Counts
 
 # Batches that begin at a byte of every validity bitmap are sent without shifting bits.
 _BATCH_MULTIPLE = 64
-# Fragments whose batches are decoded by one job: what a job costs counts where they are small.
-_MOST_TOGETHER = 16
+# How many times more rows than usual may be read for a batch, because deleted rows lie between its rows.
+_MOST_SPREAD = 3
 # Mini-blocks hold a power of two of at most this many rows of a flat column (Lance file format 2.1,
 # section 5): pieces that begin between two blocks decode none of them twice.
 _PIECE_MULTIPLE = 4096
@@ -34,15 +34,36 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Window:
-    """All columns of some rows that follow one another.
+    """All columns of some rows of a fragment that follow one another.
 
     Attributes:
-        reads: For each column one or more, in the order of the rows.
+        start, end: Physical rows, `[start, end)`.
         cuts: Where batches begin and end, counted in live rows of the window, first and last included.
+        width: Estimated size of a row.
     """
 
-    reads: tuple[Read, ...]
+    fragment: FragmentReader
+    start: int
+    end: int
     cuts: Counts
+    width: float
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated size of what is read."""
+        return int(self.width * (self.end - self.start)) + 1
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """Each column."""
+        return self.reads_between(self.start, self.end)
+
+    def reads_between(self, start: int, end: int) -> tuple[Read, ...]:
+        """Each column of some of the rows."""
+        return tuple(
+            Read(self.fragment, number, start, end, int(column.bytes_per_row * (end - start)) + 1)
+            for number, column in enumerate(self.fragment.columns)
+        )
 
 
 class Windows:
@@ -51,22 +72,23 @@ class Windows:
     def __init__(self, plan: ScanPlan, opener: FragmentOpener) -> None:
         self._fragments = (_FragmentBatches(each, plan.options) for each in opener.open_all(plan.tasks))
         self._batches: _FragmentBatches | None = None
-        self._together = 1
-        # What is far away is read by as many jobs as can be, at the same time.
-        self._most_together = 1 if opener.is_remote else _MOST_TOGETHER
         self._error: LanceError | None = None
 
     def is_ready(self) -> bool:
         return True
 
     def take(self, num_bytes: int) -> Window | None:
-        """The next window of about `num_bytes`, at least one batch; `None` at the end.
+        """The next window of about `num_bytes`, at least one batch; `None` at the end."""
+        windows = self.take_several(num_bytes, 1)
+        return windows[0] if windows else None
 
-        It goes on with fragments that are small enough as a whole: few in the first windows, which somebody
-        waits for.
+    def take_several(self, num_bytes: int, most: int) -> list[Window]:
+        """The next windows, of about `num_bytes` together; none at the end.
+
+        More than one of them where fragments are small enough as a whole.
         """
         windows: list[Window] = []
-        while len(windows) < self._together and self._has_batches(wait=not windows):
+        while len(windows) < most and self._has_batches(wait=not windows):
             assert self._batches is not None
             if windows and self._batches.num_bytes > num_bytes:
                 break
@@ -75,9 +97,8 @@ class Windows:
                 self._batches = None
             else:
                 windows.append(window)
-                num_bytes -= sum(read.num_bytes for read in window.reads)
-        self._together = min(2 * self._together, self._most_together)
-        return _joined(windows) if windows else None
+                num_bytes -= window.num_bytes
+        return windows
 
     def _has_batches(self, *, wait: bool) -> bool:
         """Whether there is a fragment to take from. What is wrong with the next is raised with `wait`."""
@@ -91,55 +112,72 @@ class Windows:
         return self._batches is not None
 
 
-def _joined(windows: Sequence[Window]) -> Window:
-    """Windows that follow one another as one."""
-    if len(windows) == 1:
-        return windows[0]
-    ends = np.cumsum([window.cuts[-1] for window in windows])
-    cuts = [window.cuts[1:] + end - window.cuts[-1] for window, end in zip(windows, ends, strict=True)]
-    reads = chain.from_iterable(window.reads for window in windows)
-    return Window(tuple(reads), np.concatenate((windows[0].cuts[:1], *cuts)))
-
-
 class _FragmentBatches:
     """The batches of one fragment and which of them were taken."""
 
     def __init__(self, fragment: FragmentReader, options: ScanOptions) -> None:
         self._fragment = fragment
-        self._widths = [column.bytes_per_row for column in fragment.columns]
-        self._width = max(sum(self._widths), 0.125)
-        widest = fragment.columns[self._widths.index(max(self._widths))]
-        pieces = cut_rows(
-            widest.page_rows,
-            fragment.start,
-            fragment.end,
-            rows_per_piece=max(1, int(options.batch_bytes / self._width / fragment.live_share)),
-            most_rows=options.batch_rows,
-            multiple=_BATCH_MULTIPLE,
-        )
-        self._edges = [fragment.start, *(end for _, end in pieces)]
+        widths = [column.bytes_per_row for column in fragment.columns]
+        self._width = max(sum(widths), 0.125)
+        widest = fragment.columns[widths.index(max(widths))]
+        self._cuts = _live_cuts(fragment, widest.page_rows, options, options.batch_bytes / self._width)
+        # Deleted rows between two batches belong to neither.
+        self._starts = fragment.physical_rows(self._cuts[:-1])
+        self._ends = fragment.physical_rows(self._cuts[1:] - 1) + 1
+        self._pages = [row for row in widest.page_rows if fragment.start < row < fragment.end]
+        self._pages.append(fragment.end)
         self._taken = 0
         self.num_bytes = int(self._width * (fragment.end - fragment.start))
 
     def take(self, num_bytes: int) -> Window | None:
         """The next batches that make `num_bytes`, at least one; `None` when all are taken."""
-        while self._taken < len(self._edges) - 1:
-            first = self._taken
-            last_row = self._edges[first] + int(num_bytes / self._width)
-            self._taken = max(first + 1, bisect_right(self._edges, last_row) - 1)
-            window = self._window(self._edges[first : self._taken + 1])
-            if window.cuts[-1] > 0:
-                return window
-        return None
+        first = self._taken
+        if first == len(self._starts):
+            return None
+        start = int(self._starts[first])
+        last_row = self._last_row(start, int(num_bytes / self._width))
+        self._taken = max(first + 1, int(self._ends.searchsorted(last_row, side="right")))
+        end = int(self._ends[self._taken - 1])
+        cuts = self._cuts[first : self._taken + 1] - self._cuts[first]
+        return Window(self._fragment, start, end, cuts, self._width)
 
-    def _window(self, edges: list[int]) -> Window:
-        live_rows = self._fragment.live_rows_before(np.array(edges))
-        start, end = edges[0], edges[-1]
-        reads = (
-            Read(self._fragment, column, start, end, int(width * (end - start)) + 1)
-            for column, width in enumerate(self._widths)
-        )
-        return Window(tuple(reads), live_rows - live_rows[0])
+    def _last_row(self, first: int, num_rows: int) -> int:
+        """Where a window of about `num_rows` should end: with a page of the widest column, or an even part of
+        it, since what lies in one page takes the least to put together."""
+        number = bisect_right(self._pages, first + num_rows) - 1
+        if number >= 0 and self._pages[number] > first:
+            return self._pages[number]
+        left = self._pages[number + 1] - first
+        return first + -(-left // -(-left // max(num_rows, 1)))
+
+
+def _live_cuts(
+    fragment: FragmentReader, page_rows: Sequence[int], options: ScanOptions, rows_per_batch: float
+) -> Counts:
+    """Where batches of a task begin and end, counted in live rows of the fragment.
+
+    As many rows make a batch however many were deleted between them, as in the reference. Only where these
+    lie much further apart than on average, so that reading them takes much more memory, batches are halved.
+    """
+    boundaries = fragment.live_rows_before(np.array(page_rows, np.int64)).tolist()
+    start, end = fragment.task.start, fragment.task.end
+    pieces = cut_rows(
+        boundaries,
+        start,
+        end,
+        rows_per_piece=max(1, int(rows_per_batch)),
+        most_rows=options.batch_rows,
+        multiple=_BATCH_MULTIPLE,
+    )
+    cuts = np.array([start, *(last for _, last in pieces)], np.int64)
+    most_read = _MOST_SPREAD * max(1, int(rows_per_batch / fragment.live_share))
+    while fragment.live_share < 1:
+        read = fragment.physical_rows(cuts[1:] - 1) - fragment.physical_rows(cuts[:-1])
+        large = (read > most_read) & (np.diff(cuts) > 1)
+        if not large.any():
+            break
+        cuts = np.sort(np.concatenate((cuts, (cuts[:-1] + cuts[1:])[large] // 2)))
+    return cuts
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
             return None
     bits = fixed_bits(value_type)
     width = max(bits // 8, 1)
-    dense = pc.fill_null(stored, bytes(width))
+    dense = pc.fill_null(stored, bytes(width)) if stored.null_count else stored
     if not bits or pc.min_max(pc.binary_length(dense)).as_py() != {"min": width, "max": width}:
         return None
     _, offsets, data = dense.buffers()

@@ -121,7 +121,8 @@ class LocalStorage(Storage):
         return NewLocalFile(path, directory, sync=sync)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        with self.create_file(path, sync=sync) as file:
+        directory = self._directory(contained_path(path).rpartition("/")[0], sync)
+        with NewLocalFile(path, directory, sync=sync) as file:  # closing it finds out what is there
             file.write(data)
         if sync:
             try:

@@ -244,7 +244,7 @@ class _Attempt:
 
     def _check(self, listing: Listing) -> Manifest:
         """The newest version, after all since the last check were found to be compatible."""
-        current = read_manifest(self._storage, listing.latest)
+        current = read_manifest(self._storage, listing.latest, listing.path)
         if current.version < self._transaction.read_version:
             raise CommitConflictError(
                 f"version {self._transaction.read_version} was read, {current.version} is the latest",

@@ -347,7 +347,7 @@ def serialize_manifest(
 
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:
     """Whether 0.1 files may need values that are in the manifest; later versions leave the places empty."""
-    return any(field.dictionary.length for field in message.fields)
+    return any(field.HasField("dictionary") and field.dictionary.length for field in message.fields)
 
 
 def _require_row_ids(manifest: Manifest) -> None:

@@ -64,9 +64,9 @@ def open_snapshot(
     return snapshot if manifest.has_row_counts else replace(snapshot, manifest=_with_row_counts(snapshot))
 
 
-def read_manifest(storage: Storage, version: int) -> Manifest:
-    """The manifest of one version as it is stored; errors are those of `open_snapshot`."""
-    return _read_manifest(storage, version, manifest_path(storage, version))
+def read_manifest(storage: Storage, version: int, path: str | None = None) -> Manifest:
+    """The manifest of one version as it is stored, at `path` if that is known; errors of `open_snapshot`."""
+    return _read_manifest(storage, version, path or manifest_path(storage, version))
 
 
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:

@@ -126,6 +126,8 @@ class Listing:
 
     latest: int
     """The newest version."""
+    path: str
+    """Of its manifest."""
     is_inverted: bool
     """Whether names begin with the newest version; all of one table do, or none."""
     has_hint: bool
@@ -147,10 +149,10 @@ def list_manifests(storage: Storage) -> Listing | None:
     numbers, is_inverted = _numbers(names)
     if not numbers:
         return None
-    latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
-    if newest is not None:
-        latest = newest[0]
-    return Listing(latest, is_inverted, HINT.rpartition("/")[2] in names)
+    if newest is None:
+        latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
+        newest = latest, version_path(latest, is_inverted)
+    return Listing(*newest, is_inverted, HINT.rpartition("/")[2] in names)
 
 
 def version_path(version: int, is_inverted: bool) -> str:

@@ -32,15 +32,18 @@ class Conformer:
                 other types.
             UnsupportedFeatureError: types that are not written.
         """
+        self._given = given
+        self.schema, self._stored = table, _stored(table)
+        if _is_plain(table) and _has_no_metadata(given) and given.equals(self._stored):
+            self._columns, self._is_stored = list(range(len(given))), True
+            return
         has_blobs_v2 = any(node.is_blob_v2 for field in table.fields for node in field.walk())
         described = with_blobs_v2(given) if has_blobs_v2 else given
         ids = _matched(table.fields, schema_from_arrow(described).fields, "")
         messages = [message for message in table.messages if message.id in ids]
         self.schema = Schema(messages, table.raw_metadata)
-        self._given = given
         self._columns = [given.get_field_index(field.name) for field in self.schema.fields]
-        types = [pa.field(field.name, field.arrow_type, field.nullable) for field in self.schema.fields]
-        self._stored = pa.schema(types)
+        self._stored = _stored(self.schema)
         self._is_stored = given.equals(self._stored) and all(
             node.nullable and not node.is_json for field in self.schema.fields for node in field.walk()
         )
@@ -63,6 +66,28 @@ class Conformer:
             for index, field in zip(self._columns, self.schema.fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._stored)
+
+
+def _stored(schema: Schema) -> pa.Schema:
+    """What data files hold."""
+    return pa.schema([pa.field(each.name, each.arrow_type, each.nullable) for each in schema.fields])
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether Arrow's types and names alone tell what may be in the columns: those of most small appends."""
+    return all(
+        field.nullable
+        and not field.children
+        and not field.extension_name
+        and not field.is_blob
+        and not field.is_json
+        and not pa.types.is_dictionary(field.arrow_type)
+        for field in schema.fields
+    )
+
+
+def _has_no_metadata(schema: pa.Schema) -> bool:
+    return all(field.metadata is None for field in schema)
 
 
 def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:

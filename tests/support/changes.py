@@ -18,8 +18,10 @@ import pyarrow as pa
 
 import lance_core
 from lance_core.dataset import LanceDataset
+from lance_core.fragment_metadata import DataFile
 from lance_core.mutations import compaction
 from lance_core.mutations.compaction.options import CompactionOptions
+from lance_core.mutations.replaced_columns import ReplacedColumnsWriter
 from lance_core.mutations.settings import restore_version, update_settings
 from lance_core.operations import LanceOperation
 from lance_core.storage import Storage
@@ -85,6 +87,16 @@ def _replace(dataset: LanceDataset) -> None:
     LanceDataset.commit(dataset, lance_core.Transaction(dataset.version, operation, ID))
 
 
+def _replace_data(dataset: LanceDataset) -> None:
+    values = pa.table({"id": range(10, 20), "text": ["replaced"] * 10, "number": [3.5] * 10})
+    writer = ReplacedColumnsWriter(dataset.snapshot, 1, values.schema)
+    for batch in values.to_batches():
+        writer.write(batch)
+    group = LanceOperation.DataReplacementGroup(1, DataFile.from_message(writer.finish().file))
+    operation = LanceOperation.DataReplacement([group])
+    LanceDataset.commit(dataset, lance_core.Transaction(dataset.version, operation, ID))
+
+
 CHANGES: dict[str, Change] = {
     "append": lambda dataset: lance_core.write_dataset(_more(), dataset, mode="append", transaction_id=ID),
     "overwrite": lambda dataset: lance_core.write_dataset(
@@ -94,6 +106,7 @@ CHANGES: dict[str, Change] = {
     "delete": lambda dataset: dataset.delete("id % 7 = 3 OR id < 10", transaction_id=ID),
     "update": lambda dataset: dataset.update({"text": "'changed'"}, "id % 9 = 4", transaction_id=ID),
     "update columns": _replace,
+    "replace data": _replace_data,
     "merge_insert": _merge_insert,
     "add_columns": lambda dataset: dataset.add_columns({"more": "id * 2"}, transaction_id=ID),
     "add nulls": lambda dataset: dataset.add_columns(pa.schema([("null", pa.int8())]), transaction_id=ID),

@@ -6,7 +6,6 @@ import itertools
 import re
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +16,8 @@ from pathlib import Path
 
 import boto3
 
-START_TIMEOUT_S = 60
+from support.store_process import store_process
+
 KEY = "test-access-key"
 SECRET = "test-secret-key"
 
@@ -72,29 +72,9 @@ SERVER = Path(__file__).with_name("moto_server.py")
 @contextmanager
 def s3_server(log: Path) -> Iterator[S3]:
     """Start a moto server on a free port and end it afterwards."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", str(SERVER), "-H", "127.0.0.1", "-p", str(port)],
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, "the S3 server does not answer"
-                time.sleep(0.05)
+    command = [sys.executable, "-P", str(SERVER), "-H", "127.0.0.1", "-p"]
+    with store_process(lambda port: [*command, port], log) as port:
         yield S3(f"http://127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @dataclass(frozen=True)
@@ -126,7 +106,7 @@ class Exchange:
 
 @dataclass
 class Proxy:
-    """Passes requests on to an S3 server, and what is in `faults` may change that."""
+    """Passes requests on to the server of a store, and what is in `faults` may change that."""
 
     endpoint: str
     requests: list[Request] = field(default_factory=list)
@@ -171,11 +151,11 @@ class Proxy:
 
 
 @contextmanager
-def s3_proxy(s3: S3) -> Iterator[Proxy]:
-    """A proxy before `s3`, on a free port."""
+def s3_proxy(endpoint: str) -> Iterator[Proxy]:
+    """A proxy before the server of a store, on a free port."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     proxy = Proxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    port = int(s3.endpoint.rpartition(":")[2])
+    port = int(endpoint.rpartition(":")[2])
 
     def accept() -> None:
         while True:

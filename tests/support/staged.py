@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 
-from flight_server.mutations import NoRows
 from flight_server.names import DatasetReference
 from flight_server.service import Service
 from flight_server.settings import Settings
+from flight_server.uploads import NoRows
 from flight_server.write_command import CommitCommand, WriteCommand
 from lance_core.mutations.compaction import CompactionOptions, CompactionTask
 from lance_core.mutations.merge_insert import MergePlan
@@ -33,8 +36,10 @@ STAGE = {
     "insert": WriteCommand(T, mode="merge_insert", merge=INSERT, stage=True),
     "replace": WriteCommand(T, mode="merge_insert", merge=REPLACE, stage=True),
     "add_columns": WriteCommand(T, mode="add_columns", fragment_id=0, stage=True),
+    "join": WriteCommand(T, mode="add_columns", on=("n",), stage=True),
+    "replace_columns": WriteCommand(T, mode="replace_columns", fragment_id=0, stage=True),
 }
-"""What is staged; a compaction is another one, see `stage_all`."""
+"""What is staged; a compaction is another one."""
 KINDS = (*STAGE, "rewrite")
 ROWS = {
     "append": [pa.table({"n": [2, 3]}), pa.table({"n": [4]})],
@@ -43,6 +48,8 @@ ROWS = {
     "insert": [pa.table({"n": [1, 2]}), pa.table({"n": [3, 4]})],
     "replace": [pa.table({"n": [1, 2]}), pa.table({"n": [3, 4]})],
     "add_columns": [pa.table({"m": [5, 6]})],
+    "join": [pa.table({"n": [1, 7], "m": [6, 8]}), pa.table({"n": [0], "m": [5]})],
+    "replace_columns": [pa.table({"n": [5, 6]})],
 }
 BEFORE = [{"n": 0}, {"n": 1}]
 AFTER = {
@@ -52,6 +59,8 @@ AFTER = {
     "insert": [{"n": n} for n in range(5)],
     "replace": [{"n": n} for n in range(2, 5)],
     "add_columns": [{"n": 0, "m": 5}, {"n": 1, "m": 6}],
+    "join": [{"n": 0, "m": 5}, {"n": 1, "m": 6}],
+    "replace_columns": [{"n": 5}, {"n": 6}],
     "rewrite": BEFORE,
 }
 
@@ -67,44 +76,65 @@ class Uploaded(NoRows):
         return iter(self._table.to_batches())  # type: ignore[attr-defined]
 
 
-def service_of(root: Path, storage: FaultStorage | None = None) -> Service:
-    service = Service(Settings.resolve(str(root), environment={}))
-    if storage is not None:
-        service._catalog.storage = lambda path: storage  # type: ignore[method-assign]
-    return service
+@dataclass(frozen=True)
+class Staged:
+    """A folder with the dataset of `BEFORE`, one fragment, and staged writes of one kind."""
 
+    root: Path
+    kind: str | None
+    """None: nothing is staged."""
+    receipts: tuple[str, ...] = ()
 
-def rows_of(root: Path) -> list[dict[str, int]]:
-    found = lance.dataset(root / "t.lance").to_table().to_pylist()
-    return sorted(found, key=lambda row: row["n"])  # type: ignore[no-any-return]
+    @staticmethod
+    def make(root: Path, kind: str | None = None) -> Staged:
+        """Make the dataset, and stage all writes of a kind."""
+        lance.write_dataset(pa.table({"n": [0, 1]}), root / "t.lance")
+        made = Staged(root, kind)
+        return made if kind is None else replace(made, receipts=made._stage(kind))
 
-
-def stage_all(kind: str) -> Callable[[Path], list[str]]:
-    """What stages all writes of one kind, and gives the receipts."""
-
-    def prepare(root: Path) -> list[str]:
-        staged = service_of(root).staged
+    def _stage(self, kind: str) -> tuple[str, ...]:
+        staged = self.service().staged
         if kind == "rewrite":
-            fragments = tuple(open_snapshot(LocalStorage(str(root / "t.lance"))).manifest.message.fragments)
-            return [staged.execute(T, CompactionTask(1, fragments, CompactionOptions()))[0]]
-        return [staged.stage(STAGE[kind], Uploaded(table)) for table in ROWS[kind]]
+            fragments = tuple(open_snapshot(LocalStorage(str(self.path))).manifest.message.fragments)
+            return (staged.execute(T, CompactionTask(1, fragments, CompactionOptions()))[0],)
+        return tuple(staged.stage(STAGE[kind], Uploaded(table)) for table in ROWS[kind])
 
-    return prepare
+    @contextmanager
+    def copied(self, root: Path) -> Iterator[Staged]:
+        """The same in another folder, while the block runs."""
+        shutil.copytree(self.root, root)
+        yield replace(self, root=root)
+        shutil.rmtree(root)
 
+    @property
+    def path(self) -> Path:
+        """Of the dataset."""
+        return self.root / "t.lance"
 
-def commit_of(kind: str, receipts: Sequence[str], transaction_id: str | None = None) -> CommitCommand:
-    """What commits them, by default with an id of its own that it could be repeated with."""
-    operation = STAGE[kind].mode if kind in STAGE else kind
-    return CommitCommand(T, operation, tuple(receipts), transaction_id=transaction_id or str(uuid.uuid4()))
+    @property
+    def after(self) -> list[dict[str, int]]:
+        """The rows when all that is staged was committed once."""
+        return AFTER[str(self.kind)]
 
+    def service(self, storage: FaultStorage | None = None) -> Service:
+        """A server of the folder, through a storage that may fail."""
+        service = Service(Settings.resolve(str(self.root), environment={}))
+        if storage is not None:
+            service._catalog.storage = lambda path: storage  # type: ignore[method-assign]
+        return service
 
-def make_dataset(root: Path) -> None:
-    """The dataset of `BEFORE`: one fragment."""
-    lance.write_dataset(pa.table({"n": [0, 1]}), root / "t.lance")
+    def command(self) -> CommitCommand:
+        """What commits all that is staged, with an id of its own that it can be repeated with."""
+        operation = STAGE[str(self.kind)].mode if self.kind in STAGE else str(self.kind)
+        return CommitCommand(T, operation, self.receipts, transaction_id=str(uuid.uuid4()))
 
+    def rows(self) -> list[dict[str, int]]:
+        """What the reference reads, in the order of the column n."""
+        found = lance.dataset(self.path).to_table().to_pylist()
+        return sorted(found, key=lambda row: row["n"])  # type: ignore[no-any-return]
 
-def versions_of(root: Path) -> int:
-    """How many versions there are that change what is in the table."""
-    dataset = lance.dataset(root / "t.lance")
-    made = [dataset.read_transaction(each["version"]) for each in dataset.versions()]
-    return sum("ReserveFragments" not in type(each.operation).__name__ for each in made)
+    def versions(self) -> int:
+        """How many versions there are that change what is in the table."""
+        dataset = lance.dataset(self.path)
+        made = [dataset.read_transaction(each["version"]) for each in dataset.versions()]
+        return sum("ReserveFragments" not in type(each.operation).__name__ for each in made)

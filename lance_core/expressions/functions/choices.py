@@ -31,6 +31,8 @@ def _bind_nvl2(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _nullif(value: Datum, other: Datum) -> Datum:
+    if pa.types.is_null(value.type):
+        return value
     same = pc.fill_null(compare("=", value, other), False)
     return pc.if_else(same, pa.scalar(None, value.type), value)
 
@@ -38,6 +40,8 @@ def _nullif(value: Datum, other: Datum) -> Datum:
 def _extreme(op: str, *values: Datum) -> Datum:
     """The greatest or least value that is not null; NaN is the greatest number."""
     best = values[0]
+    if pa.types.is_null(best.type):
+        return best
     for value in values[1:]:
         better = pc.or_kleene(compare(op, value, best), pc.is_null(best))
         better = pc.and_(pc.fill_null(better, False), pc.is_valid(value))

@@ -114,7 +114,7 @@ def _bind_truncation(name: str, arguments: Sequence[Expression]) -> Bound:
     if (unit.value.as_py() or "").lower() not in _TRUNCATIONS:
         raise InvalidInputError(f"{name} takes one of {', '.join(_TRUNCATIONS)}, not {unit.value.as_py()!r}")
     kind = value_type(moment.type)
-    if types.is_date(kind) or is_string(kind):
+    if types.is_date(kind) or is_string(kind) or types.is_null(kind):
         kind = pa.timestamp("ns")
     if not types.is_timestamp(kind):
         raise unfit(name, moment, "a date or timestamp")
@@ -164,7 +164,7 @@ def _bind_to_date(name: str, arguments: Sequence[Expression]) -> Bound:
 
 def _bind_from_unixtime(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 1)
-    if not types.is_integer(arguments[0].type):
+    if not (types.is_integer(arguments[0].type) or types.is_null(arguments[0].type)):
         raise unfit(name, arguments[0], "an integer")
     return [cast(arguments[0], pa.int64())], pa.timestamp("s")
 
@@ -172,7 +172,7 @@ def _bind_from_unixtime(name: str, arguments: Sequence[Expression]) -> Bound:
 def _bind_to_unixtime(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 1)
     kind = value_type(arguments[0].type)
-    if not (types.is_timestamp(kind) or types.is_date(kind) or is_string(kind)):
+    if not (types.is_timestamp(kind) or types.is_date(kind) or is_string(kind) or types.is_null(kind)):
         raise unfit(name, arguments[0], "a text, date or timestamp")
     return [cast(arguments[0], pa.timestamp("s", getattr(kind, "tz", None)))], pa.int64()
 

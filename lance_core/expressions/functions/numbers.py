@@ -1,4 +1,7 @@
-"""Functions of numbers. Single floats stay single; everything else is computed in doubles."""
+"""Functions of numbers. Single floats stay single; nearly everything else gives doubles.
+
+Which types the exceptions give is the reference's choice.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ import pyarrow.types as types
 from lance_core.expressions.build import cast
 from lance_core.expressions.coercion import is_number, value_type
 from lance_core.expressions.comparisons import Datum
-from lance_core.expressions.functions.registry import Bound, Function, as_constant_integer, expect, unfit
-from lance_core.expressions.tree import Expression
+from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
+from lance_core.expressions.tree import Expression, Literal
 
 
 def _as_number(name: str, argument: Expression) -> Expression:
@@ -27,9 +30,11 @@ def _as_number(name: str, argument: Expression) -> Expression:
 
 def _as_float(name: str, argument: Expression) -> Expression:
     argument = _as_number(name, argument)
-    if types.is_float32(argument.type) or types.is_float16(argument.type):
-        return cast(argument, pa.float32())
-    return cast(argument, pa.float64())
+    return argument if types.is_float32(argument.type) else cast(argument, pa.float64())
+
+
+def _needs_doubles(numbers: Sequence[Expression]) -> bool:
+    return any(types.is_float64(number.type) or types.is_decimal(number.type) for number in numbers)
 
 
 def _of_floats(kernel: Callable[..., Datum], count: int = 1, result: pa.DataType | None = None) -> Function:
@@ -56,22 +61,37 @@ def _by_numpy(function: Callable[..., np.ndarray]) -> Callable[[Datum], Datum]:
     return compute
 
 
+def _cube_root(values: np.ndarray) -> np.ndarray:
+    """To the last digit, which the shorter types have or lack by the processor that NumPy found."""
+    return np.cbrt(values.astype(np.longdouble)).astype(values.dtype)
+
+
 def _bind_abs(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 1)
     operand = _as_number(name, arguments[0])
-    if types.is_float16(operand.type):
-        operand = cast(operand, pa.float32())
     return [operand], operand.type
+
+
+def _abs(operand: Datum) -> Datum:
+    if types.is_float16(operand.type):
+        return pc.abs(operand.cast(pa.float32())).cast(pa.float16())
+    return pc.abs_checked(operand)
 
 
 def _bind_rounding(name: str, arguments: Sequence[Expression]) -> Bound:
     """To a constant number of digits, or none; decimals keep their type, integers become doubles."""
     expect(name, arguments, 1, 2)
     operand = _as_number(name, arguments[0])
+    if name == "trunc" and len(arguments) == 2 and types.is_float16(operand.type):
+        operand = cast(operand, pa.float32())
     if not types.is_decimal(operand.type):
         operand = _as_float(name, operand)
-    digits = [as_constant_integer(name, argument) for argument in arguments[1:]]
-    return [operand, *digits], _rounded_type(operand.type, digits[0].value.as_py() if digits else 0)
+    if len(arguments) == 1:
+        return [operand], _rounded_type(operand.type, 0)
+    digits = as_integer(name, arguments[1])
+    if not isinstance(digits, Literal):
+        raise unfit(name, digits, "a constant integer here")
+    return [operand, digits], _rounded_type(operand.type, digits.value.as_py() or 0)
 
 
 def _rounded_type(data_type: pa.DataType, digits: int) -> pa.DataType:
@@ -89,6 +109,9 @@ def _bind_whole(name: str, arguments: Sequence[Expression]) -> Bound:
 
 def _rounded(mode: str) -> Callable[..., Datum]:
     def compute(operand: Datum, digits: pa.Scalar | None = None) -> Datum:
+        if digits is not None and not digits.is_valid:
+            missing = pa.scalar(None, _rounded_type(operand.type, 0))
+            return missing if isinstance(operand, pa.Scalar) else pa.repeat(missing, len(operand))
         count = 0 if digits is None else max(min(digits.as_py(), 300), -300)
         rounded_type = _rounded_type(operand.type, count)
         if types.is_decimal(
@@ -101,18 +124,40 @@ def _rounded(mode: str) -> Callable[..., Datum]:
 
 
 def _bind_log(name: str, arguments: Sequence[Expression]) -> Bound:
+    """A logarithm has the type of its number, the last argument."""
     expect(name, arguments, 1, 2)
-    operands = [cast(_as_number(name, argument), pa.float64()) for argument in arguments]
-    return operands, pa.float64()
+    numbers = [_as_number(name, argument) for argument in arguments]
+    result = numbers[-1].type if types.is_floating(numbers[-1].type) else pa.float64()
+    kind = Literal(pa.scalar(None, result))
+    return [kind, *(cast(number, pa.float64()) for number in numbers)], result
 
 
-def _log(first: Datum, second: Datum | None = None) -> Datum:
-    return pc.log10(first) if second is None else pc.logb(second, first)
+def _log(kind: pa.Scalar, first: Datum, second: Datum | None = None) -> Datum:
+    found = pc.log10(first) if second is None else pc.logb(second, first)
+    return found.cast(kind.type, safe=False)
 
 
 def _bind_nanvl(name: str, arguments: Sequence[Expression]) -> Bound:
+    """Half floats stay such; doubles and decimals make doubles, everything else single floats."""
     expect(name, arguments, 2)
-    return [cast(_as_number(name, argument), pa.float64()) for argument in arguments], pa.float64()
+    numbers = [_as_number(name, argument) for argument in arguments]
+    common = pa.float64() if _needs_doubles(numbers) else pa.float32()
+    if all(types.is_float16(number.type) for number in numbers):
+        common = pa.float16()
+    return [cast(number, common) for number in numbers], common
+
+
+def _nanvl(value: Datum, other: Datum) -> Datum:
+    wide = value.cast(pa.float32()) if types.is_float16(value.type) else value
+    return pc.if_else(pc.is_nan(wide), other, value)
+
+
+def _bind_atan2(name: str, arguments: Sequence[Expression]) -> Bound:
+    """A single float, unless a double or decimal is among the arguments."""
+    expect(name, arguments, 2)
+    numbers = [_as_number(name, argument) for argument in arguments]
+    common = pa.float64() if _needs_doubles(numbers) else pa.float32()
+    return [cast(number, common) for number in numbers], common
 
 
 def _sign(operand: Datum) -> Datum:
@@ -124,13 +169,13 @@ _SIGN = _of_floats(_sign)
 _POWER = _of_floats(pc.power, 2)
 
 FUNCTIONS = {
-    "abs": Function(_bind_abs, pc.abs_checked),
+    "abs": Function(_bind_abs, _abs),
     "ceil": Function(_bind_whole, _rounded("up")),
     "floor": Function(_bind_whole, _rounded("down")),
     "round": Function(_bind_rounding, _rounded("half_towards_infinity"), keeps_nulls=True),
     "trunc": Function(_bind_rounding, _rounded("towards_zero")),
     "sqrt": _of_floats(pc.sqrt),
-    "cbrt": _of_floats(_by_numpy(np.cbrt)),
+    "cbrt": _of_floats(_by_numpy(_cube_root)),
     "exp": _of_floats(pc.exp),
     "ln": _of_floats(pc.ln),
     "log": Function(_bind_log, _log),
@@ -146,7 +191,7 @@ FUNCTIONS = {
     "asin": _of_floats(pc.asin),
     "acos": _of_floats(pc.acos),
     "atan": _of_floats(pc.atan),
-    "atan2": _of_floats(pc.atan2, 2),
+    "atan2": Function(_bind_atan2, pc.atan2),
     "sinh": _of_floats(_by_numpy(np.sinh)),
     "cosh": _of_floats(_by_numpy(np.cosh)),
     "tanh": _of_floats(_by_numpy(np.tanh)),
@@ -154,5 +199,5 @@ FUNCTIONS = {
     "radians": _of_floats(lambda operand: pc.multiply(operand, pa.scalar(math.pi / 180, operand.type))),
     "isnan": _of_floats(pc.is_nan, result=pa.bool_()),
     "iszero": _of_floats(lambda operand: pc.equal(operand, 0), result=pa.bool_()),
-    "nanvl": Function(_bind_nanvl, lambda value, other: pc.if_else(pc.is_nan(value), other, value)),
+    "nanvl": Function(_bind_nanvl, _nanvl),
 }

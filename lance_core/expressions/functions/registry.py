@@ -10,7 +10,7 @@ import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.build import cast, describe
-from lance_core.expressions.coercion import common_type, is_string, value_type
+from lance_core.expressions.coercion import chosen_type, is_string, value_type
 from lance_core.expressions.comparisons import Datum
 from lance_core.expressions.tree import Expression, Literal
 
@@ -83,7 +83,7 @@ def same_types(name: str, arguments: Sequence[Expression]) -> tuple[list[Express
     """Arguments in the one type that all have in common."""
     common = value_type(arguments[0].type)
     for argument in arguments[1:]:
-        wider = common_type(common, argument.type)
+        wider = chosen_type(common, argument.type)
         if wider is None:
             raise unfit(name, argument, f"values that go with {common}")
         common = wider

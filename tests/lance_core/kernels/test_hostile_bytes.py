@@ -172,9 +172,11 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str
         os.write(descriptor, data)
         reader = kernels.PieceReader(descriptor, len(data), 4096, 1 << 60)
         (rows,) = kernels.decode_rows([(pages, reader, 1, 2)])
+        batches = kernels.decode_batches([(pages, reader, 1, 2)], inputs.int64s([0, 1]))
     finally:
         os.close(descriptor)
     if rows is None:
+        assert not any(batches.is_there)
         raise kernels.CorruptData("refused")
     return rows
 
@@ -488,7 +490,8 @@ def test_every_kernel_is_here() -> None:
         "count_changes",
         "count_levels",
         "crc32c",
-        "crc32c_portable",
+        "crc32c_by",
+        "crc32c_ways",
         "cut_bits",
         "encode_levels",
         "encode_runs",
@@ -510,7 +513,7 @@ def test_every_kernel_is_here() -> None:
         "variable_zones",
         "write_checked",
     }
-    in_test_takes = {"ColumnPages", "TakenRows", "take_rows"}
+    in_test_takes = {"ColumnPages", "ArrowRows", "take_rows"}
     no_kernels = {"Block", "ChunkOverflow", "CorruptData", "LONGEST_RUN", "OffsetOverflow"}
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - in_test_takes
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

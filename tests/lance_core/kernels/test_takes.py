@@ -170,7 +170,7 @@ Parts = Sequence[tuple[Sequence[ColumnPages], bytes, bytes | None]]
 def take(coding: str, parts: Parts, num_columns: int, num_rows: int) -> list[list[object] | None]:
     """What the kernel takes of columns of one coding, as Python values."""
     taken = kernels.take_rows(parts, num_columns, num_rows)
-    fields = [(str(number), type_of(coding)) for number, done in enumerate(taken.is_taken) if done]
+    fields = [(str(number), type_of(coding)) for number, done in enumerate(taken.is_there) if done]
     batch = pa.RecordBatch._import_from_c(taken.address, pa.schema(fields))
     del taken
     batch.validate(full=True)
@@ -261,10 +261,10 @@ def test_a_file_that_was_truncated(map_after: int) -> None:
     with file_of(bytes_of([page]), map_after) as (descriptor, file):
         column = column_of([page], file)
         wanted = [([column], inputs.int64s([0, len(page.found) - 1]), None)]
-        assert kernels.take_rows(wanted, 1, 2).is_taken == [True]
+        assert kernels.take_rows(wanted, 1, 2).is_there == [True]
         for length in (5000, 100, 0):
             os.truncate(descriptor, length)
-            assert kernels.take_rows(wanted, 1, 2).is_taken == [False]
+            assert kernels.take_rows(wanted, 1, 2).is_there == [False]
 
 
 def test_what_is_not_there() -> None:
@@ -276,7 +276,7 @@ def test_what_is_not_there() -> None:
 
         def is_taken(rows: Sequence[int], places: Sequence[int] | None, num_rows: int) -> bool:
             numbers = None if places is None else inputs.int64s(places)
-            (done,) = kernels.take_rows([([column], inputs.int64s(rows), numbers)], 1, num_rows).is_taken
+            (done,) = kernels.take_rows([([column], inputs.int64s(rows), numbers)], 1, num_rows).is_there
             return done
 
         assert is_taken([last], None, 1)
@@ -291,7 +291,7 @@ def test_what_is_not_there() -> None:
         with pytest.raises(CorruptData, match="columns"):
             kernels.take_rows([([], inputs.int64s([0]), None)], 1, 1)
         behind = column_of([page], file, position=8)
-        assert kernels.take_rows([([behind], inputs.int64s([last]), None)], 1, 1).is_taken == [False]
+        assert kernels.take_rows([([behind], inputs.int64s([last]), None)], 1, 1).is_there == [False]
         with pytest.raises(TypeError, match="None"):
             kernels.take_rows([([None], inputs.int64s([0]), None)], 1, 1)  # type: ignore[list-item]
         with pytest.raises(TypeError, match="None"):
@@ -311,7 +311,7 @@ def test_pages_of_different_types() -> None:
         pages = [random_page(rng, one, "none"), random_page(rng, other, "none")]
         rows = inputs.int64s([0, len(pages[0].found)])
         with file_of(bytes_of(pages), 0) as (_, file):
-            assert kernels.take_rows([([column_of(pages, file)], rows, None)], 1, 2).is_taken == [False]
+            assert kernels.take_rows([([column_of(pages, file)], rows, None)], 1, 2).is_there == [False]
 
 
 def test_what_nobody_imports() -> None:

@@ -20,6 +20,7 @@ from lance_core.mutations.alter_columns import Alteration, alter_columns
 from lance_core.mutations.compaction import CompactionOptions
 from lance_core.mutations.drop_columns import drop_columns
 from lance_core.mutations.merge import merge
+from lance_core.mutations.merge_source import MergeSource
 from lance_core.mutations.new_columns import Expressions, StreamColumns
 from lance_core.mutations.staged_columns import StagedColumnsWriter, commit_staged_columns
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -41,11 +42,17 @@ def _staged(snapshot: Snapshot) -> Snapshot:
     return commit_staged_columns(snapshot, [staged])
 
 
+def _join(snapshot: Snapshot) -> Snapshot:
+    rows = pa.table({"id": [3, 8, 20], "n": [1, 2, 3]})
+    with MergeSource(rows) as source:
+        return merge(snapshot, source, ["id"])
+
+
 CHANGES: dict[str, Change] = {
     "expression": lambda s: add_columns(s, Expressions({"n": "id + 1", "m": "text"})),
     "stream": lambda s: add_columns(s, StreamColumns(STREAM.schema, iter([STREAM]))),
     "nulls": lambda s: add_null_columns(s, pa.schema([("n", pa.int64())])),
-    "join": lambda s: merge(s, pa.table({"id": [3, 8, 20], "n": [1, 2, 3]}), "id"),
+    "join": _join,
     "drop": lambda s: drop_columns(s, ["value"]),
     "rename": lambda s: alter_columns(s, [Alteration("text", "word")]),
     "require": lambda s: alter_columns(s, [Alteration("value", nullable=False)]),

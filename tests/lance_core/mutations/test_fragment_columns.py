@@ -14,11 +14,11 @@ import pytest
 import lance_core
 from lance_core import LanceOperation
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
+from lance_core.mutations.column_file import delete_files
 from lance_core.mutations.staged_columns import (
     StagedColumns,
     StagedColumnsWriter,
     commit_staged_columns,
-    discard_staged_columns,
 )
 from support.two_copies import TwoCopies
 
@@ -302,7 +302,7 @@ def test_refused_staged_columns(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="fragment 1 lacks"):
         commit_staged_columns(snapshot, [required])
     assert lance_core.dataset(both.ours).version == 2
-    discard_staged_columns(snapshot.storage, [one, other, required])
+    delete_files(snapshot.storage, [each.fragment.files[-1].path for each in (one, other, required)])
     referenced = {path.name for path in (both.theirs / "data").iterdir()}
     assert {path.name for path in (both.ours / "data").iterdir()} == referenced
 

@@ -16,6 +16,7 @@ import pytest
 
 import lance_core
 from lance_core.dataset import LanceDataset
+from lance_core.pool import _pools
 
 OURS = str(Path(lance_core.__file__).parent)
 FEW = 32
@@ -59,6 +60,7 @@ def lines_run(call: Callable[[], object]) -> int:
         count += event == "line"
         return trace if frame.f_code.co_filename.startswith(OURS) else None
 
+    _pools.clear()  # threads that run already are not traced
     others = sys.gettrace(), threading.gettrace()
     threading.settrace(trace)
     sys.settrace(trace)

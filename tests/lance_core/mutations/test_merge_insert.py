@@ -140,6 +140,25 @@ def test_rows_without_a_value_that_is_needed_are_not_inserted(tmp_path: Path) ->
     assert lance.dataset(str(tmp_path / "d")).to_table().to_pylist() == [{"k": 2, "v": 2}]
 
 
+@pytest.mark.parametrize("by_source", [False, True])
+def test_a_source_without_rows_may_lack_any_column(by_source: bool, tmp_path: Path) -> None:
+    """It inserts none; a version is made, as by the reference, which may delete what it does not name."""
+    needed = TABLE.cast(
+        pa.schema([TABLE.schema.field(0), pa.field("b", pa.string(), False), ("c", pa.float64())])
+    )
+    left = {}
+    for library in (lance, lance_core):
+        path = tmp_path / library.__name__
+        merge = library.write_dataset(needed, path).merge_insert("k").when_matched_update_all()
+        merge = merge.when_not_matched_insert_all()
+        if by_source:
+            merge = merge.when_not_matched_by_source_delete()
+        left[library] = merge.execute(SOURCE.slice(0, 0).select(["k", "c"]))
+        dataset = library.dataset(path)
+        left[library] |= {"version": dataset.version, "rows": dataset.count_rows()}
+    assert left[lance_core] == left[lance]
+
+
 def test_the_primary_key_is_what_rows_match_by(tmp_path: Path) -> None:
     key = {"lance-schema:unenforced-primary-key": "true"}
     schema = pa.schema([pa.field("v", pa.int64()), pa.field("k", pa.int64(), nullable=False, metadata=key)])

@@ -217,6 +217,39 @@ def test_batch_rows_caps_the_rows(wide, reference):
         assert sum(batch.num_rows for batch in rowless) == source.count_rows()
 
 
+@pytest.mark.parametrize("rows_per_file", [1000, 300])
+@pytest.mark.parametrize("where", ["x % 3 = 0", "x > 500 and x < 700", "x % 3 = 0 or x > 500", "x < 350"])
+def test_deleted_rows_do_not_count_in_batches(tmp_path, rows_per_file, where):
+    """The batches of the reference: full ones, and a rest in each fragment."""
+    path = str(tmp_path / "d")
+    table = pa.table({"x": range(1000)})
+    lance.write_dataset(table, path, max_rows_per_file=rows_per_file)
+    dataset = lance.dataset(path)
+    dataset.delete(where)
+    for more in ({}, {"offset": 20}, {"limit": 150}, {"columns": []}):
+        arguments = {"batch_size": 100, "with_row_id": True, **more}
+        expected = [batch.num_rows for batch in dataset.to_batches(**arguments)]
+        found = list(lance_core.dataset(path).to_batches(**arguments))
+        assert [batch.num_rows for batch in found] == expected
+        assert_tables_equal(dataset.to_table(**arguments), pa.Table.from_batches(found))
+
+
+def test_rows_far_apart_are_not_read_as_one_batch(tmp_path):
+    """Two live stretches with a wide gap: what lies between is not decoded, and every batch is small."""
+    path = str(tmp_path / "d")
+    num_rows = 2_000_000
+    lance.write_dataset(pa.table({"x": np.arange(num_rows)}), path, max_rows_per_file=num_rows)
+    dataset = lance_core.dataset(path)
+    dataset.delete(f"x >= 1000 and x < {num_rows - 300}")
+    for arguments in ({}, {"batch_size": 700}, {"batch_size_bytes": 4000}):
+        batches = list(dataset.to_batches(**arguments))
+        assert pa.Table.from_batches(batches)["x"].to_pylist() == [
+            *range(1000),
+            *range(num_rows - 300, num_rows),
+        ]
+    assert [batch.num_rows for batch in dataset.to_batches(batch_size=700)] == [700, 600]
+
+
 def test_batches_do_not_depend_on_timing_budget_or_caches(wide):
     dataset = lance_core.dataset(wide.uri)
 
@@ -444,3 +477,19 @@ def test_streaming_ten_times_the_budget_takes_little_more_than_the_budget(tmp_pa
     assert rows == 4 * chunk
     assert size > 9 * limit
     assert growth < limit + (64 << 20)
+
+
+@pytest.mark.parametrize("batch_rows", [None, 1000])
+def test_batches_do_not_depend_on_what_is_known_of_pages(tmp_path, batch_rows):
+    """Pages are read one by one at first, then columns in one step; text and numbers end theirs elsewhere."""
+    numbers = np.random.default_rng(7).integers(0, 1 << 40, 500_000)
+    text = [f"{number:x} is what number {number % 1000} has" for number in numbers]
+    rows = pa.table({"number": numbers, "text": text, "half": numbers / 2})
+    dataset = lance_core.write_dataset(rows, tmp_path / "d")
+    dataset.delete("number % 100000 = 7 and half < 100000000000")
+    ours = lance_core.dataset(tmp_path / "d")
+    scans = [list(ours.to_batches(batch_size=batch_rows)) for _ in range(3)]
+    assert len(ours.get_fragments()) == 1
+    for scan in scans:
+        assert pa.Table.from_batches(scan).equals(ours.to_table())
+        assert [batch.num_rows for batch in scan] == [batch.num_rows for batch in scans[0]]

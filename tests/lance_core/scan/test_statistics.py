@@ -204,6 +204,21 @@ def test_a_column_that_no_file_holds(tmp_path: Path) -> None:
     assert kept_rows(parse_filter("later IS NULL", dataset.schema), found.tables, ROWS) == [(0, ROWS)]
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_nothing_is_gathered_where_the_file_says_as_much(version: str, tmp_path: Path) -> None:
+    """Small files of ours: a page is no longer than a zone. They are pruned all the same."""
+    numbers = pa.array([*range(99), None])
+    words = pa.array(["u", "v"] * 50).dictionary_encode()
+    data = pa.table({"a": numbers, "w": words})
+    dataset = lance_core.write_dataset(data, tmp_path / "d", data_storage_version=version)
+    files = FileCache()
+    gather(dataset, files, [("a",), ("w",)], end=100)
+    found = of(dataset, files, ("a",), ("w",))
+    assert found.sources == dict.fromkeys([("a",), ("w",)], "file")
+    assert kept_rows(parse_filter("a > 98", dataset.schema), found.tables, 100) == []
+    assert kept_rows(parse_filter("a >= 98", dataset.schema), found.tables, 100) == [(0, 100)]
+
+
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_columns_that_are_shown_differently_have_none(version: str, tmp_path: Path) -> None:
     """JSON is stored as something else than what filters see."""

@@ -30,7 +30,7 @@ def bucket(s3: S3) -> str:
 
 @pytest.fixture(scope="session")
 def _proxy(s3: S3) -> Iterator[Proxy]:
-    with s3_proxy(s3) as proxy:
+    with s3_proxy(s3.endpoint) as proxy:
         yield proxy
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import LocalStore
 
+from lance_core import kernels
 from lance_core.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -193,6 +194,21 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(storage: LocalStorage) -> No
 
     assert everything_below(storage.uri) == ["kept"]
     storage.put_if_absent("_versions/1", b"x" * 100)
+
+
+def test_a_checksum_is_that_of_the_bytes_that_were_taken() -> None:
+    """T26: whoever takes the bytes may stop in the middle of a part, which was summed up whole."""
+    data = np.random.default_rng(3).bytes(3 << 20)
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    try:
+        written, crc, number = kernels.write_checked(writer, data, 7)
+        assert number == errno.EAGAIN
+        assert 0 < written < 1 << 20
+        assert os.read(reader, len(data)) == data[:written]
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert crc == kernels.crc32c_by("portable", data[:written], 7)
 
 
 def test_bytes_are_synced_before_the_name_appears_and_the_name_afterwards(

@@ -19,9 +19,9 @@ from support.changes import CHANGES, make_table, open_on
 from support.faults import FaultStorage, fails, loses_answer, loses_request
 
 TESTS = Path(__file__).parents[2]
-QUICK = ["delete", "merge_insert", "add_columns"]
+QUICK = ["delete", "merge_insert", "add_columns", "replace data"]
 """The others are like one of these, and run with the long tests."""
-BY_HAND = ["by hand", "update columns"]
+BY_HAND = ["by hand", "update columns", "replace data"]
 """Whoever wrote the files that were to be committed still has them."""
 KINDS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in CHANGES]
 

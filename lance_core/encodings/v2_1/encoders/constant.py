@@ -20,6 +20,9 @@ _MAX_INLINE_BYTES = 32
 _MOST_PLAIN_LEVELS = 4096
 """Levels beside a value are stored plainly; of more than these another layout may make less."""
 
+_FIRST = 1024
+"""Where so many values differ, the others are not looked at."""
+
 _FEW = 100
 """Of so many values one is valid where few are."""
 
@@ -89,11 +92,16 @@ def _all_equal(values: pa.Array) -> bool:
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         bits = fixed_bits(values.type)
         values = values.view(pa.binary(bits // 8))
-    if len(values) > 1 and not values.null_count and values[0] != values[len(values) - 1]:
+    if not values.null_count:  # each equals the one behind it
+        return bool(values.slice(1).equals(values.slice(0, len(values) - 1)))
+    if len(values) > _FIRST and _num_distinct(values.slice(0, _FIRST)) > 1:
         return False
-    return bool(pc.count_distinct(values.slice(0, 1024), mode="only_valid").as_py() <= 1) and bool(
-        pc.count_distinct(values, mode="only_valid").as_py() == 1
-    )
+    return _num_distinct(values) == 1
+
+
+def _num_distinct(values: pa.Array) -> int:
+    """Different valid values."""
+    return int(pc.count_distinct(values, mode="only_valid").as_py())
 
 
 def _scalar(value: pa.Array) -> bytes:
