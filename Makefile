@@ -26,7 +26,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN_READY) ## start a server on the demo dataset, query it, show how to connect
-	@$(BIN)/python demo/run.py
+	@$(BIN)/lance-flight demo
 
 serve: $(RUN_READY) ## serve the datasets below ROOT=demo/data on PORT=8815
 	@$(BIN)/lance-flight serve $(ROOT) --port $(PORT)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from pyarrow import flight
@@ -17,10 +17,8 @@ from flight_client.connection import Access, Server, Servers
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
-from flight_client.progress import Progress
 from flight_client.scanner import ReadOptions, Snapshot, Target
-from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
-from flight_client.upload import Mode, rows_of, upload
+from flight_client.writes import Writes
 
 if TYPE_CHECKING:
     from flight_client.dataset import RemoteDataset
@@ -71,7 +69,7 @@ def connect(
     return Client(Servers(uris, access), options if parallel is None else replace(options, parallel=parallel))
 
 
-class Client(Actions):
+class Client(Actions, Writes):
     """Datasets of one server, or of several servers of the same folder. For many threads; can be pickled."""
 
     def __init__(self, servers: Servers, options: ReadOptions) -> None:
@@ -151,127 +149,14 @@ class Client(Actions):
         }
         described = self.action("describe", body, repeat=True)
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
-        target = Target(described["dataset"], described["version"], described["branch"])
+        target = Target(
+            described["dataset"], described["version"], described["branch"], described.get("identity")
+        )
         return Snapshot(self._servers, target, schema, described["rows"], self._options)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be opened."""
         return read_endpoint(self._servers, endpoint, first)
-
-    def write(
-        self,
-        name: str,
-        data: Any,
-        mode: Mode = "append",
-        *,
-        schema: pa.Schema | None = None,
-        progress: bool | None = None,
-        **fields: Any,
-    ) -> WriteResult:
-        """Write rows as a new version of a dataset: all of them, or none.
-
-        Args:
-            name: of the dataset, perhaps with a branch: `name@dev`.
-            data: a table, batch, reader, dataset or scanner of Arrow, a pandas or Polars frame, columns as a
-                dict, rows as a list of dicts, anything with `__arrow_c_stream__`, or batches together with
-                `schema`.
-            mode: "append", "create" or "overwrite".
-            schema: what frames, dicts and batches are turned into.
-            progress: show a bar; None shows one on terminals when it takes longer.
-            **fields: the other fields of a write command, see the protocol: `data_storage_version`,
-                `max_rows_per_file`, `enable_stable_row_ids`, `transaction_id`, `properties`, ...
-
-        Raises:
-            LanceError: what the server reported; nothing was written.
-            CommitUnknownError: the connection broke when the server was about to commit.
-        """
-        answer = upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
-        return WriteResult(**answer["result"])
-
-    def merge_insert(
-        self,
-        name: str,
-        data: Any,
-        on: str | Sequence[str] | None = None,
-        *,
-        progress: bool | None = None,
-        **fields: Any,
-    ) -> MergeResult:
-        """Update or delete the rows that rows of `data` match, insert those that are new, as one version.
-
-        Args:
-            name, data, progress: see `write`.
-            on: columns whose values make rows match; the primary key of the table if not given.
-            **fields: `when_matched` ("update_all", "do_nothing", "fail", "delete"), `when_matched_condition`,
-                `when_not_matched` ("insert_all", "do_nothing"), `when_not_matched_by_source` ("keep",
-                "delete"), `when_not_matched_by_source_condition`, `transaction_id`, `properties`.
-
-        Raises:
-            LanceError: what the server reported; nothing was changed.
-        """
-        fields["on"] = [on] if isinstance(on, str) else on if on is None else list(on)
-        answer = upload(
-            self._servers, name, data, "merge_insert", schema=None, progress=progress, fields=fields
-        )
-        return MergeResult(**answer["result"])
-
-    def write_parallel(
-        self,
-        name: str,
-        data: Any,
-        mode: Literal["append", "overwrite"] = "append",
-        *,
-        parallel: int = 4,
-        progress: bool | None = None,
-        **fields: Any,
-    ) -> int:
-        """Write rows in memory with several streams as one version; its number.
-
-        Args:
-            name, data, **fields: see `write`.
-            mode: "append" or "overwrite", which makes a dataset that is not there.
-            parallel: streams at the same time.
-            progress: see `write`.
-
-        Raises:
-            LanceError: what a server reported; nothing was written.
-        """
-        if mode not in ("append", "overwrite"):
-            raise InvalidInputError(f"mode: append or overwrite expected for parallel writes, {mode!r} given")
-        rows = rows_of(data, None)
-        table = pa.Table.from_batches(rows.batches(), rows.schema)
-        with Progress.of_rows(f"write {name}", table.num_rows, progress) as bar:
-            return write_in_parallel(self._servers, name, table, mode, parallel, fields, bar)
-
-    def stage(
-        self, name: str, data: Any, mode: Mode = "append", *, schema: pa.Schema | None = None, **fields: Any
-    ) -> list[str]:
-        """Send rows for a commit to come; the receipts of their data files, which `commit` or `abort` takes.
-
-        Args:
-            name, data, mode, schema, **fields: see `write`.
-        """
-        return stage(self._servers, name, data, mode, schema=schema, fields=fields)
-
-    def commit(self, name: str, receipts: Sequence[str], operation: Mode = "append", **fields: Any) -> int:
-        """Make one version out of the receipts of any number of clients; its number.
-
-        Args:
-            name: of the dataset.
-            receipts: what `stage` returned, in the order in which the rows are to come.
-            operation: the mode with which they were staged.
-            **fields: `branch`, `read_version`, `transaction_id`, `properties`, `stream`.
-
-        Raises:
-            CommitConflictError: a receipt is used already, or another version makes this one impossible.
-            CommitUnknownError: nobody can say whether the version was made; the same call with the same
-                `transaction_id` finds out.
-        """
-        return commit(self._servers, name, receipts, operation, **fields)
-
-    def abort(self, name: str, receipts: Sequence[str], *, branch: str | None = None) -> int:
-        """Remove staged rows that are not to be committed; how many receipts there were."""
-        return abort(self._servers, name, receipts, branch)
 
 
 def _pem(name: str, given: bytes | str | Path | None) -> bytes | None:

@@ -59,11 +59,14 @@ class Target:
     name: str
     version: int
     branch: str | None = None
+    identity: str | None = None
+    """What the server refuses another dataset by that took the name; None from servers that tell none."""
 
     def fields(self) -> dict[str, Any]:
         """The fields of a command that name it."""
         fields: dict[str, Any] = {"dataset": self.name, "version": self.version}
-        return fields | ({"branch": self.branch} if self.branch else {})
+        named = {"branch": self.branch, "identity": self.identity}
+        return fields | {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True)

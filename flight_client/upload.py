@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,11 +27,19 @@ from flight_client.errors import (
 )
 from flight_client.progress import Progress
 
-Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns"]
+Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]
 """Of uploads; those of `Client.merge_insert` are merges."""
 
 _BATCH_BYTES = 2 << 20
 """What is sent at once, about."""
+
+# gRPC lets a receiver that falls behind take in hundreds of megabytes, so rows are sent no further ahead of
+# what the server reports as taken than this.
+_BYTES_AHEAD = 128 << 20
+_REPORT_BYTES = _BYTES_AHEAD // 4
+
+_REPORT_SECONDS = 5.0
+"""When no report comes, one more batch is sent: client and server may count a batch differently."""
 
 
 def upload(
@@ -49,7 +58,7 @@ def upload(
     server gives the first result if the first attempt landed after all.
     """
     rows = rows_of(data, schema)
-    command = {"dataset": name, "mode": mode, **fields}
+    command = {"dataset": name, "mode": mode, "report_bytes": _REPORT_BYTES, **fields}
     if not fields.get("stage"):  # of what is staged twice nobody commits the first receipts
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
@@ -160,6 +169,7 @@ def _send(
                 writer.write_batch(batch)
                 num_rows += batch.num_rows
                 num_batches += 1
+                answers.wait_for_room(num_rows, batch.nbytes)
                 bar.add(batch.num_rows)
         except BaseException:
             # The server refused a batch, the source failed, or the user had enough. Without the finish
@@ -178,20 +188,51 @@ def _send(
 
 
 class _Answers:
-    """Reads the server's messages while rows are sent, so that neither side waits for the other."""
+    """Reads the server's messages while rows are sent, so that the server never waits for the client, and the
+    client only while much of what it sent is still on its way.
+    """
 
     def __init__(self, reader: flight.FlightMetadataReader) -> None:
         self._reader = reader
         self.content: dict[str, Any] = {}
+        self._changed = threading.Condition()
+        self._has_ended = False
+        self._rows_taken = 0
+        self._ahead: deque[tuple[int, int]] = deque()
+        self._bytes_ahead = 0
         self._thread = threading.Thread(target=self._read, name="lance-flight-answers", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         try:
             while (message := self._reader.read()) is not None:
-                self.content |= json.loads(message.to_pybytes())
+                self._add(json.loads(message.to_pybytes()))
         except (pa.ArrowException, flight.FlightError, ValueError):
             return  # `close` of the writer raises it again
+        finally:
+            with self._changed:
+                self._has_ended = True
+                self._changed.notify()
+
+    def _add(self, message: dict[str, Any]) -> None:
+        self.content |= message
+        if "progress" in message:
+            with self._changed:
+                self._rows_taken = int(message["progress"]["rows"])
+                self._changed.notify()
+
+    def wait_for_room(self, num_rows: int, num_bytes: int) -> None:
+        """Note a batch that was sent, with which there are `num_rows`, and wait until more may follow."""
+        self._ahead.append((num_rows, num_bytes))
+        self._bytes_ahead += num_bytes
+        with self._changed:
+            while True:
+                while self._ahead and self._ahead[0][0] <= self._rows_taken:
+                    self._bytes_ahead -= self._ahead.popleft()[1]
+                if self._bytes_ahead <= _BYTES_AHEAD or self._has_ended:
+                    return
+                if not self._changed.wait(_REPORT_SECONDS):
+                    return
 
     def join(self) -> None:
         self._thread.join()

@@ -197,25 +197,32 @@ class Catalog:
         """The snapshot that `reference` names.
 
         Raises:
-            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old.
+            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or another
+                dataset has taken the name of the one whose identity is given.
             InvalidInputError: as `locate`.
             LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
         """
         root = self.storage(self.locate(reference.name))
         branch, version = _resolve(root, reference)
         try:
-            return self._snapshots.open(branch_storage(root, branch), version)
+            snapshot = self._snapshots.open(branch_storage(root, branch), version)
         except VersionNotFoundError:
             raise VersionNotFoundError(
                 f"dataset {_named(reference.name, branch)} has no version {version}: it was never made, or "
                 "was cleaned up"
             ) from None
+        if reference.identity not in (None, snapshot.manifest.identity):
+            raise DatasetNotFoundError(
+                f"version {version} of dataset {_named(reference.name, branch)} is not the one that was "
+                "planned or opened: the dataset was dropped and made again"
+            )
+        return snapshot
 
     def pin(self, reference: DatasetReference) -> DatasetReference:
         """The version that `reference` means now, by branch and number; errors are those of `open`."""
         root = self.storage(self.locate(reference.name))
         branch, version = _resolve(root, reference)
-        return DatasetReference(reference.name, version, branch=branch)
+        return DatasetReference(reference.name, version, branch=branch, identity=reference.identity)
 
     def refs(self, name: str) -> tuple[list[str], list[str]]:
         """The names of the tags and branches of a dataset; errors are those of `locate`."""

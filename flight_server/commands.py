@@ -227,9 +227,10 @@ REFERENCE_FIELDS: Mapping[str, Checker] = {
     "tag": string,
     "asof": time,
     "branch": string,
+    "identity": string,
 }
 
-_VERSION_FIELDS = ("version", "tag", "asof", "branch")
+_VERSION_FIELDS = ("version", "tag", "asof", "branch", "identity")
 
 KEY_KINDS = ("offsets", "row_ids", "row_addresses")
 KEYS = integers(0, (1 << 64) - 1)

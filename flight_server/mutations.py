@@ -6,31 +6,21 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import pyarrow as pa
 
 from flight_server.catalog import Catalog
+from flight_server.column_puts import put_columns
 from flight_server.errors import DrainingError
 from flight_server.names import DatasetReference, shown
+from flight_server.uploads import Abortable, Batches
 from flight_server.write_command import WriteCommand
 from lance_core.errors import (
     CommitConflictError,
-    CommitUnknownError,
     DatasetExistsError,
     DatasetNotFoundError,
-    LanceError,
 )
-from lance_core.mutations.add_columns import add_columns
 from lance_core.mutations.change import COUNTS
 from lance_core.mutations.merge_insert import merge_insert
 from lance_core.mutations.merge_source import MergeSource
-from lance_core.mutations.new_columns import StreamColumns
-from lance_core.mutations.staged_columns import (
-    StagedColumnsWriter,
-    commit_staged_columns,
-    discard_staged_columns,
-)
 from lance_core.storage import Storage
 from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
@@ -47,6 +37,7 @@ OPERATIONS: Mapping[str, Collection[str]] = {
     "overwrite": ("overwrite",),
     "merge_insert": ("update",),
     "add_columns": ("merge",),
+    "replace_columns": ("data_replacement",),
     "rewrite": ("rewrite",),
 }
 """What transactions are, by the mode of an upload and the operation of a commit; see `find_committed`."""
@@ -60,7 +51,7 @@ class Written:
     """The one that it made."""
     rows: int
     bytes: int
-    """Of the new data files."""
+    """Of the new data files, as far as the transaction tells them from others."""
     fragments: int
     """New ones."""
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -87,32 +78,6 @@ class Opened:
     """Of the main branch."""
     snapshot: Snapshot
     """The latest version of the branch."""
-
-
-class Batches(Protocol):
-    """Where rows come from. The iteration ends only when all have come, and raises when they will not."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def batches(self) -> Iterator[pa.RecordBatch]: ...
-
-
-class Abortable(Protocol):
-    """Something that writes files."""
-
-    def abort(self) -> None:
-        """Remove them."""
-
-
-@dataclass(frozen=True)
-class NoRows:
-    """Nothing to write but columns."""
-
-    schema: pa.Schema
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return iter(())
 
 
 class Mutations:
@@ -150,8 +115,8 @@ class Mutations:
                 with MergeSource(upload.batches(), upload.schema) as source:
                     made, _ = merge_insert(base, source, command.merge, transaction_id=command.transaction_id)
                 return written_by(storage, made.manifest)
-            if base is not None and command.mode == "add_columns":
-                return written_by(storage, self._add_columns(base, command, upload).manifest)
+            if base is not None and command.mode in ("add_columns", "replace_columns"):
+                return written_by(storage, put_columns(base, command, upload, self.abandonable))
             mode = row_mode(command, base)
             with DatasetWriter(storage, upload.schema, mode, write_options(command), base=base) as writer:
                 with self.abandonable(writer):
@@ -159,28 +124,6 @@ class Mutations:
                         writer.write(batch)
                 snapshot = writer.commit()
             return written_by(storage, snapshot.manifest)
-
-    def _add_columns(self, base: Snapshot, command: WriteCommand, upload: Batches) -> Snapshot:
-        """One row for each row of the dataset, or for each place of one fragment."""
-        if command.fragment_id is None:
-            source = StreamColumns(upload.schema, upload.batches())
-            return add_columns(base, source, transaction_id=command.transaction_id)
-        writer = StagedColumnsWriter(base, command.fragment_id, upload.schema)
-        try:
-            with self.abandonable(writer):
-                for batch in upload.batches():
-                    writer.write(batch)
-            staged = writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
-        try:
-            return commit_staged_columns(base, [staged], transaction_id=command.transaction_id)
-        except CommitUnknownError:
-            raise
-        except LanceError:
-            discard_staged_columns(base.storage, [staged])
-            raise
 
     @contextmanager
     def opened(self, reference: DatasetReference) -> Iterator[Opened]:
@@ -308,10 +251,12 @@ def written_by(storage: Storage, manifest: Manifest) -> Written:
     operation = transaction.WhichOneof("operation")
     name = {"append": "fragments", "overwrite": "fragments", "update": "new_fragments"}.get(str(operation))
     fragments = getattr(getattr(transaction, operation), name) if name else []
+    files = [file for fragment in fragments for file in fragment.files]
+    files += [each.new_file for each in transaction.data_replacement.replacements]
     return Written(
         version=manifest.version,
         rows=sum(fragment.physical_rows for fragment in fragments),
-        bytes=sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+        bytes=sum(file.file_size_bytes for file in files),
         fragments=len(fragments),
         counts=json.loads(transaction.transaction_properties.get(COUNTS, "{}")),
     )

@@ -27,6 +27,7 @@ _EXCLUSIVE = (
     ("tag", "branch"),
     *(("ref", field) for field in ("version", "tag", "branch", "asof")),
 )
+MAXIMUM_IDENTITY_CHARACTERS = 256
 
 
 def is_segment(text: str) -> bool:
@@ -57,6 +58,8 @@ class DatasetReference:
     """The last version of `branch` that was committed before this time."""
     ref: str | None = None
     """A tag or, where there is none of this name, a branch."""
+    identity: str | None = None
+    """That of the manifest, which another dataset under the same name and number has not."""
 
     def __post_init__(self) -> None:
         """Raises InvalidInputError naming the segment that is not allowed, or the fields."""
@@ -76,6 +79,10 @@ class DatasetReference:
         for first, second in _EXCLUSIVE:
             if getattr(self, first) is not None and getattr(self, second) is not None:
                 raise InvalidInputError(f"dataset {self.name}: {first} and {second} exclude each other")
+        if self.identity is not None and self.version is None:
+            raise InvalidInputError(f"dataset {self.name}: identity is that of a version, and none is given")
+        if len(self.identity or "") > MAXIMUM_IDENTITY_CHARACTERS:
+            raise InvalidInputError(f"dataset {self.name}: not the identity of a version")
         for kind, ref in (("tag", self.tag), ("branch", self.branch)):
             segments = [] if ref is None else ref.split("/") if kind == "branch" else [ref]
             if not all(map(is_segment, segments)):

@@ -1,13 +1,11 @@
 """The life of a server process: ready line, stop signals, orderly end."""
 
-import ctypes
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from contextlib import suppress
 from types import FrameType
 
 from flight_server.logs import configure_logging
@@ -17,11 +15,6 @@ from flight_server.settings import Settings
 
 _log = logging.getLogger(__name__)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-# Arenas of the C library's allocator, which gives every thread one of its own, up to eight per core. gRPC
-# receives in many threads; what each arena keeps of that added up to twice what clients had uploaded.
-_M_ARENA_MAX = -8  # of malloc.h
-_ARENAS = 2
 
 _LONGEST_SWEEP_SECONDS = 3600.0
 """Between two searches for what was staged and never committed."""
@@ -41,7 +34,6 @@ def run_server(settings: Settings) -> None:
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
-    _bound_allocator()
     configure_logging(settings.log_level)
     service = Service(settings)
     server = FlightServer(service)
@@ -80,11 +72,6 @@ def _expire_staged(service: Service) -> None:
         except Exception:
             _log.exception("looking for expired staged writes failed")
         time.sleep(seconds)
-
-
-def _bound_allocator() -> None:
-    with suppress(AttributeError):  # C libraries other than glibc have no arenas
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _drain_and_exit(server: FlightServer, service: Service) -> None:

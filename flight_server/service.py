@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import lance_core
 from flight_server.admission import Admission
+from flight_server.allocator import Allocator
 from flight_server.catalog import Catalog
 from flight_server.commands import (
     Columns,
@@ -30,7 +31,7 @@ from flight_server.settings import Settings
 from flight_server.staged_writes import StagedWrites
 from flight_server.store_catalog import StoreCatalog
 from flight_server.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket, is_ticket
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError
+from lance_core.errors import InvalidInputError, LanceError
 from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
 from lance_core.scan.batches import BatchCutter, Stretch
@@ -76,6 +77,8 @@ class DatasetDescription:
     summary: DatasetSummary
     branch: str | None
     """None is the main one."""
+    identity: str
+    """Tells it from a version of the same number in a dataset that was dropped and made again."""
     fragment_ids: frozenset[int]
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
@@ -131,6 +134,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.allocator = Allocator()
         self.admission = Admission(settings.max_streams, settings.max_puts)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._catalog = _catalog_of(settings, settings.memory_limit // 4)
@@ -310,6 +314,7 @@ class Service:
         return DatasetDescription(
             summary=_summarize(reference.name, snapshot),
             branch=manifest.branch,
+            identity=manifest.identity,
             data_storage_version=manifest.data_storage_version,
             indices=tuple(manifest.describe_indices()),
             fragment_ids=frozenset(fragment.id for fragment in manifest.fragments),
@@ -343,13 +348,9 @@ class Service:
 
     def _pinned(self, ticket: Ticket) -> Snapshot:
         """The snapshot a ticket was made for; DatasetNotFoundError when another dataset took its name."""
-        snapshot = self._catalog.open(DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch))
-        if snapshot.manifest.identity != ticket.identity:
-            raise DatasetNotFoundError(
-                f"dataset {ticket.dataset} version {ticket.version} is not the one the ticket was made for; "
-                "it was dropped and made again"
-            )
-        return snapshot
+        return self._catalog.open(
+            DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch, identity=ticket.identity)
+        )
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
         stretches = scan_stretches(snapshot, plan, self._budget, self._files)

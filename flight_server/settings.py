@@ -24,6 +24,9 @@ WELL_KNOWN_TICKET_KEY = b"lance-flight: integrity only, not a secret"
 MINIMUM_TICKET_KEY_BYTES = 16
 MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600
 
+_FILES = {"ticket_key": "ticket key", "storage_options": "storage options"}
+"""Settings that a file may hold, which the setting `..._file` names, and what they are called."""
+
 _SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE_FACTOR |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
@@ -124,6 +127,48 @@ def _parse_storage_options(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(options.items())
 
 
+@dataclass(frozen=True)
+class Given:
+    """What somebody said of one setting."""
+
+    text: str = field(repr=False)
+    """May be a secret."""
+    origin: str
+    """Where it was said: `--port`, `LANCE_FLIGHT_PORT`, `/run/secrets/key (--ticket-key-file)`."""
+
+
+def given_settings(
+    arguments: Mapping[str, str | None] | None = None, environment: Mapping[str, str] | None = None
+) -> dict[str, Given]:
+    """The settings that are not left to their defaults, by name; texts are not looked at yet.
+
+    Args:
+        arguments: texts of the command line by the names of `Settings`, None where one is not given; besides,
+            `ticket_key_file` and `storage_options_file`, which come before what they stand for.
+        environment: that of the process if None.
+
+    Raises InvalidInputError for names that are no settings, and files that cannot be read.
+    """
+    texts = {name: text for name, text in (arguments or {}).items() if text is not None}
+    environment = os.environ if environment is None else environment
+    found: dict[str, Given] = {}
+    for name in [each.name for each in fields(Settings) if "parse" in each.metadata]:
+        for told in (f"{name}_file", name) if name in _FILES else (name,):
+            variable = ENVIRONMENT_PREFIX + told.upper()
+            if told in texts:
+                given = Given(texts.pop(told), "--" + told.replace("_", "-"))
+            elif variable in environment:
+                given = Given(environment[variable], variable)
+            else:
+                continue
+            if told != name:
+                given = Given(_read_file(given.text, _FILES[name]), f"{given.text} ({given.origin})")
+            found.setdefault(name, given)
+    if texts:
+        raise InvalidInputError(f"unknown settings: {', '.join(sorted(texts))}")
+    return found
+
+
 def _setting(default: Any, parse: Callable[[str], Any], *, secret: bool = False) -> Any:
     return field(default=default, repr=not secret, metadata={"parse": parse})
 
@@ -196,29 +241,15 @@ class Settings:
 
         Raises InvalidInputError naming the setting that cannot be used.
         """
-        given = {name: text for name, text in (arguments or {}).items() if text is not None}
-        environment = os.environ if environment is None else environment
-        key_file = given.pop("ticket_key_file", environment.get(f"{ENVIRONMENT_PREFIX}TICKET_KEY_FILE"))
-        if key_file is not None:
-            given["ticket_key"] = _read_file(key_file, "ticket key")
-        options_file = given.pop(
-            "storage_options_file", environment.get(f"{ENVIRONMENT_PREFIX}STORAGE_OPTIONS_FILE")
-        )
-        if options_file is not None:
-            given["storage_options"] = _read_file(options_file, "storage options")
+        given = given_settings(arguments, environment)
         values: dict[str, Any] = {}
         for setting in fields(cls):
-            if "parse" not in setting.metadata:
-                continue
-            text = given.pop(setting.name, environment.get(ENVIRONMENT_PREFIX + setting.name.upper()))
-            if text is None:
+            if setting.name not in given:
                 continue
             try:
-                values[setting.name] = setting.metadata["parse"](text)
+                values[setting.name] = setting.metadata["parse"](given[setting.name].text)
             except InvalidInputError as error:
                 raise InvalidInputError(f"setting {setting.name}: {error}") from None
-        if given:
-            raise InvalidInputError(f"unknown settings: {', '.join(sorted(given))}")
         return cls(root=_resolve_root(root), **values)
 
 

@@ -10,8 +10,10 @@ from lance_core.errors import InvalidInputError, StorageError
 from lance_core.file.side_files import delete_data_file
 from lance_core.mutations import compaction
 from lance_core.mutations.compaction import RewriteResult
+from lance_core.mutations.merge import merge
 from lance_core.mutations.merge_insert import merge_insert
 from lance_core.mutations.merge_source import MergeSource
+from lance_core.mutations.replaced_columns import ReplacedColumns, commit_replaced_columns
 from lance_core.mutations.staged_columns import StagedColumns, commit_staged_columns
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.scan.options import ScanOptions
@@ -53,26 +55,40 @@ def _overwrite(target: Target, transaction: Transaction, writes: Sequence[Staged
 
 
 def _merge_insert(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
-    """The staged rows are read once more; their files are no part of the version."""
     snapshot, plan = _opened(target), writes[0].merge
     if plan is None or any(write.merge != plan for write in writes):
         raise InvalidInputError("the staged writes are of different merges")
     with MergeSource(_staged_rows(snapshot, writes)) as source:
         made, _ = merge_insert(snapshot, source, plan, transaction_id=transaction.uuid)
-    for path, _ in (file for write in writes for file in write.files):
-        with suppress(StorageError):
-            delete_data_file(target.storage, path)
+    _delete_files(target, writes)
     return made.manifest
 
 
 def _add_columns(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    snapshot, on = _opened(target), writes[0].on
+    if any(write.on != on for write in writes):
+        raise InvalidInputError("the staged columns are joined by different keys")
+    if on:
+        with MergeSource(_staged_rows(snapshot, writes)) as source:
+            made = merge(snapshot, source, on, transaction_id=transaction.uuid)
+        _delete_files(target, writes)
+        return made.manifest
     staged = [
         StagedColumns(
             write.transaction.merge.fragments[0], table_pb2.Manifest(fields=write.transaction.merge.schema)
         )
         for write in writes
     ]
-    return commit_staged_columns(_opened(target), staged, transaction_id=transaction.uuid).manifest
+    return commit_staged_columns(snapshot, staged, transaction_id=transaction.uuid).manifest
+
+
+def _replace_columns(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
+    replaced = [
+        ReplacedColumns(each.fragment_id, each.new_file)
+        for write in writes
+        for each in write.transaction.data_replacement.replacements
+    ]
+    return commit_replaced_columns(target.storage, transaction, replaced)
 
 
 def _rewrite(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:
@@ -89,6 +105,7 @@ _COMMITTERS: Mapping[str, Committer] = {
     "overwrite": _overwrite,
     "merge_insert": _merge_insert,
     "add_columns": _add_columns,
+    "replace_columns": _replace_columns,
     "rewrite": _rewrite,
 }
 
@@ -111,6 +128,13 @@ def _joined(writes: Sequence[StagedWrite]) -> Transaction:
             raise InvalidInputError("the staged writes have different schemas")
         joined.overwrite.fragments.extend(other.fragments)
     return joined
+
+
+def _delete_files(target: Target, writes: Sequence[StagedWrite]) -> None:
+    """Remove staged rows that were read once more, and are no part of the version."""
+    for path, _ in (file for write in writes for file in write.files):
+        with suppress(StorageError):
+            delete_data_file(target.storage, path)
 
 
 def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> LanceScanner:

@@ -2,26 +2,20 @@
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
-
-import pyarrow as pa
 
 from flight_server.catalog import Catalog
 from flight_server.mutations import (
     OPERATIONS,
-    Batches,
     Mutations,
-    Opened,
-    Target,
     earlier_result,
-    row_mode,
-    write_options,
 )
 from flight_server.names import DatasetReference
 from flight_server.staged_commits import commit_writes
+from flight_server.staged_uploads import files_of, staged_writer
 from flight_server.staging import Claim, StagedWrite, Staging
+from flight_server.uploads import Batches
 from flight_server.write_command import CommitCommand, WriteCommand
 from lance_core.errors import (
     CommitConflictError,
@@ -34,15 +28,11 @@ from lance_core.errors import (
 )
 from lance_core.file.side_files import delete_data_file
 from lance_core.mutations.compaction import CompactionTask, RewriteResult, discard, execute
-from lance_core.mutations.staged_columns import StagedColumnsWriter
 from lance_core.pool import map_ahead
-from lance_core.proto import table_pb2
 from lance_core.storage import Storage
 from lance_core.table.next_manifest import TableSettings
 from lance_core.table.refs import branch_storage
 from lance_core.table.transaction import new_transaction, rewrite
-from lance_core.write.dataset import DatasetWriter
-from lance_core.write.fragments import DIRECTORY as DATA
 
 # A claim of a commit that its server did not live to end is given up after this time. Its data files are
 # left to the cleanup of the dataset, which knows what versions refer to.
@@ -71,7 +61,7 @@ class StagedWrites:
         with self._mutations.target(command.dataset, creates=command.creates) as target:
             if target.snapshot is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
-            writer = _writer(target, command, upload.schema)
+            writer = staged_writer(target, command, upload.schema)
             try:
                 with self._mutations.abandonable(writer):
                     for batch in upload.batches():
@@ -96,7 +86,7 @@ class StagedWrites:
                     branch=reference.branch,
                     transaction=transaction,
                     settings=TableSettings(),
-                    files=_files(result.new),
+                    files=files_of(result.new),
                     staged_at=time.time(),
                 )
                 return Staging(opened.root).keep(write), result
@@ -200,80 +190,6 @@ class StagedWrites:
                 raise InvalidInputError(f"staged write {receipt} has expired")
             if write.settings != writes[0].settings:
                 raise InvalidInputError("the staged writes are of different file versions")
-
-
-class _Writer(Protocol):
-    """Writes what is staged."""
-
-    def write(self, batch: pa.RecordBatch) -> None: ...
-
-    def staged(self) -> StagedWrite:
-        """Complete the files."""
-
-    def abort(self) -> None: ...
-
-
-def _writer(target: Target, command: WriteCommand, schema: pa.Schema) -> _Writer:
-    if target.snapshot is None or command.fragment_id is None:
-        return _RowWriter(target, command, schema)
-    return _ColumnWriter(Opened(target.root, target.snapshot), command.fragment_id, command, schema)
-
-
-class _RowWriter:
-    """Rows that are added, or that are merged when they are committed."""
-
-    def __init__(self, target: Target, command: WriteCommand, schema: pa.Schema) -> None:
-        mode = row_mode(command, target.snapshot)
-        options = write_options(command)
-        self._command = command
-        self._writer = DatasetWriter(target.storage, schema, mode, options, base=target.snapshot)
-        self.write = self._writer.write
-        self.abort = self._writer.abort
-
-    def staged(self) -> StagedWrite:
-        transaction = self._writer.transaction()
-        operation = str(transaction.WhichOneof("operation"))
-        return StagedWrite(
-            operation=operation if self._command.merge is None else "merge_insert",
-            branch=self._command.dataset.branch,
-            transaction=transaction,
-            settings=self._writer.settings,
-            files=_files(getattr(transaction, operation).fragments),
-            staged_at=time.time(),
-            merge=self._command.merge,
-        )
-
-
-class _ColumnWriter:
-    """New columns of all rows of one fragment, deleted ones included."""
-
-    def __init__(self, opened: Opened, fragment_id: int, command: WriteCommand, schema: pa.Schema) -> None:
-        self._command = command
-        self._read_version = opened.snapshot.manifest.version
-        self._writer = StagedColumnsWriter(opened.snapshot, fragment_id, schema)
-        self.write = self._writer.write
-        self.abort = self._writer.abort
-
-    def staged(self) -> StagedWrite:
-        columns = self._writer.finish()
-        transaction = new_transaction(self._read_version)
-        transaction.merge.fragments.append(columns.fragment)
-        transaction.merge.schema.extend(columns.fields.fields)
-        new_file = columns.fragment.files[-1]
-        return StagedWrite(
-            operation="add_columns",
-            branch=self._command.dataset.branch,
-            transaction=transaction,
-            settings=TableSettings(),
-            files=((f"{DATA}/{new_file.path}", new_file.file_size_bytes),),
-            staged_at=time.time(),
-        )
-
-
-def _files(fragments: Iterable[table_pb2.DataFragment]) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        (f"{DATA}/{file.path}", file.file_size_bytes) for fragment in fragments for file in fragment.files
-    )
 
 
 def _read_version(command: CommitCommand, writes: Sequence[StagedWrite]) -> int:

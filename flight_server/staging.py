@@ -64,13 +64,16 @@ class StagedWrite:
     """The operation of the commit that takes it."""
     branch: str | None
     transaction: transaction_pb2.Transaction
-    """What it adds, and the version that it was made on. The rows of a merge are those of an overwrite."""
+    """What it adds, and the version that it was made on. Rows of a merge, and those whose columns are joined,
+    are rows of an overwrite."""
     settings: TableSettings
     files: tuple[tuple[str, int], ...]
     """Paths in the branch, with their sizes in bytes."""
     staged_at: float
     """Seconds since the epoch."""
     merge: MergePlan | None = None
+    on: tuple[str, ...] = ()
+    """The keys that its columns are joined by."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class Staging:
             "files": write.files,
             "staged_at": write.staged_at,
             "merge": None if write.merge is None else asdict(write.merge),
+            "on": write.on,
         }
         self._storage.put_if_absent(_path(receipt, _RECORD), json.dumps(data).encode())
         return receipt
@@ -302,4 +306,5 @@ def _parsed(values: dict[str, Any]) -> StagedWrite:
         merge=MergePlan(**{**values["merge"], "on": tuple(values["merge"]["on"])})
         if values["merge"]
         else None,
+        on=tuple(values.get("on", ())),  # older servers joined no columns
     )

@@ -23,8 +23,8 @@ from lance_core.mutations.merge_plan import MergePlan
 from lance_core.table.stream_progress import StreamBatch
 from lance_core.write.dataset import Mode
 
-MODES = ("create", "append", "overwrite", "merge_insert", "add_columns")
-OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "rewrite")
+MODES = ("create", "append", "overwrite", "merge_insert", "add_columns", "replace_columns")
+OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "replace_columns", "rewrite")
 """What the action `commit` makes of staged writes."""
 MAXIMUM_PROPERTIES = 256
 MAXIMUM_STREAM_NAME = 256
@@ -37,11 +37,13 @@ class WriteCommand:
 
     dataset: DatasetReference
     """With a branch, never with a version."""
-    mode: Mode | Literal["merge_insert", "add_columns"] = "append"
+    mode: Mode | Literal["merge_insert", "add_columns", "replace_columns"] = "append"
     merge: MergePlan | None = None
     """What a merge makes of which rows."""
     fragment_id: int | None = None
-    """Whose rows get columns; None: all of the dataset, in its order."""
+    """Whose rows get columns or other values; None: all of the dataset, in its order or by `on`."""
+    on: tuple[str, ...] = ()
+    """Keys that new columns are joined by."""
     data_storage_version: str | None = None
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
@@ -52,6 +54,8 @@ class WriteCommand:
     """What the transaction is to note."""
     stage: bool = False
     """Write files for a commit to come."""
+    report_bytes: int | None = None
+    """Tell of progress after so many bytes, for clients that send little ahead; None: now and then."""
 
     @property
     def needs_finish(self) -> bool:
@@ -94,8 +98,13 @@ def write_command(fields: Any) -> WriteCommand:
     if mode == "merge_insert":
         values["merge"] = MergePlan(**{name: values.pop(name) for name in _MERGE_FIELDS if name in values})
         values["merge"].check()
-    if mode == "add_columns" and values.get("stage") and "fragment_id" not in values:
-        raise InvalidInputError("write: staged columns need a fragment_id")
+    if mode == "replace_columns" and "fragment_id" not in values:
+        raise InvalidInputError("write: columns are replaced by fragment, and need a fragment_id")
+    if mode == "add_columns":
+        if "on" in values and (not values["on"] or "fragment_id" in values):
+            raise InvalidInputError("write.on: expected one key or more, and no fragment_id")
+        if values.get("stage") and not values.keys() & {"fragment_id", "on"}:
+            raise InvalidInputError("write: staged columns need a fragment_id, or keys to join by (on)")
     if values.get("stage"):
         for name in ("transaction_id", "properties"):
             if name in values:
@@ -198,6 +207,7 @@ _ANY_MODE: Mapping[str, Checker] = {
     "mode": one_of(MODES),
     "stage": boolean,
     "transaction_id": transaction_id,
+    "report_bytes": integer(1),
 }
 _ROW_FIELDS: Mapping[str, Checker] = {
     "max_rows_per_file": integer(1),
@@ -210,7 +220,8 @@ _FIELDS: Mapping[str, Checker] = {**_ANY_MODE, **_ROW_FIELDS, **_MERGE_FIELDS, *
 _FIELDS_OF: Mapping[str, AbstractSet[str]] = {
     **dict.fromkeys(("create", "append", "overwrite"), _ANY_MODE.keys() | _ROW_FIELDS.keys()),
     "merge_insert": _ANY_MODE.keys() | _MERGE_FIELDS.keys(),
-    "add_columns": _ANY_MODE.keys() | _COLUMN_FIELDS.keys(),
+    "add_columns": _ANY_MODE.keys() | _COLUMN_FIELDS.keys() | {"on"},
+    "replace_columns": _ANY_MODE.keys() | _COLUMN_FIELDS.keys(),
 }
 
 _ABORT_FIELDS: Mapping[str, Checker] = {"dataset": string, "branch": string, "staged": receipts}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.served import Root, StartServer
 
 SPARK_IS_SHARED = False
-"""Whether shares take long tests of Spark: true once all of them were seen green together."""
+"""Whether shares take long tests of Spark: true once it is known why its Java can end under load."""
 
 
 def _share(text: str) -> tuple[int, int]:

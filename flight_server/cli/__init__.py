@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 import lance_core
+from flight_server.cli.bench import bench
 from flight_server.cli.compact import compact
+from flight_server.cli.config import config
 from flight_server.cli.delete import delete
+from flight_server.cli.demo import demo
 from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
 from flight_server.cli.inspect import inspect
@@ -45,7 +48,7 @@ def main(
     """Lance datasets over Arrow Flight."""
 
 
-for verb in (serve, ls, show, head, scan, put, delete, compact, inspect):
+for verb in (serve, ls, show, head, scan, put, delete, compact, inspect, config, demo, bench):
     app.command()(verb)
 
 # The jobs have commands and options of their own, `--help` included.

@@ -61,6 +61,10 @@ class Target(ABC):
     def read(self, selection: Selection) -> AbstractContextManager[Rows]: ...
 
     @abstractmethod
+    def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
+        """The rows at positions in dataset order."""
+
+    @abstractmethod
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         """What reading takes, as `lance_core.scan.explain.Explanation.as_data` says it."""
 
@@ -130,6 +134,9 @@ class LocalTarget(Target):
             num_rows = scanner.count_rows() if selection.filter is None else None
             yield Rows(num_rows, reader.schema, reader)
 
+    def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
+        return self._dataset.take(offsets, columns)
+
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         return self._dataset.scanner(**selection.as_fields()).explain(analyze=analyze).as_data()
 
@@ -163,6 +170,12 @@ class RemoteTarget(Target):
         info = self._client.get_flight_info(flight.FlightDescriptor.for_command(json.dumps(scan)))
         num_rows = info.total_records if info.total_records >= 0 else None
         yield Rows(num_rows, info.schema, self._batches(info.endpoints))
+
+    def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
+        asked = {**self._dataset, "offsets": offsets}
+        if columns is not None:
+            asked["columns"] = columns
+        return self._client.do_get(flight.Ticket(json.dumps({"take": asked}))).read_all()
 
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         asked = {"scan": self._dataset | selection.as_fields(), "analyze": analyze}

@@ -20,7 +20,7 @@ def do_exchange(
     """Writes only what it was asked for, and reads on when that is sent (threat T31)."""
     command = lookup_of(descriptor)
     with service.admission.stream():
-        incoming = Incoming(reader, service.settings, service.admission.check_stream)
+        incoming = Incoming(reader, service.settings, service.admission.check_stream, service.allocator)
         lookup = service.lookup(command, incoming.schema)
         writer.begin(lookup.schema)
         for keys, metadata in incoming.messages():

@@ -22,10 +22,11 @@ def do_put(
     command = write_of(descriptor)
     with service.admission.put():
         upload = Upload(
-            Incoming(reader, service.settings, service.admission.check_stream),
+            Incoming(reader, service.settings, service.admission.check_stream, service.allocator),
             writer,
             is_cancelled=context.is_cancelled,
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
+            report_bytes=command.report_bytes,
         )
         if command.stage:
             upload.tell({"staged": [service.staged.stage(command, upload)]})

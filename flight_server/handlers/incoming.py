@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_server.allocator import Allocator
 from flight_server.decoded_size import decoded_bytes
 from flight_server.handlers.schema_caps import check_schema
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 
 MAXIMUM_ROWS_PER_BATCH = 1 << 24
+_RETURN_BYTES = 64 << 20
+"""Received between two looks at how much memory the allocator keeps."""
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Incoming:
         reader: flight.MetadataRecordBatchReader,
         settings: Settings,
         check_running: Callable[[], None],
+        allocator: Allocator,
     ) -> None:
         """Take over `reader` and read the schema.
 
@@ -60,6 +64,8 @@ class Incoming:
         self._reader = reader
         self._settings = settings
         self._check_running = check_running
+        self._allocator = allocator
+        self._bytes_returned_at = 0
         self._ends = time.monotonic() + settings.max_put_seconds
         self.received = Received()
         with _readable("schema"):
@@ -111,6 +117,9 @@ class Incoming:
         self.received.rows += batch.num_rows
         self.received.bytes += size
         self.received.batches += 1
+        if self.received.bytes - self._bytes_returned_at >= _RETURN_BYTES:
+            self._bytes_returned_at = self.received.bytes
+            self._allocator.return_freed()
         if self.received.bytes > self._settings.max_put_bytes:
             raise InvalidInputError(
                 "the upload is too large",

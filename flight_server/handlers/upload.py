@@ -15,8 +15,8 @@ from lance_core.errors import InvalidInputError
 MAXIMUM_MESSAGE_BYTES = 4096
 """Of a metadata message."""
 
-# Messages about progress: at most one per second, and each tells of 5 % more than the one before. A client
-# that reads none of them never fills the connection with them.
+# Messages about progress, unless the client says when it wants one: at most one per second, and each tells of
+# 5 % more than the one before. A client that reads none of them never fills the connection with them.
 _PROGRESS_SECONDS = 1.0
 _PROGRESS_GROWTH = 1.05
 
@@ -31,11 +31,14 @@ class Upload:
         *,
         is_cancelled: Callable[[], bool],
         needs_finish: bool,
+        report_bytes: int | None = None,
     ) -> None:
+        """Take over what comes in; a client that asked for it is told of every `report_bytes` written."""
         self._incoming = incoming
         self._writer = writer
         self._is_cancelled = is_cancelled
         self._needs_finish = needs_finish
+        self._report_bytes = report_bytes
         self._finish: dict[str, int] | None = None
         self._told = (time.monotonic(), 0)
         self.received = incoming.received
@@ -90,7 +93,13 @@ class Upload:
     def _tell_progress(self) -> None:
         told_at, told_bytes = self._told
         now = time.monotonic()
-        if now - told_at >= _PROGRESS_SECONDS and self.received.bytes >= told_bytes * _PROGRESS_GROWTH:
+        if self._report_bytes is not None:
+            is_due = self.received.bytes - told_bytes >= self._report_bytes
+        else:
+            is_due = (
+                now - told_at >= _PROGRESS_SECONDS and self.received.bytes >= told_bytes * _PROGRESS_GROWTH
+            )
+        if is_due:
             self._told = (now, self.received.bytes)
             self.tell({"progress": {"rows": self.received.rows, "bytes": self.received.bytes}})
 

@@ -45,7 +45,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,7 @@ class Scan(_message.Message):
     MAX_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     ORDERED_FIELD_NUMBER: _ClassVar[int]
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -84,10 +85,11 @@ class Scan(_message.Message):
     max_endpoints: int
     ordered: bool
     compression: str
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ...) -> None: ...
+    identity: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class Take(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses")
+    __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses", "identity")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -96,6 +98,7 @@ class Take(_message.Message):
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     ROW_IDS_FIELD_NUMBER: _ClassVar[int]
     ROW_ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -104,10 +107,11 @@ class Take(_message.Message):
     offsets: Integers
     row_ids: Integers
     row_addresses: Integers
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ...) -> None: ...
+    identity: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class Write(_message.Message):
-    __slots__ = ("dataset", "branch", "mode", "on", "when_matched", "when_matched_condition", "when_not_matched", "when_not_matched_by_source", "when_not_matched_by_source_condition", "fragment_id", "stage", "data_storage_version", "max_rows_per_file", "max_bytes_per_file", "enable_stable_row_ids", "transaction_id", "properties")
+    __slots__ = ("dataset", "branch", "mode", "on", "when_matched", "when_matched_condition", "when_not_matched", "when_not_matched_by_source", "when_not_matched_by_source_condition", "fragment_id", "stage", "data_storage_version", "max_rows_per_file", "max_bytes_per_file", "enable_stable_row_ids", "transaction_id", "properties", "report_bytes")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +136,7 @@ class Write(_message.Message):
     ENABLE_STABLE_ROW_IDS_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    REPORT_BYTES_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     branch: str
     mode: str
@@ -149,4 +154,5 @@ class Write(_message.Message):
     enable_stable_row_ids: bool
     transaction_id: str
     properties: _containers.ScalarMap[str, str]
-    def __init__(self, dataset: _Optional[str] = ..., branch: _Optional[str] = ..., mode: _Optional[str] = ..., on: _Optional[_Union[Strings, _Mapping]] = ..., when_matched: _Optional[str] = ..., when_matched_condition: _Optional[str] = ..., when_not_matched: _Optional[str] = ..., when_not_matched_by_source: _Optional[str] = ..., when_not_matched_by_source_condition: _Optional[str] = ..., fragment_id: _Optional[int] = ..., stage: _Optional[bool] = ..., data_storage_version: _Optional[str] = ..., max_rows_per_file: _Optional[int] = ..., max_bytes_per_file: _Optional[int] = ..., enable_stable_row_ids: _Optional[bool] = ..., transaction_id: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    report_bytes: int
+    def __init__(self, dataset: _Optional[str] = ..., branch: _Optional[str] = ..., mode: _Optional[str] = ..., on: _Optional[_Union[Strings, _Mapping]] = ..., when_matched: _Optional[str] = ..., when_matched_condition: _Optional[str] = ..., when_not_matched: _Optional[str] = ..., when_not_matched_by_source: _Optional[str] = ..., when_not_matched_by_source_condition: _Optional[str] = ..., fragment_id: _Optional[int] = ..., stage: _Optional[bool] = ..., data_storage_version: _Optional[str] = ..., max_rows_per_file: _Optional[int] = ..., max_bytes_per_file: _Optional[int] = ..., enable_stable_row_ids: _Optional[bool] = ..., transaction_id: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., report_bytes: _Optional[int] = ...) -> None: ...

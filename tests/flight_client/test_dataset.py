@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lance
@@ -49,6 +49,61 @@ def test_versions_and_names(client: flight_client.Client, root: Root) -> None:
         client.dataset("nothing")
     assert caught.value.code == 4
     assert caught.value.error_id
+
+
+READS: dict[str, Callable[[RemoteDataset], object]] = {
+    "rows": lambda dataset: dataset.to_table(),
+    "filtered": lambda dataset: dataset.to_table(filter="x > 1"),
+    "computed": lambda dataset: dataset.to_table({"y": "x + 1"}),
+    "count": lambda dataset: dataset.count_rows("x > 1"),
+    "counted here": lambda dataset: dataset.scanner([], "x > 1", limit=2).count_rows(),
+    "explained": lambda dataset: dataset.scanner().explain(),
+    "take": lambda dataset: dataset.take([0, 2]),
+    "computed take": lambda dataset: dataset.take([0, 2], {"y": "x + 1"}),
+    "large take": lambda dataset: dataset.take([0, 2] * 30_000),
+    "lookup": lambda dataset: dataset.lookup().take([0]),
+}
+
+
+@pytest.mark.parametrize("branch", [None, "dev"])
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_dataset_that_was_made_again_is_another_one(
+    writer: flight_client.Client, read: Callable[[RemoteDataset], object], branch: str | None
+) -> None:
+    """T12, T14: an open dataset never gives the rows of what took its name and version number, and it says
+    why; also where it was pickled, and with a branch.
+    """
+
+    def make(values: list[int]) -> RemoteDataset:
+        made = writer.write("a", pa.table({"x": values}), mode="create")
+        if branch is not None:
+            writer.create_branch("a", branch)
+        assert made.version == 1
+        return writer.dataset("a", branch=branch)
+
+    old = make([1, 2, 3])
+    read(old)
+    writer.drop_dataset("a")
+    with pytest.raises(flight_client.DatasetNotFoundError, match="no dataset"):
+        read(old)
+    new = make([4, 5, 6])
+    assert (new.version, new.schema) == (old.version, old.schema)
+    for stale in (old, pickle.loads(pickle.dumps(old))):
+        with pytest.raises(flight_client.DatasetNotFoundError, match="dropped and made again"):
+            read(stale)
+    read(new)
+
+
+def test_a_lookup_is_not_reopened_in_another_dataset(writer: flight_client.Client) -> None:
+    """T12, T14: its stream ends with an error, and the next take opens a new one."""
+    writer.write("a", pa.table({"x": [1, 2, 3]}), mode="create")
+    with writer.dataset("a").lookup() as lookup:
+        writer.drop_dataset("a")
+        writer.write("a", pa.table({"x": [4, 5, 6]}), mode="create")
+        with pytest.raises(flight_client.LanceError):
+            lookup.take([99])
+        with pytest.raises(flight_client.DatasetNotFoundError, match="dropped and made again"):
+            lookup.take([0])
 
 
 @pytest.mark.parametrize(

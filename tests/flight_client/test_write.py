@@ -141,6 +141,33 @@ def test_staged_rows_become_one_version(client: flight_client.Client) -> None:
     assert client.dataset("t").version == 2
 
 
+def test_columns(client: flight_client.Client) -> None:
+    client.write("t", ROWS, "create", max_rows_per_file=2)
+    transaction_id = str(uuid4())
+    for _ in range(2):
+        done = client.merge_columns("t", {"n": [3, 1], "m": [30, 10]}, "n", transaction_id=transaction_id)
+        assert done.version == 2
+    by_two = ROWS.slice(1, 1).append_column("k", pa.array(["x"]))
+    assert client.merge_columns("t", by_two, ["n", "s"]).version == 3
+    table = client.dataset("t").to_table()
+    assert (table["m"].to_pylist(), table["k"].to_pylist()) == ([10, None, 30], [None, "x", None])
+    assert client.replace_columns("t", {"m": [5]}, 1).version == 4
+    values = {0: [6, 7], 1: [8]}
+    receipts = [
+        receipt
+        for number, column in values.items()
+        for receipt in client.stage("t", {"m": column}, "replace_columns", fragment_id=number)
+    ]
+    assert client.commit("t", receipts, "replace_columns") == 5
+    assert client.dataset("t").to_table(["m"])["m"].to_pylist() == [6, 7, 8]
+    stale = client.stage("t", {"m": [0]}, "replace_columns", fragment_id=1)
+    client.update("t", {"m": "m + 1"}, "n = 3")
+    with pytest.raises(flight_client.CommitConflictError) as caught:
+        client.commit("t", stale, "replace_columns")
+    assert not caught.value.retryable
+    assert client.abort("t", stale) == 1
+
+
 @pytest.mark.parametrize("parallel", [1, 3, 5])
 def test_parallel_writes(client: flight_client.Client, parallel: int) -> None:
     table = pa.table({"x": pa.array(range(10_000))})

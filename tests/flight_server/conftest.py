@@ -1,10 +1,16 @@
-"""Names that try to lead out of the root."""
+"""Servers for tests that change what is served, and names that try to lead out of the root."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pyarrow import flight
+
+from support.server import serving
 
 # fmt: off
 _ESCAPES = [
@@ -26,3 +32,24 @@ _SHAPES = [
 def hostile_names() -> list[str]:
     """T7: every escape in every shape."""
     return sorted({shape.format(escape) for shape, escape in itertools.product(_SHAPES, _ESCAPES)})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of the server of `empty_client`."""
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def _client(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[flight.FlightClient]:
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    with serving(served, log) as server, server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def empty_client(_client: flight.FlightClient, served: Path) -> flight.FlightClient:
+    """Of a server that the tests of a module have for themselves, and on which there is nothing."""
+    for directory in served.iterdir():
+        shutil.rmtree(directory)
+    return _client

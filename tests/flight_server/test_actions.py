@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +16,16 @@ from pyarrow import flight
 from flight_server.handlers.actions import ACTIONS
 from support.actions import act, stage
 from support.puts import put
-from support.server import RunningServer, serving
 
 TABLE = pa.table({"n": pa.array(range(10), pa.int64()), "s": [f"row {i}" for i in range(10)]})
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("actions")
-
-
-@pytest.fixture(scope="module")
-def server(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with serving(served, tmp_path_factory.mktemp("log") / "server.log") as server:
-        yield server
-
-
 @pytest.fixture
-def client(server: RunningServer, served: Path) -> Iterator[flight.FlightClient]:
-    """Of a server with nothing but the dataset `t`, of two fragments with stable row ids."""
-    for directory in served.iterdir():
-        shutil.rmtree(directory)
+def client(empty_client: flight.FlightClient) -> flight.FlightClient:
+    """Of a server with nothing but the dataset `t`: two fragments of five rows, and stable row ids."""
     command = {"dataset": "t", "mode": "create", "max_rows_per_file": 5, "enable_stable_row_ids": True}
-    with server.client() as client:
-        put(client, command, TABLE)
-        yield client
+    put(empty_client, command, TABLE)
+    return empty_client
 
 
 @pytest.fixture
@@ -72,8 +55,13 @@ def test_columns(client: flight.FlightClient, reference: lance.LanceDataset) -> 
     alterations = [{"path": "double", "data_type": "int"}]
     assert act(client, "alter_columns", dataset="t", columns=alterations) == {"version": 5}
     assert act(client, "drop_columns", dataset="t", columns=["s"]) == {"version": 6}
+    alterations = [{"path": "n", "nullable": False}]
+    assert act(client, "alter_columns", dataset="t", columns=alterations) == {"version": 7}
+    with pytest.raises(pa.ArrowInvalid, match="later"):
+        act(client, "alter_columns", dataset="t", columns=[{"path": "later", "nullable": False}])
     after = latest(reference).to_table()
-    assert after.schema == pa.schema([("n", pa.int64()), ("double", pa.int32()), ("later", pa.float32())])
+    n = pa.field("n", pa.int64(), nullable=False)
+    assert after.schema == pa.schema([n, ("double", pa.int32()), ("later", pa.float32())])
     assert after["double"].to_pylist() == list(range(0, 20, 2))
 
 

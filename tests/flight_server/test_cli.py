@@ -13,9 +13,9 @@ import lance
 import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from flight_server.cli import app
+from support.command_line import run_verb
 from support.served import Root
 from support.server import RunningServer
 
@@ -25,14 +25,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run() -> Run:
     """Runs a command in this process; see `test_as_a_process` for the real thing."""
-
-    def start(*arguments: str | Path, code: int = 0) -> Result:
-        done = CliRunner().invoke(app, list(map(str, arguments)), prog_name="lance-flight")
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        assert done.exception is None or isinstance(done.exception, SystemExit)
-        return done
-
-    return start
+    return run_verb
 
 
 @pytest.fixture(params=["local", "remote"])

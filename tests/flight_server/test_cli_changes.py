@@ -9,9 +9,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
 
-from flight_server.cli import app
+from support.command_line import run_verb as run
 from support.server import RunningServer, serving
 
 
@@ -32,12 +31,6 @@ def target(request: pytest.FixtureRequest, root: Path, server: RunningServer) ->
     path = root / "t.lance"
     lance.write_dataset(pa.table({"n": range(20)}), path, mode="overwrite", max_rows_per_file=5)
     return str(path) if request.param == "local" else f"{server.uri}/t"
-
-
-def run(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(app, list(arguments), prog_name="lance-flight")
-    assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-    return done
 
 
 def test_delete(target: str, root: Path) -> None:

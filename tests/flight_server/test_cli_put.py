@@ -11,9 +11,9 @@ import lance
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, ipc, parquet
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from flight_server.cli import app
+from support.command_line import run_verb
 from support.comparison import assert_tables_equal
 from support.puts import files_below
 from support.server import RunningServer, serving
@@ -46,9 +46,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def put(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(app, ["put", *map(str, arguments)], prog_name="lance-flight")
-    assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-    return done
+    return run_verb("put", *arguments, code=code)
 
 
 def written(root: Path, target: str) -> pa.Table:

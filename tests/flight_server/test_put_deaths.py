@@ -27,7 +27,7 @@ from support.server import RunningServer, serving
 
 ROWS = 50_000
 TABLE = pa.table({"x": np.arange(ROWS), "y": np.random.default_rng(1).random(ROWS)})
-MODES = ("append", "overwrite", "create", "merge_insert", "stage")
+MODES = ("append", "overwrite", "create", "merge_insert", "replace_columns", "stage")
 NUM_BATCHES = 5
 FINISH = finish_message(ROWS, NUM_BATCHES)
 
@@ -49,6 +49,8 @@ def command_of(mode: str) -> dict[str, Any]:
     """Files of a few rows each, so that some are complete when the client dies."""
     if mode == "merge_insert":
         return {"dataset": "t", "mode": mode, "on": ["x"], "when_matched": "update_all"}
+    if mode == "replace_columns":
+        return {"dataset": "t", "mode": mode, "fragment_id": 0}
     if mode == "stage":
         return {"dataset": "t", "stage": True, "max_rows_per_file": 15_000}
     name = "new" if mode == "create" else "t"

@@ -6,15 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import flight
 
-from support.puts import descriptor_of, finish_message
+import flight_client
 from support.served import StartServer
 from support.server import RunningServer
 
@@ -74,14 +74,10 @@ def test_a_long_upload(serve: StartServer, served: Path, megabytes: int) -> None
     server = serve(served)
     batches = mixed_batches()
     count = megabytes * 10**6 // batches[0].nbytes
-    with server.client() as client, peak(server) as highest:
+    rows = (batches[number % len(batches)] for number in range(count))
+    with flight_client.connect(server.uri) as client, peak(server) as highest:
         began = time.perf_counter()
-        command = {"dataset": "t", "mode": "create", "max_bytes_per_file": 1 << 30}
-        writer, _ = client.do_put(descriptor_of(command), batches[0].schema)
-        for number in range(count):
-            writer.write_batch(batches[number % len(batches)])
-        writer.write_metadata(finish_message(count * ROWS, count))
-        writer.close()
+        client.write("t", rows, "create", schema=batches[0].schema, max_bytes_per_file=1 << 30)
         seconds = time.perf_counter() - began
     cpu = server.statistics().cpu_times()
     print(
@@ -97,17 +93,11 @@ def test_zeros_up_to_the_quota(serve: StartServer, served: Path, gigabytes: int)
     """T28: refused where the quota ends, with nothing left behind."""
     server = serve(served, "--max-put-bytes", f"{gigabytes}GB")
     zeros = pa.record_batch({"x": np.zeros(1 << 21, np.int64)})
-    with server.client() as client, peak(server) as highest:
-        writer, _ = client.do_put(descriptor_of({"dataset": "t", "mode": "create"}), zeros.schema)
-        with pytest.raises(pa.ArrowInvalid, match="the upload is too large"):
-            send_for_ever(writer, zeros)
+    with (
+        flight_client.connect(server.uri) as client,
+        peak(server) as highest,
+        pytest.raises(flight_client.InvalidInputError, match="the upload is too large"),
+    ):
+        client.write("t", repeat(zeros), "create", schema=zeros.schema)
     assert highest[0] < 600 << 20
     assert not list(served.iterdir())
-
-
-def send_for_ever(writer: flight.FlightStreamWriter, batch: pa.RecordBatch) -> None:
-    try:
-        while True:
-            writer.write_batch(batch)
-    finally:
-        writer.close()

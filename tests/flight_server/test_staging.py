@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,32 +17,17 @@ from pyarrow import flight
 from support.actions import act, stage
 from support.puts import files_below, put, send
 from support.served import StartServer
-from support.server import RunningServer, serving
 
 
 def rows(*numbers: int) -> pa.Table:
     return pa.table({"n": pa.array(numbers, pa.int64())})
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("staged")
-
-
-@pytest.fixture(scope="module")
-def server(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with serving(served, tmp_path_factory.mktemp("log") / "server.log") as server:
-        yield server
-
-
 @pytest.fixture
-def client(server: RunningServer, served: Path) -> Iterator[flight.FlightClient]:
+def client(empty_client: flight.FlightClient) -> flight.FlightClient:
     """Of a server with nothing but a new dataset `t`."""
-    for directory in served.iterdir():
-        shutil.rmtree(directory)
-    with server.client() as client:
-        put(client, {"dataset": "t", "mode": "create"}, rows(0))
-        yield client
+    put(empty_client, {"dataset": "t", "mode": "create"}, rows(0))
+    return empty_client
 
 
 def numbers(served: Path, name: str = "t.lance") -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,22 +17,8 @@ from flight_server.staging import Claim, Staging
 from flight_server.write_command import CommitCommand
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, LanceError
 from lance_core.storage import LocalStorage
-from support.faults import FaultStorage, fails, loses_answer, loses_request
-from support.staged import (
-    AFTER,
-    BEFORE,
-    KINDS,
-    ROWS,
-    STAGE,
-    T,
-    Uploaded,
-    commit_of,
-    make_dataset,
-    rows_of,
-    service_of,
-    stage_all,
-    versions_of,
-)
+from support.faults import FaultStorage, before, fails, loses_answer, loses_request
+from support.staged import BEFORE, KINDS, ROWS, STAGE, Staged, T, Uploaded
 
 
 class Killed(BaseException):
@@ -59,163 +44,136 @@ FAULTS = {
 
 
 def broken(
-    tmp_path: Path, fault: str, prepare: Callable[[Path], list[str]]
-) -> Iterator[tuple[Path, list[str], FaultStorage]]:
-    """A root in the same state for each call, with a storage in which this call goes wrong."""
-    template = tmp_path / "template"
-    make_dataset(template)
+    tmp_path: Path, kind: str | None, storage_of: Callable[[Staged, int], FaultStorage], least: int = 1
+) -> Iterator[tuple[Staged, FaultStorage]]:
+    """The same state for each call to the storage, `least` or more, with a storage in which it goes wrong."""
+    template = Staged.make(tmp_path / "template", kind)
     for at in itertools.count():
-        root = tmp_path / f"{at}"
-        shutil.copytree(template, root)
-        receipts = prepare(root)
-        storage = FAULTS[fault](root / "t.lance", at)
-        yield root, receipts, storage
-        shutil.rmtree(root)
+        with template.copied(tmp_path / f"{at}") as folder:
+            storage = storage_of(folder, at)
+            yield folder, storage
         if len(storage.calls) <= at:
-            print(f"{fault}: {at} calls")
-            assert at > 0
+            print(f"{at} calls")
+            assert at >= least
             return
+
+
+def faulty(fault: str) -> Callable[[Staged, int], FaultStorage]:
+    return lambda folder, at: FAULTS[fault](folder.path, at)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_commits(tmp_path: Path, kind: str, fault: str) -> None:
     """T35, T38: old or new version; repeated with the same id it happens once, with another id never."""
-    for root, receipts, storage in broken(tmp_path, fault, stage_all(kind)):
-        command = commit_of(kind, receipts)
+    for folder, storage in broken(tmp_path, kind, faulty(fault)):
+        command = folder.command()
         try:
-            assert service_of(root, storage).staged.commit(command) == 2
-            assert rows_of(root) == AFTER[kind], storage.calls
+            assert folder.service(storage).staged.commit(command) == 2
+            assert folder.rows() == folder.after, storage.calls
         except (CommitUnknownError, Killed):
-            assert rows_of(root) in (BEFORE, AFTER[kind]), storage.calls
+            assert folder.rows() in (BEFORE, folder.after), storage.calls
         except LanceError:
-            assert rows_of(root) == BEFORE, storage.calls
-        other = commit_of(kind, receipts)
-        if versions_of(root) == 2:
+            assert folder.rows() == BEFORE, storage.calls
+        other = folder.command()
+        if folder.versions() == 2:
             with pytest.raises((InvalidInputError, CommitConflictError)):
-                service_of(root).staged.commit(other)
-        assert service_of(root).staged.commit(command) == 2, storage.calls
-        assert rows_of(root) == AFTER[kind], storage.calls
+                folder.service().staged.commit(other)
+        assert folder.service().staged.commit(command) == 2, storage.calls
+        assert folder.rows() == folder.after, storage.calls
         with pytest.raises((InvalidInputError, CommitConflictError)):
-            service_of(root).staged.commit(other)
-        assert rows_of(root) == AFTER[kind]
+            folder.service().staged.commit(other)
+        assert folder.rows() == folder.after
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_stages(tmp_path: Path, fault: str) -> None:
     """A stage that goes wrong leaves no rows, and others can be staged and committed."""
-    for root, _, storage in broken(tmp_path, fault, lambda root: []):
+    for folder, storage in broken(tmp_path, None, faulty(fault)):
         receipts = []
         with contextlib.suppress(LanceError, Killed):
             upload = Uploaded(ROWS["append"][0])
-            receipts.append(service_of(root, storage).staged.stage(STAGE["append"], upload))
-        assert rows_of(root) == BEFORE
-        staged = service_of(root).staged
+            receipts.append(folder.service(storage).staged.stage(STAGE["append"], upload))
+        assert folder.rows() == BEFORE
+        staged = folder.service().staged
         receipts.append(staged.stage(STAGE["append"], Uploaded(ROWS["append"][1])))
         assert staged.commit(CommitCommand(T, "append", tuple(receipts))) == 2
         first = [{"n": 2}, {"n": 3}] if len(receipts) == 2 else []
-        assert rows_of(root) == [*BEFORE, *first, {"n": 4}]
+        assert folder.rows() == [*BEFORE, *first, {"n": 4}]
 
 
 @pytest.mark.parametrize("fault", ["fails", "dies"])
 def test_removals(tmp_path: Path, fault: str) -> None:
     """An abort that is broken off can be repeated; nobody commits in between what lost files."""
-    for root, receipts, storage in broken(tmp_path, fault, stage_all("append")):
-        data = root / "t.lance" / "data"
+    for folder, storage in broken(tmp_path, "append", faulty(fault)):
+        data = folder.path / "data"
         with contextlib.suppress(LanceError, Killed):
-            service_of(root, storage).staged.abort(T, receipts)
+            folder.service(storage).staged.abort(T, folder.receipts)
         kept = len(os.listdir(data))
         try:
-            service_of(root).staged.commit(CommitCommand(T, "append", tuple(receipts)))
+            folder.service().staged.commit(CommitCommand(T, "append", folder.receipts))
             assert kept == 3
         except (InvalidInputError, CommitConflictError):
-            service_of(root).staged.abort(T, receipts)
-            assert rows_of(root) == BEFORE
+            folder.service().staged.abort(T, folder.receipts)
+            assert folder.rows() == BEFORE
             if fault == "dies":  # what fails to be deleted is an orphan
                 assert len(os.listdir(data)) == 1, storage.calls
-            assert os.listdir(root / "t.lance" / "_staging") == [], storage.calls
+            assert os.listdir(folder.path / "_staging") == [], storage.calls
 
 
 @pytest.mark.parametrize("other", ["commit", "the same commit", "abort"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_races(tmp_path: Path, kind: str, other: str) -> None:
     """T13, T44: whatever another server does in between two calls of a commit, rows land once or never."""
-    template = tmp_path / "template"
-    make_dataset(template)
-    for at in itertools.count():
-        root = tmp_path / f"{at}"
-        shutil.copytree(template, root)
-        receipts = tuple(stage_all(kind)(root))
-        command = commit_of(kind, receipts)
-        second = replace(
-            command, transaction_id=command.transaction_id if "same" in other else str(uuid.uuid4())
-        )
-        won: list[str] = []
+    won: list[str] = []
+    command = CommitCommand(T, kind, ())
 
-        def meanwhile(
-            name: str,
-            call: Callable[[], None],
-            root: Path = root,
-            second: CommitCommand = second,
-            won: list[str] = won,
-        ) -> None:
-            staged = service_of(root).staged
+    def interrupted(folder: Staged, at: int) -> FaultStorage:
+        nonlocal command
+        won.clear()
+        command = folder.command()
+        second = command if "same" in other else replace(command, transaction_id=str(uuid.uuid4()))
+
+        def meanwhile() -> None:
+            staged = folder.service().staged
             with contextlib.suppress(InvalidInputError, CommitConflictError):
                 if other != "abort":
                     staged.commit(second)
                     won.append(other)
-                elif staged.abort(T, second.staged):
+                elif staged.abort(T, folder.receipts):
                     won.append(other)
-            call()
 
-        storage = FaultStorage(root / "t.lance", at, meanwhile)
-        try:
-            service_of(root, storage).staged.commit(command)
+        return FaultStorage(folder.path, at, before(meanwhile))
+
+    for folder, storage in broken(tmp_path, kind, interrupted, least=4):
+        with contextlib.suppress(InvalidInputError, CommitConflictError):
+            folder.service(storage).staged.commit(command)
             won.append("first")
-        except (InvalidInputError, CommitConflictError):
-            pass
         calls = storage.calls
         assert won in (["first"], [other]) or (won == [other, "first"] and "same" in other), (won, calls)
-        assert rows_of(root) == (BEFORE if won == ["abort"] else AFTER[kind]), (won, calls)
-        versions = lance.dataset(root / "t.lance").versions()
+        assert folder.rows() == (BEFORE if won == ["abort"] else folder.after), (won, calls)
+        versions = lance.dataset(folder.path).versions()
         assert len(versions) == (1 if won == ["abort"] else 2), (won, calls)
-        shutil.rmtree(root)
-        if len(calls) <= at:
-            assert at > 3
-            return
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_commit_during_a_removal(tmp_path: Path, kind: str) -> None:
     """T13: a commit in between two calls of a removal keeps its files, or is refused."""
-    template = tmp_path / "template"
-    make_dataset(template)
-    for at in itertools.count():
-        root = tmp_path / f"{at}"
-        shutil.copytree(template, root)
-        receipts = stage_all(kind)(root)
-        command = commit_of(kind, receipts)
-        landed: list[int] = []
+    landed: list[int] = []
 
-        def meanwhile(
-            name: str,
-            call: Callable[[], None],
-            root: Path = root,
-            command: CommitCommand = command,
-            landed: list[int] = landed,
-        ) -> None:
+    def interrupted(folder: Staged, at: int) -> FaultStorage:
+        landed.clear()
+
+        def meanwhile() -> None:
             with contextlib.suppress(InvalidInputError, CommitConflictError):
-                landed.append(service_of(root).staged.commit(command))
-            call()
+                landed.append(folder.service().staged.commit(folder.command()))
 
-        storage = FaultStorage(root / "t.lance", at, meanwhile)
+        return FaultStorage(folder.path, at, before(meanwhile))
+
+    for folder, storage in broken(tmp_path, kind, interrupted, least=2):
         with contextlib.suppress(CommitConflictError):
-            service_of(root, storage).staged.abort(T, receipts)
-        assert rows_of(root) == (AFTER[kind] if landed else BEFORE), storage.calls
-        shutil.rmtree(root)
-        if len(storage.calls) <= at:
-            assert at > 1
-            return
+            folder.service(storage).staged.abort(T, folder.receipts)
+        assert folder.rows() == (folder.after if landed else BEFORE), storage.calls
 
 
 def test_claims(tmp_path: Path) -> None:

@@ -5,23 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lance_core.errors import LanceError
 from support.power_cuts import Crash, Recording, crashes, files_below
-from support.staged import (
-    AFTER,
-    BEFORE,
-    T,
-    commit_of,
-    make_dataset,
-    rows_of,
-    service_of,
-    stage_all,
-    versions_of,
-)
+from support.staged import BEFORE, Staged, T
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
 
@@ -34,33 +25,32 @@ def _is_done(change: object, *arguments: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize("kind", ["append", "overwrite", "insert", "add_columns"])
+@pytest.mark.parametrize("kind", ["append", "overwrite", "insert", "add_columns", "join", "replace_columns"])
 def test_a_commit(kind: str, tmp_path: Path) -> None:
     """T13, T36: all or nothing is there, and who takes the same receipts afterwards undoes nothing."""
-    root = tmp_path / "recorded"
-    make_dataset(root)
-    receipts = stage_all(kind)(root)
-    before = files_below(root)
-    command, another = commit_of(kind, receipts), commit_of(kind, receipts)
-    recording = Recording(root)
+    recorded = Staged.make(tmp_path / "recorded", kind)
+    before = files_below(recorded.root)
+    command, another = recorded.command(), recorded.command()
+    recording = Recording(recorded.root)
     with recording.running():
-        service_of(root).staged.commit(command)
+        recorded.service().staged.commit(command)
     recording.acknowledge(kind)
     outcomes = []
 
     def check(crash: Crash, path: Path) -> None:
-        staged = service_of(crash.write(path)).staged
-        has_landed = versions_of(path) == 2
+        folder = replace(recorded, root=crash.write(path))
+        staged = folder.service().staged
+        has_landed = folder.versions() == 2
         assert has_landed or not crash.acknowledged
-        assert rows_of(path) == (AFTER[kind] if has_landed else BEFORE)
+        assert folder.rows() == (folder.after if has_landed else BEFORE)
         is_another = _is_done(staged.commit, another)
         assert not (is_another and has_landed), "taken twice"
         is_repeated = _is_done(staged.commit, command)
         assert is_repeated or not has_landed
-        _is_done(staged.abort, T, receipts)
+        _is_done(staged.abort, T, recorded.receipts)
         is_made = has_landed or is_another or is_repeated
-        assert versions_of(path) == 1 + is_made
-        assert rows_of(path) == (AFTER[kind] if is_made else BEFORE)
+        assert folder.versions() == 1 + is_made
+        assert folder.rows() == (folder.after if is_made else BEFORE)
         outcomes.append((has_landed, is_another, is_repeated))
 
     for number, crash in enumerate(crashes(recording, before, SEED, tries=4)):

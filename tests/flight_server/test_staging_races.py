@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,18 +13,7 @@ import pytest
 from flight_server.write_command import CommitCommand
 from lance_core.errors import CommitUnknownError, LanceError
 from support.faults import CallStorage, Fault, FaultStorage, before, fails
-from support.staged import (
-    AFTER,
-    BEFORE,
-    KINDS,
-    T,
-    commit_of,
-    make_dataset,
-    rows_of,
-    service_of,
-    stage_all,
-    versions_of,
-)
+from support.staged import BEFORE, KINDS, Staged, T
 
 SHARE = 31
 """One race of so many is run by default."""
@@ -35,8 +23,7 @@ SHARE = 31
 class Race:
     """What several servers do with the same receipts, and what they said."""
 
-    root: Path
-    kind: str
+    folder: Staged
     command: CommitCommand
     versions: int
     acknowledged: set[str] = field(default_factory=set)
@@ -45,7 +32,7 @@ class Race:
 
     def commit(self, command: CommitCommand, storage: FaultStorage | None = None) -> None:
         try:
-            service_of(self.root, storage).staged.commit(command)
+            self.folder.service(storage).staged.commit(command)
             self.acknowledged.add(str(command.transaction_id))
         except CommitUnknownError:
             self.is_unknown = True
@@ -53,25 +40,25 @@ class Race:
             pass
 
     def storage(self, at: int, fault: Fault) -> CallStorage:
-        return CallStorage(self.root / "t.lance", at, fault)
+        return CallStorage(self.folder.path, at, fault)
 
     def check(self, places: object) -> None:
         """Nobody else committed or removed what a commit took, and it was applied once."""
         assert len(self.acknowledged) <= 1, (places, self.acknowledged)
         has_landed = bool(self.acknowledged - {"removed"})
         if self.is_unknown and not self.acknowledged:
-            has_landed = versions_of(self.root) > self.versions
-        assert versions_of(self.root) == self.versions + has_landed, places
-        assert rows_of(self.root) == (AFTER[self.kind] if has_landed else BEFORE), places
+            has_landed = self.folder.versions() > self.versions
+        assert self.folder.versions() == self.versions + has_landed, places
+        assert self.folder.rows() == (self.folder.after if has_landed else BEFORE), places
 
 
 def _commit_another(race: Race) -> None:
-    race.commit(commit_of(race.kind, race.command.staged))
+    race.commit(race.folder.command())
 
 
 def _remove(race: Race) -> None:
     try:
-        if service_of(race.root).staged.abort(T, race.command.staged):
+        if race.folder.service().staged.abort(T, race.command.staged):
             race.acknowledged.add("removed")
     except LanceError:
         pass
@@ -108,7 +95,14 @@ class Paused:
         self._stands.set()
 
 
-@pytest.mark.parametrize("share", [SHARE, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "share",
+    [
+        SHARE,
+        pytest.param(7, marks=pytest.mark.long),
+        pytest.param(1, marks=pytest.mark.long("minutes for each kind")),
+    ],
+)
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_given_back_is_nobody_elses(tmp_path: Path, kind: str, other: str, share: int) -> None:
@@ -117,33 +111,29 @@ def test_what_is_given_back_is_nobody_elses(tmp_path: Path, kind: str, other: st
     The one that fails gave back what the repetition stood on, which came after the other had taken it: an
     insert was made twice, and a version named removed files.
     """
-    template = tmp_path / "template"
-    make_dataset(template)
-    receipts = stage_all(kind)(template)
-    versions = versions_of(template)
+    template = Staged.make(tmp_path / "template", kind)
+    versions = template.versions()
     tried = 0
     for failing in itertools.count():
         for paused in itertools.count():
             if (failing * 5 + paused) % share and paused:
                 continue
-            root = tmp_path / f"{failing}-{paused}"
-            shutil.copytree(template, root)
-            race = Race(root, kind, commit_of(kind, receipts), versions)
-            repetition = Paused(race, paused)
+            with template.copied(tmp_path / f"{failing}-{paused}") as folder:
+                race = Race(folder, folder.command(), versions)
+                repetition = Paused(race, paused)
 
-            def fault(name: str, call: Callable[[], None], repetition: Paused = repetition) -> None:
-                repetition.start()
-                fails(name, call)
+                def fault(name: str, call: Callable[[], None], repetition: Paused = repetition) -> None:
+                    repetition.start()
+                    fails(name, call)
 
-            storage = race.storage(failing, fault)
-            race.commit(race.command, storage)
-            OTHERS[other](race)
-            repetition.finish()
-            places = (storage.calls[failing:], repetition.storage.calls[paused:])
-            race.check(places)
-            race.commit(race.command)
-            race.check(places)
-            shutil.rmtree(root)
+                storage = race.storage(failing, fault)
+                race.commit(race.command, storage)
+                OTHERS[other](race)
+                repetition.finish()
+                places = (storage.calls[failing:], repetition.storage.calls[paused:])
+                race.check(places)
+                race.commit(race.command)
+                race.check(places)
             tried += 1
             if len(storage.calls) <= failing:
                 print(f"{kind}, {other}: {tried} races")

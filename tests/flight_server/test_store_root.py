@@ -36,7 +36,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
 
 @pytest.fixture(scope="module")
 def _proxy(s3: S3) -> Iterator[Proxy]:
-    with s3_proxy(s3) as proxy:
+    with s3_proxy(s3.endpoint) as proxy:
         yield proxy
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import lance
 import pyarrow as pa
 import pytest
+from google.protobuf import any_pb2
 from google.protobuf.message import Message
 from pyarrow import flight
 
+from flight_server.commands import COMMAND_TYPE_URL
+from flight_server.proto.command_pb2 import Command, Scan
 from flight_server.proto.flight_pb2 import (
     CANCEL_STATUS_CANCELLED,
     CancelFlightInfoRequest,
@@ -74,6 +79,58 @@ def test_a_recreated_dataset_is_another_one(tmp_path: Path, serve: StartServer) 
     assert "made again" in recreated.report["message"]
     (new,) = planned(server, "a")
     assert call(server.address, "DoGet", ticket(new)).code is OK
+
+
+def test_a_command_may_pin_the_identity_of_a_version(tmp_path: Path, serve: StartServer) -> None:
+    """T12, T14: in both forms, for every read; describe and list_versions tell the identity."""
+    path = tmp_path / "data" / "a.lance"
+    lance.write_dataset(pa.table({"x": [1, 2, 3]}), path)
+    server = serve(tmp_path / "data")
+    described = acted(server, "describe", {"dataset": "a"})
+    identity = described["identity"]
+    (listed,) = acted(server, "list_versions", {"dataset": "a"})["versions"]
+    assert identity == listed["identity"]
+    pinned = {"dataset": "a", "version": 1, "identity": identity}
+    in_protobuf = any_pb2.Any()
+    in_protobuf.value = Command(scan=Scan(dataset="a", version=1, identity=identity)).SerializeToString()
+    in_protobuf.type_url = COMMAND_TYPE_URL
+    reads = {
+        "scan": ticket(json.dumps({"scan": pinned}).encode()),
+        "scan in protobuf": ticket(in_protobuf.SerializeToString()),
+        "take": ticket(json.dumps({"take": {**pinned, "offsets": [1]}}).encode()),
+    }
+    for read in reads.values():
+        assert call(server.address, "DoGet", read).code is OK
+    bodies = {
+        "count_rows": pinned,
+        "describe": pinned,
+        "list_fragments": pinned,
+        "validate": pinned,
+        "explain_scan": {"scan": pinned},
+    }
+    for name, body in bodies.items():
+        acted(server, name, body)
+    shutil.rmtree(path)
+    lance.write_dataset(pa.table({"x": [4, 5, 6]}), path)
+    outcomes = [call(server.address, "DoGet", read) for read in reads.values()]
+    outcomes += [
+        call(server.address, "DoAction", action(name, json.dumps(body).encode()))
+        for name, body in bodies.items()
+    ]
+    for outcome in outcomes:
+        assert outcome.code is grpc.StatusCode.NOT_FOUND
+        assert "made again" in outcome.report["message"]
+    assert acted(server, "describe", {"dataset": "a"})["identity"] != identity
+    for wrong in ({"dataset": "a", "identity": identity}, {**pinned, "identity": "x" * 300}):
+        refused = call(server.address, "DoGet", ticket(json.dumps({"scan": wrong}).encode()))
+        assert refused.code is INVALID
+        assert "identity" in refused.report["message"]
+
+
+def acted(server: RunningServer, name: str, body: dict[str, object]) -> dict[str, Any]:
+    with server.client() as client:
+        (answer,) = client.do_action(flight.Action(name, json.dumps(body).encode()))
+    return dict(json.loads(answer.body.to_pybytes()))
 
 
 def test_a_version_that_was_cleaned_up_says_so(tmp_path: Path, serve: StartServer) -> None:

@@ -40,9 +40,9 @@ ACTIONS: Mapping[str, Action] = {
         changes=False,
     ),
     "describe": Action(
-        "{dataset, version | tag | asof, branch} -> {dataset, version, schema, rows, bytes, fragments, "
-        "data_storage_version, indices, config, metadata, tags, branches}: one version of a "
-        "dataset; schema is a base64 IPC message",
+        "{dataset, version | tag | asof, branch} -> {dataset, version, branch, identity, schema, rows, "
+        "bytes, fragments, data_storage_version, indices, config, metadata, tags, branches}: one version "
+        "of a dataset; schema is a base64 IPC message; identity pins it, beside version, in what reads",
         table.describe,
         changes=False,
     ),
@@ -96,9 +96,9 @@ ACTIONS: Mapping[str, Action] = {
         rows.update,
     ),
     "commit": Action(
-        "{dataset, branch, operation: append | overwrite | merge_insert | add_columns | rewrite, "
-        "staged: [receipt], read_version, transaction_id, properties, stream: {name, query, batch}} -> "
-        "{version}: make one version of what was staged, all of it or none",
+        "{dataset, branch, operation: append | overwrite | merge_insert | add_columns | replace_columns | "
+        "rewrite, staged: [receipt], read_version, transaction_id, properties, "
+        "stream: {name, query, batch}} -> {version}: make one version of what was staged, all of it or none",
         staging.commit,
     ),
     "abort": Action(
@@ -108,7 +108,8 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "add_columns": Action(
         "{dataset, branch, columns: {name: sql} | schema, transaction_id} -> {version}: add columns computed "
-        "from others, or columns of nulls; schema is a base64 IPC message",
+        "from others, or columns of nulls; schema is a base64 IPC message. Values come by DoPut, with the "
+        "modes add_columns and replace_columns",
         columns.add_columns,
     ),
     "drop_columns": Action(
@@ -148,8 +149,8 @@ ACTIONS: Mapping[str, Action] = {
         versions.cleanup,
     ),
     "list_versions": Action(
-        "{dataset, branch, limit} -> {versions: [{version, timestamp, metadata}]}: oldest first; with a "
-        "limit only the newest",
+        "{dataset, branch, limit, from_version, to_version, rows} -> {versions: [{version, timestamp, "
+        "identity, metadata}]}: oldest first; with a limit only the newest; rows tells what each did to rows",
         versions.list_versions,
         changes=False,
     ),

@@ -9,9 +9,10 @@ from flight_server.commands import VERSION
 from flight_server.handlers.actions.bodies import parse_change
 from flight_server.handlers.schema_caps import check_schema
 from flight_server.json_fields import Checker, base64_bytes, check_fields, parse_object, string
-from flight_server.mutations import NoRows, earlier_result
+from flight_server.mutations import earlier_result
 from flight_server.names import DatasetReference, parse_name
 from flight_server.service import Service
+from flight_server.uploads import NoRows
 from flight_server.write_command import TABLE_FIELDS, WriteCommand, write_target
 from lance_core.errors import DatasetExistsError, InvalidInputError
 from lance_core.table.clone import clone_table

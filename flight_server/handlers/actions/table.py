@@ -16,6 +16,7 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
         "dataset": summary.name,
         "version": summary.version,
         "branch": described.branch,
+        "identity": described.identity,
         "schema": base64.b64encode(summary.schema.serialize()).decode(),
         "rows": summary.num_rows,
         "bytes": summary.num_bytes,

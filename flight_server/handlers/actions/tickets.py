@@ -17,6 +17,7 @@ from flight_server.proto.flight_pb2 import (
 from flight_server.service import Service
 from lance_core.errors import InvalidInputError
 
+Request = TypeVar("Request", CancelFlightInfoRequest, RenewFlightEndpointRequest)
 Message = TypeVar("Message", flight.FlightInfo, flight.FlightEndpoint)
 
 # The tickets of many endpoints with a long filter in each.
@@ -24,24 +25,14 @@ MAXIMUM_BODY_BYTES = 16 << 20
 
 
 def cancel_flight_info(service: Service, body: bytes) -> bytes:
-    _check_size("CancelFlightInfo", body)
-    try:
-        request = CancelFlightInfoRequest.FromString(body)
-    except DecodeError:
-        raise InvalidInputError("the body is no CancelFlightInfoRequest") from None
-    info = _parsed(flight.FlightInfo, request.info)
+    info = _parsed(flight.FlightInfo, _request(CancelFlightInfoRequest, body).info)
     cancelled = service.cancel([endpoint.ticket.ticket for endpoint in info.endpoints])
     status = CANCEL_STATUS_CANCELLED if cancelled else CANCEL_STATUS_NOT_CANCELLABLE
     return CancelFlightInfoResult(status=status).SerializeToString()
 
 
 def renew_flight_endpoint(service: Service, body: bytes) -> bytes:
-    _check_size("RenewFlightEndpoint", body)
-    try:
-        request = RenewFlightEndpointRequest.FromString(body)
-    except DecodeError:
-        raise InvalidInputError("the body is no RenewFlightEndpointRequest") from None
-    endpoint = _parsed(flight.FlightEndpoint, request.endpoint)
+    endpoint = _parsed(flight.FlightEndpoint, _request(RenewFlightEndpointRequest, body).endpoint)
     ticket, expires = service.renew(endpoint.ticket.ticket)
     renewed = flight.FlightEndpoint(
         ticket, endpoint.locations, expiration_time(expires), endpoint.app_metadata
@@ -49,9 +40,14 @@ def renew_flight_endpoint(service: Service, body: bytes) -> bytes:
     return renewed.serialize()  # type: ignore[no-any-return]
 
 
-def _check_size(action: str, body: bytes) -> None:
+def _request(kind: type[Request], body: bytes) -> Request:
+    name = kind.DESCRIPTOR.name
     if len(body) > MAXIMUM_BODY_BYTES:
-        raise InvalidInputError(f"body of {action} of {len(body)} bytes; at most {MAXIMUM_BODY_BYTES}")
+        raise InvalidInputError(f"{name} of {len(body)} bytes; at most {MAXIMUM_BODY_BYTES}")
+    try:
+        return kind.FromString(body)
+    except DecodeError:
+        raise InvalidInputError(f"the body is no {name}") from None
 
 
 def _parsed(kind: type[Message], data: bytes) -> Message:

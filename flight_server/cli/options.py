@@ -1,0 +1,100 @@
+"""The options that `serve` and `config` have in common: every setting of the server."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from flight_server.settings import Settings
+from lance_core.errors import InvalidInputError
+
+Arguments = Mapping[str, str | None]
+"""Settings as texts by name, None where one is not given."""
+
+_SEPARATORS = {"advertise": ",", "allow_base": os.pathsep}
+"""Between the values of an option that may be repeated, as in its environment variable."""
+
+
+def _text(help_: str) -> Any:
+    return Annotated[str | None, typer.Option(help=help_)]
+
+
+def _texts(help_: str) -> Any:
+    return Annotated[list[str] | None, typer.Option(help=f"{help_}; repeatable.")]
+
+
+def _switch(flag: str, help_: str) -> Any:
+    return Annotated[bool | None, typer.Option(flag, help=help_)]
+
+
+_OPTIONS: Mapping[str, Any] = {
+    "host": _text("Address to listen on."),
+    "port": _text("Port; 0 takes any free one."),
+    "advertise": _texts("Location to give to clients, such as grpc://host:8815"),
+    "memory_limit": _text("Memory for read-ahead and caches of all streams, such as 256MiB."),
+    "max_streams": _text("Streams that may run at the same time."),
+    "max_puts": _text("Uploads that may run at the same time."),
+    "max_put_bytes": _text("Decoded bytes that one upload may hold, such as 100GiB."),
+    "max_put_seconds": _text("Seconds that one upload may take."),
+    "stage_expiry": _text("Seconds after which staged writes that nobody committed are removed."),
+    "max_batch_bytes": _text("Decoded bytes of one uploaded batch, such as 256MiB."),
+    "allow_unfinished_append": _switch(
+        "--allow-unfinished-append",
+        "Commit appends of clients that cannot send the finish message; a client that dies then leaves what "
+        "it sent so far.",
+    ),
+    "verify_checksums": _switch(
+        "--verify-checksums",
+        "Hold the pages that scans read against their checksums, in files that have them.",
+    ),
+    "ticket_key_file": _text("File with the key that signs tickets; the same on every server of the root."),
+    "ticket_lifetime": _text("Seconds until a ticket expires."),
+    "allow_base": _texts("Directory outside ROOT that tables may have files in (base paths)"),
+    "cache_dir": _text("Directory that keeps statistics of data files for the next server."),
+    "cache_dir_limit": _text("Most bytes in it, such as 256MiB."),
+    "storage_options_file": _text(
+        "JSON file with credentials and settings of the object store that ROOT is in."
+    ),
+    "drain_grace": _text("Seconds for running streams after a stop signal."),
+    "log_level": _text("debug, info, warning or error."),
+}
+
+
+def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
+    """A command of `verb`: its parameter `given`, of type `Arguments`, becomes one option per setting."""
+
+    def command(**values: Any) -> None:
+        given = {name: _as_text(name, values.pop(name)) for name in _OPTIONS}
+        verb(given=given, **values)
+
+    parameters = {
+        name: parameter for name, parameter in inspect.signature(verb).parameters.items() if name != "given"
+    }
+    options = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in _OPTIONS.items()
+    }
+    command.__name__ = verb.__name__
+    command.__doc__ = verb.__doc__
+    parameters |= options
+    command.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    return command
+
+
+def resolve(root: str, given: Arguments) -> Settings:
+    """The settings of a server on `root`; what cannot be used is wrong usage."""
+    try:
+        return Settings.resolve(root, given)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _as_text(name: str, value: Any) -> str | None:
+    if isinstance(value, list):
+        return _SEPARATORS[name].join(value) or None
+    if isinstance(value, bool):
+        return "true" if value else None
+    return None if value is None else str(value)

@@ -1,0 +1,87 @@
+"""`lance-flight config`: what a server would run with, and where it comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flight_server.settings import Settings
+from support.command_line import run_verb
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting in fields(Settings):
+        monkeypatch.delenv(f"LANCE_FLIGHT_{setting.name.upper()}", raising=False)
+
+
+def settings(*arguments: str | Path) -> dict[str, dict[str, Any]]:
+    described = json.loads(run_verb("config", *arguments, "--json").stdout)
+    return {each.pop("name"): each for each in described["settings"]}
+
+
+def test_every_setting_with_its_default() -> None:
+    described = settings()
+    defaults = Settings(root="")
+    assert list(described) == [setting.name for setting in fields(Settings) if setting.name != "root"]
+    assert {each["from"] for each in described.values()} == {"default"}
+    assert described["port"]["value"] == defaults.port
+    assert described["memory_limit"]["value"] == defaults.memory_limit
+    assert described["advertise"]["value"] == []
+    assert described["cache_dir"]["value"] is None
+
+
+def test_options_come_before_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LANCE_FLIGHT_PORT", "1")
+    monkeypatch.setenv("LANCE_FLIGHT_MAX_STREAMS", "9")
+    options = ["--port", "0", "--advertise", "grpc://a:1", "--advertise", "grpc://b:2", "--verify-checksums"]
+    described = settings(tmp_path, *options, "--memory-limit", "1GiB", "--allow-base", tmp_path)
+    assert described["port"] == {"value": 0, "from": "--port"}
+    assert described["max_streams"] == {"value": 9, "from": "LANCE_FLIGHT_MAX_STREAMS"}
+    assert described["advertise"] == {"value": ["grpc://a:1", "grpc://b:2"], "from": "--advertise"}
+    assert described["verify_checksums"] == {"value": True, "from": "--verify-checksums"}
+    assert described["memory_limit"] == {"value": 1 << 30, "from": "--memory-limit"}
+    assert described["allow_base"] == {"value": [str(tmp_path.resolve())], "from": "--allow-base"}
+    assert described["host"]["from"] == "default"
+
+
+def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LANCE_FLIGHT_MAX_PUTS", "3")
+    lines = run_verb("config", tmp_path, "--memory-limit", "1GiB").stdout.splitlines()
+    cells = [line.strip("│ ").split("│") for line in lines if line.startswith("│")]
+    told = {name.strip(): (value.strip(), origin.strip()) for name, value, origin in cells}
+    assert told["memory-limit"] == ("1 GiB", "--memory-limit")
+    assert told["max-puts"] == ("3", "LANCE_FLIGHT_MAX_PUTS")
+    assert told["verify-checksums"] == ("off", "default")
+    assert told["root"][1] == "ROOT"
+    assert not any("root" in line for line in run_verb("config").stdout.splitlines())
+
+
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """T46: that there is one is told, and which file it is in."""
+    canary = "canary-0c5d21-canary"
+    key_file = tmp_path / "key"
+    key_file.write_text(canary)
+    monkeypatch.setenv("LANCE_FLIGHT_TICKET_KEY", f"{canary}-of-less-weight")
+    monkeypatch.setenv("LANCE_FLIGHT_STORAGE_OPTIONS", json.dumps({"aws_secret_access_key": canary}))
+    described = settings("--ticket-key-file", key_file)
+    assert described["ticket_key"] == {"value": "(secret)", "from": f"{key_file} (--ticket-key-file)"}
+    assert described["storage_options"] == {"value": "(secret)", "from": "LANCE_FLIGHT_STORAGE_OPTIONS"}
+    for arguments in ([], ["--json"], ["--ticket-key-file", key_file]):
+        done = run_verb("config", *arguments)
+        assert canary not in done.stdout + done.stderr
+    options_file = tmp_path / "options"
+    options_file.write_text(f"{canary} is no JSON")
+    done = run_verb("config", "--storage-options-file", options_file, code=2)
+    assert canary not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--port", "http"], ["--memory-limit", "lots"], ["--unknown"], ["/no/such/folder"]]
+)
+def test_what_serve_would_refuse_is_wrong_usage(arguments: list[str]) -> None:
+    assert run_verb("config", *arguments, code=2).stdout == ""
