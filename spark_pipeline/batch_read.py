@@ -11,9 +11,10 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from flight_client import InvalidInputError, Selection, Snapshot
-from spark_pipeline.arrow_types import to_spark
+from spark_pipeline.arrow_types import all_to_spark, known_types
 from spark_pipeline.filters import quoted, to_sql
 from spark_pipeline.options import Options
+from spark_pipeline.requested import check_requested
 from spark_pipeline.workers import settle
 
 
@@ -43,7 +44,7 @@ class BatchReader(DataSourceReader):
         """Read the columns that `schema` names.
 
         Raises:
-            InvalidInputError: `schema` has a column that is not selected.
+            InvalidInputError: `schema` has a column that is not selected, or has another type.
         """
         self._snapshot = snapshot
         self._asked = selection
@@ -68,7 +69,7 @@ class BatchReader(DataSourceReader):
         batches = self._snapshot.read_endpoint(
             flight.FlightEndpoint.deserialize(endpoint.data), endpoint.number
         )
-        return (to_spark(batch, self._schema) for batch in batches)
+        return all_to_spark(batches, self._schema)
 
 
 class PushingReader(BatchReader):
@@ -96,7 +97,13 @@ class PushingReader(BatchReader):
 
 
 def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Selection:
-    """The selection without the columns that `schema` does not name."""
+    """The selection without the columns that `schema` does not name.
+
+    Raises:
+        InvalidInputError: one is not selected, or a column of the dataset cannot become what it is there.
+    """
+    if not isinstance(selection.columns, Mapping):  # of computed columns only what comes tells the types
+        check_requested(known_types(snapshot.schema, schema.names), schema)
     wanted = schema.names
     selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
     if wanted == selected:

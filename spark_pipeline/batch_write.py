@@ -45,12 +45,10 @@ class Destination:
         """Where rows of this schema go.
 
         Raises:
-            InvalidInputError: the dataset has other columns.
+            InvalidInputError: the dataset has other columns, or an option is not for writes.
             DatasetNotFoundError: there is no dataset, and none is to be created.
         """
-        for name in ("version", "tag", "version_as_of", "timestamp_as_of", "columns", "filter"):
-            if getattr(options, name) is not None:
-                raise InvalidInputError(f"option {name}: it is for reads, rows become a new version")
+        options.check_use("writes")
         try:
             there = client.snapshot(options.table, branch=options.branch)
         except DatasetNotFoundError:

@@ -53,6 +53,7 @@ class LanceFlightDataSource(DataSource):
         """A reader of the columns that `schema` names."""
         settle()
         options = Options.parse(self.options)
+        options.check_use("reads")
         reader = PushingReader if options.push_down_filters else BatchReader
         with options.client() as client:
             snapshot = self._snapshot or options.snapshot(client)
@@ -64,7 +65,7 @@ class LanceFlightDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
         """A reader of versions as batches of the columns that `schema` names."""
-        return StreamReader(Options.parse(self.options), schema)
+        return StreamReader(dict(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         """A writer of batches of rows of `schema`."""

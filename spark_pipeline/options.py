@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import flight_client
 from flight_client import InvalidInputError, Snapshot
@@ -69,11 +69,25 @@ def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
     return parsed if isinstance(parsed, dict) else tuple(parsed)
 
 
+Use = Literal["reads", "streams that are read", "writes"]
+_ALL: tuple[Use, ...] = ("reads", "streams that are read", "writes")
+_READS, _STREAMS, _WRITES = _ALL[:1], _ALL[1:2], _ALL[2:]
+
+
 def option(
-    name: str, parse: Callable[[str], Any], expected: str, default: Any = None, *, shown: bool = True
+    name: str,
+    parse: Callable[[str], Any],
+    expected: str,
+    default: Any = None,
+    *,
+    uses: tuple[Use, ...] = _ALL,
+    shown: bool = True,
 ) -> Any:
-    """A field of `Options`: what Spark's users call it, how its text is read, and what is expected there."""
-    return field(default=default, repr=shown, metadata={"option": name, "parse": parse, "expected": expected})
+    """A field of `Options`: what Spark's users call it, how its text is read, what is expected there, and
+    what it is for.
+    """
+    told = {"option": name, "parse": parse, "expected": expected, "uses": uses}
+    return field(default=default, repr=shown, metadata=told)
 
 
 @dataclass(frozen=True)
@@ -84,40 +98,42 @@ class Options:
     """The servers of the dataset."""
     table: str = option("table", _text, "the name of a dataset", "")
     """Its name on the server; the path of `load` and `save` means the same."""
-    version: int | None = option("version", _integer, "the number of a version")
-    tag: str | None = option("tag", _text, "the name of a tag")
+    version: int | None = option("version", _integer, "the number of a version", uses=_READS)
+    tag: str | None = option("tag", _text, "the name of a tag", uses=_READS)
     branch: str | None = option("branch", _text, "the name of a branch")
-    version_as_of: int | None = option("versionAsOf", _integer, "the number of a version")
+    version_as_of: int | None = option("versionAsOf", _integer, "the number of a version", uses=_READS)
     """As `version`; the name that Spark's other formats use."""
-    timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601")
+    timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601", uses=_READS)
     """The last version before this time."""
     columns: tuple[str, ...] | Mapping[str, str] | None = option(
-        "columns", parse_columns, "names or SQL by name"
+        "columns", parse_columns, "names or SQL by name", uses=_READS + _STREAMS
     )
     """Names with commas between them, a JSON list of names, or a JSON object of SQL by name."""
-    filter: str | None = option("filter", _text, "a condition in SQL")
+    filter: str | None = option("filter", _text, "a condition in SQL", uses=_READS + _STREAMS)
     """Only rows for which it is true; the server evaluates it."""
-    push_down_filters: bool = option("pushDownFilters", _boolean, "true or false", False)
-    batch_size: int | None = option("batchSize", _positive, "rows, 1 or more")
+    push_down_filters: bool = option("pushDownFilters", _boolean, "true or false", False, uses=_READS)
+    batch_size: int | None = option("batchSize", _positive, "rows, 1 or more", uses=_READS + _STREAMS)
     """Rows of a batch that is read, at most."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """A file that holds the token."""
     tls_root_certs: str | None = option("tlsRootCerts", _text, "a path, or PEM", shown=False)
-    max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more")
-    max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more")
-    max_versions_per_trigger: int | None = option("maxVersionsPerTrigger", _positive, "versions, 1 or more")
+    max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more", uses=_WRITES)
+    max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more", uses=_WRITES)
+    max_versions_per_trigger: int | None = option(
+        "maxVersionsPerTrigger", _positive, "versions, 1 or more", uses=_STREAMS
+    )
     starting_version: int | str | None = option(
-        "startingVersion", _starting, "the number of a version, 1 or more, or latest"
+        "startingVersion", _starting, "the number of a version, 1 or more, or latest", uses=_STREAMS
     )
     """The first version whose changes a stream delivers; "latest": those that come after the latest."""
     on_changes: str = option(
-        "onChanges", _one_of("fail", "ignore", "report"), "fail, ignore or report", "fail"
+        "onChanges", _one_of("fail", "ignore", "report"), "fail, ignore or report", "fail", uses=_STREAMS
     )
     """What a stream does with updated and deleted rows."""
-    app_id: str | None = option("app_id", _text, "a text")
+    app_id: str | None = option("app_id", _text, "a text", uses=_WRITES)
     """Names the writing application: with the number of a batch it makes a stream's commits happen once."""
-    create: bool = option("create", _boolean, "true or false", False)
+    create: bool = option("create", _boolean, "true or false", False, uses=_WRITES)
     """Whether an append creates the dataset where there is none."""
 
     @classmethod
@@ -149,6 +165,19 @@ class Options:
         options._check_one("version", "tag", "versionAsOf", "timestampAsOf")
         options._check_one("token", "tokenFile")
         return options
+
+    def check_use(self, use: Use) -> None:
+        """Refuse options that say nothing about `use`: who gives one expects that it does something.
+
+        Raises:
+            InvalidInputError: names the option and what it is for.
+        """
+        for each in fields(self):
+            known = each.metadata
+            if use not in known["uses"] and getattr(self, each.name) != each.default:
+                raise InvalidInputError(
+                    f"option {known['option']} is for {' and '.join(known['uses'])}, not for {use}"
+                )
 
     def client(self) -> flight_client.Client:
         """A client of the servers. Nothing is sent before it is needed.

@@ -12,7 +12,7 @@ depends on its two offsets alone, so that Spark can ask for it again at any time
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from flight_client import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from spark_pipeline.arrow_types import to_spark
+from spark_pipeline.arrow_types import all_to_spark
 from spark_pipeline.batch_read import narrowed, selection_of
 from spark_pipeline.options import Options
 
@@ -93,26 +93,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     one, which does nothing but `read`, for the executors.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
-        """Read the columns that `schema` names.
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        """Read the columns that `schema` names, as the options `given` say.
 
-        Raises:
-            InvalidInputError: options that make no sense for a stream.
+        Whatever is wrong with them is told by the first method that needs them: an error here is replaced
+        by one of Spark 4.3, which stops the reader that it has not got.
         """
-        for name in ("version", "tag", "version_as_of", "timestamp_as_of"):
-            if getattr(options, name) is not None:
-                raise InvalidInputError(f"option {name}: a stream reads all versions from startingVersion on")
+        self._given = given
+        self._schema = schema
+        self._last: int | None = None
+        """The version to stop at."""
+
+    @cached_property
+    def _options(self) -> Options:
+        """Raises InvalidInputError for options that make no sense for a stream."""
+        options = Options.parse(self._given)
+        options.check_use("streams that are read")
         if options.on_changes != "fail" and (options.filter or isinstance(options.columns, dict)):
             raise InvalidInputError(
                 f"option onChanges {options.on_changes!r} goes with names of columns and without a filter; "
                 "select from the stream and filter it"
             )
-        self._options = options
-        self._schema = schema
-        added = (CHANGE_TYPE, COMMIT_VERSION) if options.on_changes == "report" else ()
-        self._columns = StructType([field for field in schema if field.name not in added])
-        self._last: int | None = None
-        """The version to stop at."""
+        return options
+
+    @cached_property
+    def _columns(self) -> StructType:
+        """What is read of the dataset."""
+        added = (CHANGE_TYPE, COMMIT_VERSION) if self._options.on_changes == "report" else ()
+        return StructType([field for field in self._schema if field.name not in added])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query begins that has no checkpoint."""
@@ -179,14 +187,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         part: _Part = partition.value
         with self._options.client() as client:
             endpoint = flight.FlightEndpoint.deserialize(part.endpoint)
-            for batch in client.read_endpoint(endpoint, part.number):
-                if self._options.on_changes == "report":
-                    batch = _with_change(batch, part)
-                yield to_spark(batch, self._schema)
+            batches = client.read_endpoint(endpoint, part.number)
+            if self._options.on_changes == "report":
+                batches = (_with_change(batch, part) for batch in batches)
+            yield from all_to_spark(batches, self._schema)
 
     def stop(self) -> None:
         """Close the connections."""
-        self._client.close()
+        if "_client" in vars(self):  # otherwise it was never made
+            self._client.close()
 
     @cached_property
     def _client(self) -> flight_client.Client:

@@ -9,10 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import flight_client
-import spark_pipeline
 from support.served import Root
 from support.server import RunningServer
-from support.spark import SETTINGS
+from support.spark_session import SharedSession
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,12 +22,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Two task slots, up to four attempts of a task."""
-    session = spark_pipeline.session("tests", "local[2,4]", **SETTINGS)
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+def shared_session() -> Iterator[SharedSession]:
+    """One Java for all tests of the process."""
+    shared = SharedSession()
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def spark(shared_session: SharedSession) -> Iterator[SparkSession]:
+    """Two task slots, up to four attempts of a task. A test whose Java ends fails, and says how it ended; the
+    next one has another.
+    """
+    yield shared_session.running()
+    ending = shared_session.ending()
+    assert ending is None, ending
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
 
 from flight_client import InvalidInputError, UnsupportedFeatureError
-from spark_pipeline.arrow_types import arrow_schema, lance_schema, spark_schema, to_lance, to_spark
+from spark_pipeline.arrow_types import (
+    all_to_spark,
+    arrow_schema,
+    lance_schema,
+    spark_schema,
+    to_lance,
+    to_spark,
+)
+from spark_pipeline.requested import check_requested
 from support.spark import ARRAYS
 
 EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}
@@ -35,6 +45,35 @@ def test_there_and_back(name: str) -> None:
         back.validate(full=True)
         assert back.schema.types == [given.type]
         assert str(back.column(0).to_pylist()) == str(array.to_pylist())
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_batches_of_a_stream(name: str) -> None:
+    """They have the types and values that single batches get, also after batches of another schema."""
+    given = ARRAYS[name]
+    schema = spark_schema(pa.schema([("c", given.type)]))
+    plain = to_spark(batch_of(given), schema)
+    noted = pa.schema([pa.field("c", given.type, metadata={"a": "b"})])
+    batches = [plain, batch_of(given), pa.RecordBatch.from_arrays([given], schema=noted), plain]
+    read = list(all_to_spark(batches, schema))
+    for batch, single in zip(read, (to_spark(each, schema) for each in batches), strict=True):
+        batch.validate(full=True)
+        assert batch.schema.equals(arrow_schema(schema))
+        assert batch.equals(single) or str(batch.to_pylist()) == str(single.to_pylist())  # NaN
+        assert not batch.schema.field(0).metadata
+
+
+def test_batches_that_spark_takes_are_handed_on() -> None:
+    """Nothing is made anew for them; metadata, as of extension types that nobody registered, is not."""
+    lists = pa.array([[1], None, []], pa.list_(pa.field("item", pa.int32())))
+    schema = spark_schema(pa.schema([("c", lists.type)]))
+    batch = batch_of(lists)
+    assert next(all_to_spark([batch], schema)) is batch
+    named = pa.field("item", pa.int32(), metadata={"ARROW:extension:name": "x"})
+    (read,) = all_to_spark([batch_of(lists.cast(pa.list_(named)))], schema)
+    assert not read.schema.field(0).type.value_field.metadata
+    empty = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, pa.struct([])))
+    assert [each.num_rows for each in all_to_spark([empty], spark.StructType())] == [3]
 
 
 @pytest.mark.parametrize(
@@ -132,3 +171,50 @@ def test_fewer_columns_and_children() -> None:
         to_spark(batch, schema_of("s", w=spark.StringType()))
     with pytest.raises(InvalidInputError, match="'missing'"):
         to_spark(batch, spark.StructType().add("missing", spark.LongType()))
+
+
+LONG, INT, TEXT, DOUBLE = spark.LongType(), spark.IntegerType(), spark.StringType(), spark.DoubleType()
+PAIR = spark.StructType().add("a", INT).add("b", TEXT)
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "fits"),
+    [
+        (LONG, INT, True),
+        (INT, LONG, True),
+        (LONG, spark.DecimalType(20, 0), True),
+        (spark.DecimalType(20, 0), LONG, True),
+        (INT, DOUBLE, True),
+        (spark.FloatType(), DOUBLE, True),
+        (LONG, TEXT, False),
+        (TEXT, LONG, False),
+        (LONG, spark.BooleanType(), False),
+        (DOUBLE, spark.FloatType(), False),
+        (DOUBLE, LONG, False),
+        (spark.DecimalType(10, 2), DOUBLE, False),
+        (spark.TimestampNTZType(), spark.TimestampType(), False),
+        (spark.DateType(), spark.TimestampType(), False),
+        (TEXT, spark.BinaryType(), False),
+        (PAIR, spark.StructType().add("b", TEXT), True),
+        (PAIR, spark.StructType().add("b", INT), False),
+        (spark.ArrayType(INT), spark.ArrayType(LONG), True),
+        (spark.ArrayType(INT), spark.ArrayType(TEXT), False),
+        (spark.MapType(TEXT, INT), spark.MapType(TEXT, LONG), True),
+        (spark.MapType(TEXT, INT), spark.ArrayType(INT), False),
+    ],
+    ids=str,
+)
+def test_requested_types(found: spark.DataType, asked: spark.DataType, fits: bool) -> None:
+    """What `.schema(...)` asks of a column is a type that keeps its values, or is refused by its name."""
+    there, wanted = (spark.StructType().add("c", kind) for kind in (found, asked))
+    with nullcontext() if fits else pytest.raises(InvalidInputError, match=r"column 'c.* cannot be read as"):
+        check_requested(there, wanted)
+    check_requested(there, spark.StructType().add("another", asked))
+
+
+def test_batches_are_not_cast_to_what_they_are_not() -> None:
+    """Columns that are computed tell their types when they come."""
+    batch = pa.RecordBatch.from_pydict({"c": [1, 2]})
+    assert [each.num_rows for each in all_to_spark([batch], spark.StructType().add("c", INT))] == [2]
+    with pytest.raises(InvalidInputError, match="column 'c' is bigint and cannot be read as string"):
+        list(all_to_spark([batch], spark.StructType().add("c", TEXT)))

@@ -77,6 +77,8 @@ def test_columns_filters_and_schemas(spark: SparkSession, uri: str, served: Root
 
     with pytest.raises(PySparkException, match=r"'fair' is none of .*fare"):
         spark.read.format(FORMAT).options(uri=uri, table="trips").schema("fair double").load().count()
+    with pytest.raises(PySparkException, match="column 'id' is bigint and cannot be read as string"):
+        spark.read.format(FORMAT).options(uri=uri, table="trips").schema("id string").load().count()
 
 
 def test_what_is_loaded_stays_one_version(
@@ -108,6 +110,8 @@ def test_errors_name_what_is_wrong(spark: SparkSession, uri: str, tmp_path: Path
         ({"uri": uri, "table": "trips", "version": "2", "tag": "a"}, "version and tag exclude each other"),
         ({"uri": uri, "table": "trips", "filter": "idd = 5"}, "idd"),
         ({"uri": uri, "table": "trips", "columns": "id,nope"}, "nope"),
+        ({"uri": uri, "table": "trips", "create": "true"}, "option create is for writes, not for reads"),
+        ({"uri": uri, "table": "trips", "startingVersion": "1"}, "startingVersion is for streams"),
     ]:
         with pytest.raises(PySparkException, match=message):
             spark.read.format(FORMAT).options(**options).load().count()

@@ -13,6 +13,7 @@ import flight_client
 from flight_client import CommitConflictError, DatasetNotFoundError, InvalidInputError
 from spark_pipeline.arrow_types import spark_schema, to_spark
 from spark_pipeline.batch_write import BatchWriter
+from spark_pipeline.data_source import LanceFlightDataSource
 from spark_pipeline.options import Options
 from support.served import Root
 from support.spark import ARRAYS
@@ -130,7 +131,9 @@ def test_rows_that_do_not_fit(
 def test_what_cannot_be_written(client: flight_client.Client, uri: str, table: str) -> None:
     with pytest.raises(DatasetNotFoundError):
         writer_for(uri, table, ROWS)
-    with pytest.raises(InvalidInputError, match="option filter: it is for reads"):
+    with pytest.raises(
+        InvalidInputError, match="option filter is for reads and streams that are read, not for writes"
+    ):
         writer_for(uri, table, ROWS, create="true", filter="id > 1")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("small", pa.uint8())])
     client.create_dataset(table, schema)
@@ -168,3 +171,35 @@ def test_options() -> None:
     ]:
         with pytest.raises(InvalidInputError, match=message):
             Options.parse(given | wrong)
+
+
+def test_options_are_for_something() -> None:
+    """What says nothing about a use is refused by name."""
+    given = {"uri": "grpc://a:1", "table": "t"}
+    for name, value, uses in [
+        ("version", "1", {"reads"}),
+        ("timestampAsOf", "2024-01-01", {"reads"}),
+        ("filter", "a > 1", {"reads", "streams that are read"}),
+        ("startingVersion", "latest", {"streams that are read"}),
+        ("onChanges", "report", {"streams that are read"}),
+        ("create", "true", {"writes"}),
+        ("maxRowsPerFile", "5", {"writes"}),
+        ("app_id", "me", {"writes"}),
+        ("branch", "dev", {"reads", "streams that are read", "writes"}),
+    ]:
+        options = Options.parse({**given, name: value})
+        for use in ("reads", "streams that are read", "writes"):
+            if use in uses:
+                options.check_use(use)
+            else:
+                with pytest.raises(InvalidInputError, match=f"option {name} is for .*, not for {use}"):
+                    options.check_use(use)
+
+
+def test_the_reader_of_a_stream_tells_what_is_wrong_when_it_is_used() -> None:
+    """Spark loses what its making says: it stops a reader that it has not got."""
+    source = LanceFlightDataSource({"uri": "grpc://127.0.0.1:1", "table": "t", "version": "1"})
+    reader = source.streamReader(spark_schema(pa.schema([("id", pa.int64())])))
+    with pytest.raises(InvalidInputError, match="option version is for reads"):
+        reader.initialOffset()
+    reader.stop()

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import flight_client
 from flight_client import Client
+from spark_pipeline.failures import message_of
 from support.server import RunningServer
 from support.stream_runs import run_to_the_end
 
@@ -171,13 +172,15 @@ def test_columns_filters_and_options(client: Client, stream: Stream, spark: Spar
     client.write(stream.name, pa.table({"id": [4], "name": ["row 4"], "twice": [8]}))
     assert stream.run(columns="name", filter="id > 1") == [[("row 4",)]]
     for wrong, message in (
-        ({"version": 1}, "option version: a stream"),
+        ({"version": 1}, "option version is for reads, not for streams that are read"),
+        ({"maxRowsPerFile": 1}, "option maxRowsPerFile is for writes"),
         ({"onChanges": "report", "filter": "id > 1"}, "onChanges"),
         ({"onChanges": "sometimes"}, "fail, ignore or report"),
         ({"startingVersion": 0}, "startingVersion"),
     ):
-        with pytest.raises(Exception, match=message):
+        with pytest.raises(Exception, match=message) as caught:
             stream.run(begins_anew=True, **wrong)
+        assert message in message_of(caught.value)
 
 
 @pytest.mark.long

@@ -1,0 +1,54 @@
+"""Types that a user gives with `.schema(...)`, held against those that the columns have.
+
+Spark's own sources give the types that were asked for or refuse: those of Parquet are widened at most. Here
+whole numbers may also become smaller types, because each value is checked when it is read.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import types as spark
+
+from flight_client import InvalidInputError
+
+_WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+
+
+def check_requested(found: spark.StructType, asked: spark.StructType, path: str = "") -> None:
+    """Refuse columns of `asked` that those of the same names in `found` cannot become without a loss.
+
+    Structs may be asked for without some of their children. Columns that are missing are left to who reads.
+
+    Raises:
+        InvalidInputError: names the column, its type and the one that was asked for.
+    """
+    types = {field.name: field.dataType for field in found}
+    for field in asked:
+        if field.name in types:
+            _check(types[field.name], field.dataType, f"{path}{field.name}")
+
+
+def _check(found: spark.DataType, asked: spark.DataType, path: str) -> None:
+    if isinstance(found, spark.StructType) and isinstance(asked, spark.StructType):
+        check_requested(found, asked, f"{path}.")
+    elif isinstance(found, spark.ArrayType) and isinstance(asked, spark.ArrayType):
+        _check(found.elementType, asked.elementType, f"{path}[]")
+    elif isinstance(found, spark.MapType) and isinstance(asked, spark.MapType):
+        _check(found.keyType, asked.keyType, f"{path}.key")
+        _check(found.valueType, asked.valueType, f"{path}.value")
+    elif not _fits(found, asked):
+        raise InvalidInputError(
+            f"column {path!r} is {found.simpleString()} and cannot be read as {asked.simpleString()}: "
+            "cast what was read, or give SQL with the option columns"
+        )
+
+
+def _fits(found: spark.DataType, asked: spark.DataType) -> bool:
+    """Whether every value is kept, or one that does not fit is told when it is read."""
+    if isinstance(asked, spark.UserDefinedType):
+        asked = asked.sqlType()
+    if type(found) is type(asked) and not isinstance(found, spark.DecimalType):
+        return True
+    exact = (*_WHOLE, spark.DecimalType)
+    if isinstance(found, exact) and isinstance(asked, exact):
+        return True
+    return isinstance(asked, spark.DoubleType) and isinstance(found, (*_WHOLE, spark.FloatType))
