@@ -68,10 +68,11 @@ def main() -> None:
                     measurements.append(measurement)
                     _remote_rows(measurement)
                     ratios += flight_scan.ratios(measurement)
-            if options.only == "" or "clients" in chosen:
+            if options.only == "" or {"clients", "spark"} & set(chosen):
                 (mixed,) = prepare(options.folder, options.scale, [CLIENTS_DATASET])
+                engines = options.only == "" or "clients" in chosen
                 for measurement, compared in chain(
-                    clients.measure(mixed, ours, plain, options.runs),
+                    clients.measure(mixed, ours, plain, options.runs) if engines else (),
                     spark_reads.measure(mixed, ours, options.runs),
                 ):
                     measurements.append(measurement)
@@ -112,7 +113,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="measured runs per competitor")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rows")
     parser.add_argument(
-        "--only", default="", help="prefixes of dataset names, comma separated; open; clients"
+        "--only",
+        default="",
+        help="prefixes of dataset names, comma separated; open; clients (with Spark); spark",
     )
     parser.add_argument("--local", action="store_true", help="leave out the servers and the memory")
     parser.add_argument("--json", type=Path, help="write every run to this file")

@@ -1,6 +1,7 @@
 """How long a commit takes, beside the reference: `python -m benchmarks.commits FOLDER [RUNS]`.
 
-On a small dataset and on one of many fragments and versions. The reference syncs nothing, so that without
+On a small dataset and on one of many fragments and versions: of a data file that is there, and of ten rows
+together with writing their file. The reference syncs nothing, so that without
 syncing both do the same; with syncing ours may take as much longer as its syncs take, which are counted and
 timed in the same run.
 """
@@ -52,11 +53,30 @@ def _tasks(path: Path) -> dict[str, dict[str, Callable[[], object]]]:
     def theirs() -> None:
         lance.write_dataset(_ROWS, str(path), mode="append")
 
+    # The same data file in each version: whose it is makes no difference to a commit.
+    fragments = lance_core.fragment.write_fragments(_ROWS, path)
+    their_fragments = lance.fragment.write_fragments(_ROWS, str(path))
+
+    def commit(sync: bool) -> Callable[[], object]:
+        operation = lance_core.LanceOperation.Append(fragments)
+
+        def run() -> object:
+            dataset = lance_core.dataset(path)
+            return lance_core.LanceDataset.commit(dataset, operation, dataset.version, sync=sync)
+
+        return run
+
+    def their_commit() -> object:
+        dataset = lance.dataset(str(path))
+        operation = lance.LanceOperation.Append(their_fragments)
+        return lance.LanceDataset.commit(dataset, operation, dataset.version)
+
     return {
         "open": {
             _UNSYNCED: lambda: lance_core.dataset(path),
             _REFERENCE: lambda: lance.dataset(str(path)),
         },
+        "open and commit": {_SYNCED: commit(True), _UNSYNCED: commit(False), _REFERENCE: their_commit},
         "append": {_SYNCED: append(True), _UNSYNCED: append(False), _REFERENCE: theirs},
     }
 
@@ -66,13 +86,13 @@ def _print(task: str, competitors: dict[str, Callable[[], object]], runs: int, f
     milliseconds = {name: 1000 * seconds for name, seconds in measured.seconds.items()}
     cpu = {name: 1000 * seconds for name, seconds in measured.cpu_seconds.items()}
     line = "  ".join(f"{name} {milliseconds[name]:.1f} (CPU {cpu[name]:.1f})" for name in competitors)
-    print(f"{task:<45}{line}", flush=True)
+    print(f"{task:<54}{line}", flush=True)
     if _SYNCED in competitors:
         count = _count_syncs(competitors[_SYNCED])
         sync = 1000 * _one_sync(folder)
         allowed = milliseconds[_REFERENCE] + count * sync
         print(
-            f"{'':<45}{count} syncs of {sync:.2f}: allowed {allowed:.1f}, taken {milliseconds[_SYNCED]:.1f}",
+            f"{'':<54}{count} syncs of {sync:.2f}: allowed {allowed:.1f}, taken {milliseconds[_SYNCED]:.1f}",
             flush=True,
         )
 

@@ -39,24 +39,24 @@ def interleave(
     competitors: Mapping[str, Callable[[], object]],
     runs: int,
     settle: Callable[[], None] = lambda: None,
+    warm_ups: int = 1,
 ) -> Measurement:
-    """Run every competitor once unmeasured, then `runs` rounds of all of them in changing order.
+    """Run `warm_ups` rounds of all competitors unmeasured, then `runs` rounds of them, in changing order.
 
     `settle` is called before each of them: what one leaves behind is not for the next one to pay.
     """
-    for run in competitors.values():
-        run()
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
     cpu_seconds: dict[str, list[float]] = {name: [] for name in competitors}
     names = list(competitors)
-    for number in range(runs):
-        shift = number % len(names)
+    for number in range(-warm_ups, runs):
+        shift = max(number, 0) % len(names)
         for name in names[shift:] + names[:shift]:
             settle()
             started, cpu_started = time.perf_counter(), time.process_time()
             competitors[name]()
-            seconds[name].append(time.perf_counter() - started)
-            cpu_seconds[name].append(time.process_time() - cpu_started)
+            if number >= 0:
+                seconds[name].append(time.perf_counter() - started)
+                cpu_seconds[name].append(time.process_time() - cpu_started)
     return Measurement(task, group, size_bytes, _medians(seconds), _medians(cpu_seconds), seconds)
 
 
