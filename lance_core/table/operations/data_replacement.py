@@ -4,6 +4,7 @@ from lance_core.errors import CommitConflictError, InvalidInputError, Unsupporte
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.operations.context import Context
+from lance_core.table.operations.fragments import with_parents
 from lance_core.table.row_sequences import one_version
 
 
@@ -27,7 +28,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.DataReplacement, c
                 raise UnsupportedFeatureError("replacing data beside versions of rows in a column")
             rows = fragment.physical_rows
             fragment.inline_last_updated_at_versions = one_version(context.version, rows)
-        context.indices.forget([fragment.id], each.new_file.fields)
+        context.indices.forget([fragment.id], with_parents(message, each.new_file.fields))
         context.changed.append(fragment)
 
 

@@ -108,6 +108,17 @@ def field_ids(message: table_pb2.Manifest) -> set[int]:
     return {field.id for field in message.fields}
 
 
+def with_parents(message: table_pb2.Manifest, ids: Iterable[int]) -> set[int]:
+    """Fields of the schema and those around them: an index may name a list where files name its items."""
+    parents = {field.id: field.parent_id for field in message.fields}
+    found: set[int] = set()
+    for field_id in ids:
+        while field_id in parents and field_id not in found:
+            found.add(field_id)
+            field_id = parents[field_id]
+    return found
+
+
 def _require(fragment_id: int, known: Collection[int]) -> None:
     if fragment_id not in known:
         raise CommitConflictError(f"fragment {fragment_id} is gone", retryable=True)

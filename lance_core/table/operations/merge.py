@@ -4,7 +4,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.operations.context import Context
-from lance_core.table.operations.fragments import field_ids
+from lance_core.table.operations.fragments import field_ids, with_parents
 from lance_core.table.operations.schema import set_schema
 from lance_core.table.row_sequences import one_version
 
@@ -25,7 +25,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Merge, context: Co
         if list(fragment.files) != list(old.files):
             changed = _moved_fields(old, fragment)
             if changed:
-                context.indices.forget([fragment.id], changed)
+                context.indices.forget([fragment.id], with_parents(message, changed))
             if context.stable_row_ids:
                 if fragment.HasField("column_last_updated_at_versions"):
                     raise UnsupportedFeatureError("new columns beside versions of rows in a column")

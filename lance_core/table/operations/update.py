@@ -11,7 +11,7 @@ from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.lineage import Versions, decode_versions, read_versions
 from lance_core.table.operations.context import Context
-from lance_core.table.operations.fragments import add_fragments, field_ids, replace_fragments
+from lance_core.table.operations.fragments import add_fragments, field_ids, replace_fragments, with_parents
 from lance_core.table.row_ids import RowIds, decode_first_row_ids, find_row_ids
 from lance_core.table.row_sequences import consecutive_row_ids, encode_versions, followed_by, one_version
 
@@ -33,7 +33,8 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Update, context: C
         raise UnsupportedFeatureError("updates that merge a write-ahead log")
     before = [_copy(fragment) for fragment in message.fragments] if _needs_origins(operation, context) else []
     updated = replace_fragments(message, operation.updated_fragments, operation.removed_fragment_ids, context)
-    context.indices.forget((fragment.id for fragment in updated), operation.fields_modified)
+    modified = with_parents(message, operation.fields_modified)
+    context.indices.forget((fragment.id for fragment in updated), modified)
     if context.stable_row_ids and operation.update_mode == Transaction.Update.REWRITE_COLUMNS:
         for fragment in updated:
             _note_change(fragment, operation, context)

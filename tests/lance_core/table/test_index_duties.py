@@ -165,6 +165,36 @@ def test_dropped_columns_take_their_indices_along(tmp_path: Path) -> None:
     assert {index.name for index in lance.dataset(str(tmp_path)).describe_indices()} == {"id_idx", "word_idx"}
 
 
+@pytest.mark.parametrize("how", ["replacement", "update", "merge"])
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_an_index_on_a_list_forgets_lists_that_changed(version: str, how: str, tmp_path: Path) -> None:
+    """The index names the list, while files from 2.1 on name its items, and so do operations."""
+    lance.write_dataset({"n": range(6)}, str(tmp_path), max_rows_per_file=3, data_storage_version=version)
+    words = pa.schema([("words", pa.list_(pa.string()))])
+    column = pa.record_batch([pa.array([[c] for c in "abcabc"], words.field(0).type)], schema=words)
+    reference = lance.dataset(str(tmp_path))
+    reference.add_columns(pa.RecordBatchReader.from_batches(words, [column]))
+    reference.create_scalar_index("words", "LABEL_LIST")
+    dataset = lance_core.dataset(tmp_path)
+    new = pa.table({"n": range(3), "words": pa.array([["z"], ["b"], ["a"]], words.field(0).type)})
+    changed, fields = dataset.get_fragment(0).update_columns(new, "n")[:2]
+    operation: LanceOperation.BaseOperation
+    if how == "replacement":
+        group = LanceOperation.DataReplacementGroup(0, changed.files[-1])
+        operation = LanceOperation.DataReplacement([group])
+    elif how == "update":
+        operation = LanceOperation.Update(
+            updated_fragments=[changed], fields_modified=fields, update_mode="rewrite_columns"
+        )
+    else:
+        operation = LanceOperation.Merge([changed, dataset.get_fragment(1).metadata], dataset.lance_schema)
+    LanceDataset.commit(dataset, lance_core.Transaction(dataset.version, operation))
+    found = lance.dataset(str(tmp_path))
+    assert "ScalarIndexQuery" in found.scanner(filter="array_has_any(words, ['a'])").explain_plan()
+    for word, rows in {"a": [2, 3], "b": [1, 4], "c": [5], "z": [0]}.items():
+        assert sorted(found.to_table(filter=f"array_has_any(words, ['{word}'])")["n"].to_pylist()) == rows
+
+
 def test_an_overwrite_drops_all(tmp_path: Path) -> None:
     dataset = _indexed(tmp_path, False, random.Random(1))
     dataset = lance_core.write_dataset(_table(0, random.Random(2)), dataset, mode="overwrite")
