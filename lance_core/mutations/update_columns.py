@@ -18,12 +18,9 @@ from lance_core.scan.deletions import LiveRows
 from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
 from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.fragments import DIRECTORY
-
-TOMBSTONE = -2
-"""In the place of a field id: the column is obsolete."""
 
 
 @dataclass(frozen=True)

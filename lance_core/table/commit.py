@@ -38,7 +38,7 @@ from lance_core.table.deletions import Offsets
 from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
 from lance_core.table.next_manifest import TableSettings, next_manifest
-from lance_core.table.rebase import drop_whole_fragments, rebase
+from lance_core.table.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction
 from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
@@ -263,7 +263,9 @@ class _Attempt:
                 require_operation(committed, (str(self._transaction.WhichOneof("operation")),), version)
                 raise _CommittedBeforeError(other)
             verdict = check_conflict(self._transaction, committed)
-            if verdict is Verdict.REBASE:
+            if verdict is Verdict.REBASE and committed.HasField("project"):
+                forget_columns(self._transaction, committed.project, current.version)
+            elif verdict is Verdict.REBASE:
                 shared |= touched_fragments(self._transaction) & touched_fragments(committed)
             if verdict in (Verdict.RETRY, Verdict.FAIL):
                 mine, theirs = (each.WhichOneof("operation") for each in (self._transaction, committed))

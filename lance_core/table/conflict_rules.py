@@ -65,6 +65,24 @@ def unless_nullability(mine: Transaction, committed: Transaction) -> Verdict:
     return _OK if changed.preserves_nullability else _RETRY
 
 
+def append_beside_projection(mine: Transaction, committed: Transaction) -> Verdict:
+    """Columns that were dropped have to leave the new files: a column that comes next may get their ids."""
+    verdict = unless_nullability(mine, committed)
+    left = {field.id for field in committed.project.schema}
+    return _REBASE if verdict is _OK and _appended_fields(mine) - left else verdict
+
+
+def append_beside_merge(mine: Transaction, committed: Transaction) -> Verdict:
+    """A column that got another type got another id, too: no value of the new files would be in it."""
+    left = {field.id for field in committed.merge.schema}
+    return _RETRY if _appended_fields(mine) - left else unless_nullability(mine, committed)
+
+
+def _appended_fields(mine: Transaction) -> set[int]:
+    files = (file for fragment in mine.append.fragments for file in fragment.files)
+    return {field for file in files for field in file.fields if field >= 0}
+
+
 def columns_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
     """A column that was written anew must not have been dropped."""
     left = {field.id for field in committed.project.schema}

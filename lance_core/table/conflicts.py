@@ -1,13 +1,14 @@
 """Whether a transaction still makes sense after another one was committed since the version it was made on.
 
     ok      it can be applied to the newer version as it is
-    rebase  it goes together with the other one if they deleted different rows; see `rebase`
+    rebase  it goes together with the other one after a change, if they deleted different rows; see `rebase`
     retry   it has to be made anew on the newer version; then it may succeed
     fail    the newer version is of another kind altogether; whoever made it has to decide
 
-The rules are those of the reference but for three that are stricter. In two an acknowledged change was lost:
-an index on a column that was rewritten meanwhile, and a projection that takes back metadata of fields. In one
-rows were doubled: appends of the same files.
+The rules are those of the reference but for five that are stricter. In three something acknowledged was lost:
+an index on a column that was rewritten meanwhile, metadata of fields that a projection takes back, and the
+values that an append has for a column that got another type. In one rows were doubled: appends of the same
+files. In one the table could not be read: an append with a column that was dropped, whose id another one got.
 They are not symmetric: one table per operation that wants to commit, one entry per operation that did. What
 is not listed fails.
 Source: Lance table format, "Conflict rules"; docs/format.md.
@@ -20,6 +21,8 @@ from lance_core.table.conflict_rules import (
     Rule,
     Verdict,
     append_beside_keys,
+    append_beside_merge,
+    append_beside_projection,
     both_settings,
     columns_of_projection,
     committed_field_metadata,
@@ -92,8 +95,8 @@ _RULES: Mapping[str, Mapping[str, Rule]] = {
     "append": {
         **_SAME_TABLE,
         "append": same_files,
-        "merge": unless_nullability,
-        "project": unless_nullability,
+        "merge": append_beside_merge,
+        "project": append_beside_projection,
     },
     "delete": {
         **_SAME_TABLE,

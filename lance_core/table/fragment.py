@@ -18,6 +18,8 @@ from lance_core.table.bases import DatasetBasePath
 
 MAX_ROWS = 1 << 32
 """Rows and fragments are numbered with 32 bits each in a row address."""
+TOMBSTONE = -2
+"""In the place of the id of a field that a data file has a column of: it is obsolete."""
 
 
 class Lineage(Enum):

@@ -15,7 +15,7 @@ from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.carried_indices import MEM_WAL, CarriedIndices
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.operations import (
     append,
@@ -160,12 +160,9 @@ def _drop_what_is_empty(message: table_pb2.Manifest, context: Context) -> None:
             del message.fragments[place]
 
 
-_OBSOLETE_FIELD = -2
-
-
 def _is_obsolete(file: table_pb2.DataFile) -> bool:
     fields = file.fields
-    return bool(fields) and fields[0] == _OBSOLETE_FIELD and set(fields) == {_OBSOLETE_FIELD}
+    return bool(fields) and fields[0] == TOMBSTONE and set(fields) == {TOMBSTONE}
 
 
 def _set_flags(message: table_pb2.Manifest, context: Context) -> None:

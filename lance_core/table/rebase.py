@@ -1,8 +1,10 @@
-"""Letting a delete or update that lost a race go on, where the winner deleted other rows.
+"""Letting a delete or update that lost a race go on, where the winner deleted other rows; and an append.
 
-Both say which rows of a fragment are gone, in a file that names all of them. The one that comes second takes
-the rows of the newest version, adds its own, and writes a new file. That works if its fragments are what
-they were but for deleted rows, and none of its rows is among those. Otherwise it has to be made anew.
+The first two say which rows of a fragment are gone, in a file that names all of them. The one that comes
+second takes the rows of the newest version, adds its own, and writes a new file. That works if its
+fragments are what they were but for deleted rows, and none of its rows is among those. Otherwise it has to be
+made anew.
+Files of an append lose the columns that the winner dropped: the next new column may get the id of one.
 Source: Lance table format, "Rebase details"; docs/format.md.
 """
 
@@ -15,7 +17,7 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets, path_of, read_deletions, sync_deletions, write_deletions
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.manifest import Manifest
 
 _BITMAP = table_pb2.DeletionFile.BITMAP
@@ -104,6 +106,28 @@ def rebase(
         mine.deletion_file.CopyFrom(file)
     if sync and written:
         sync_deletions(storage)
+
+
+def forget_columns(transaction: Transaction, projection: Transaction.Project, version: int) -> None:
+    """Let the new files of an append have no columns but those that a projection left.
+
+    Args:
+        transaction: changed in place; its read version becomes `version`.
+        projection: was committed meanwhile.
+        version: the newest one.
+
+    Raises:
+        CommitConflictError: retryable: nothing is left of a fragment, or columns of 0.1 files cannot go.
+    """
+    left = {field.id for field in projection.schema}
+    for fragment in transaction.append.fragments:
+        for file in fragment.files:
+            if not file.column_indices and not left.issuperset(file.fields):
+                raise CommitConflictError("a column of a 0.1 file was dropped", retryable=True)
+            file.fields[:] = [field if field < 0 or field in left else TOMBSTONE for field in file.fields]
+        if not left.intersection(field for file in fragment.files for field in file.fields):
+            raise CommitConflictError("all columns of a new fragment were dropped", retryable=True)
+    transaction.read_version = version
 
 
 def _union(storage: Storage, fragment: Fragment, mine: Offsets | None) -> Offsets:

@@ -109,14 +109,18 @@ def messages(base: Path) -> dict[str, Transaction]:
 
 
 def test_every_pair_has_the_verdict_of_the_reference(base: Path, messages: dict[str, Transaction]) -> None:
-    """T37: without knowing which rows a transaction deletes; where that is known, retries are rebases."""
+    """T37: without knowing which rows a transaction deletes; where that is known, retries are rebases.
+
+    An append is rebased without anything else being known.
+    """
     committed = messages | {"append": message_of("append", base)}  # other files than those of mine
     recorded = _recorded()
     assert set(recorded) == {(mine, theirs) for mine in OPERATIONS for theirs in ALL}
     found = {}
     for mine, theirs in recorded:
         verdict = check_conflict(messages[mine], committed[theirs])
-        found[mine, theirs] = "retry" if verdict is Verdict.REBASE else verdict.value
+        rebased = "ok" if mine == "append" else "retry"
+        found[mine, theirs] = rebased if verdict is Verdict.REBASE else verdict.value
     _print(found)
     expected = recorded | STRICTER
     # That its column is gone is found when the index is applied.
@@ -139,7 +143,7 @@ def test_what_nobody_commits_by_hand(messages: dict[str, Transaction]) -> None:
         assert check_conflict(messages["overlay 0"], messages[theirs]) is Verdict.FAIL
 
 
-def test_rebases_are_those_of_deleted_rows(messages: dict[str, Transaction]) -> None:
+def test_rebases_are_those_of_deleted_rows_and_dropped_columns(messages: dict[str, Transaction]) -> None:
     rebased = {
         (mine, theirs)
         for mine in ALL
@@ -149,7 +153,7 @@ def test_rebases_are_those_of_deleted_rows(messages: dict[str, Transaction]) -> 
     zero = ["delete 0", "remove 0", "update 0", "columns 0"]
     expected = {(mine, theirs) for mine in zero[:3] for theirs in zero}
     expected |= {(mine, theirs) for mine in ("delete 1", "update 1") for theirs in ("delete 1", "update 1")}
-    assert rebased == expected
+    assert rebased == expected | {("append", "project pn")}
 
 
 @pytest.mark.parametrize(
@@ -240,6 +244,15 @@ def _outcome(library: ModuleType, operation: Any, path: Path) -> str:
 def test_the_same_files_are_not_appended_twice(messages: dict[str, Transaction]) -> None:
     """T13: staged rows of which two commits got hold; the reference has them twice."""
     assert check_conflict(messages["append"], messages["append"]) is Verdict.FAIL
+
+
+def test_values_of_a_column_with_another_type_are_not_lost(messages: dict[str, Transaction]) -> None:
+    """T37: the column has another id, and an append of the reference nothing of it: its values are gone."""
+    cast = Transaction()
+    cast.merge.CopyFrom(messages["merge pn"].merge)
+    assert check_conflict(messages["append"], cast) is Verdict.OK
+    cast.merge.schema[1].id = 2
+    assert check_conflict(messages["append"], cast) is Verdict.RETRY
 
 
 @pytest.mark.long

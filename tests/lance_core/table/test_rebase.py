@@ -244,3 +244,60 @@ def test_an_attempt_that_landed_though_the_storage_said_no(tmp_path: Path) -> No
     named = read_message(newest_manifest(tmp_path))
     assert (tmp_path / "_transactions" / named.transaction_file).exists()
     assert stale.count_rows() == ROWS
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_appended_columns_that_were_dropped_are_no_others(version: str, tmp_path: Path) -> None:
+    """T37: the next new column gets the id of one that was dropped, and took its bytes for its own."""
+    first = lance_core.write_dataset({"id": range(3)}, tmp_path, data_storage_version=version)
+    first.add_columns({"b": "id + 100"})
+    stale = lance_core.dataset(tmp_path)
+    lance_core.dataset(tmp_path).drop_columns(["b"])
+    lance_core.dataset(tmp_path).add_columns({"c": "concat('c', cast(id as string))"})
+    stale.insert(pa.table({"id": [10], "b": [110]}))
+    expected = ["c0", "c1", "c2", None]
+    for library in (lance_core, lance):
+        found = library.dataset(str(tmp_path))
+        assert found.to_table()["c"].to_pylist() == expected
+        found.validate()
+    lance.dataset(str(tmp_path)).optimize.compact_files()
+    assert lance_core.dataset(tmp_path).to_table()["c"].to_pylist() == expected
+    _files_are_named(tmp_path)
+
+
+def test_a_dropped_child_of_a_struct_is_not_appended(tmp_path: Path) -> None:
+    struct = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    for version in ("2.0", "2.2"):
+        path = tmp_path / version
+        rows = pa.table({"s": pa.array([{"x": n, "y": str(n)} for n in range(3)], struct)})
+        stale = lance_core.write_dataset(rows, path, data_storage_version=version)
+        lance.dataset(str(path)).drop_columns(["s.y"])
+        stale.insert(rows)
+        for library in (lance_core, lance):
+            found = library.dataset(str(path))
+            assert found.to_table()["s"].to_pylist() == [{"x": n} for n in range(3)] * 2
+            assert all(len(each.data_files()) == 1 for each in found.get_fragments())
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.2"])
+def test_an_append_of_what_is_left_of_nothing_is_refused(version: str, tmp_path: Path) -> None:
+    """0.1 files begin with a certain field, and fragments without a file would have rows of nothing."""
+    rows = pa.table({"a": [1], "b": [2]})
+    lance_core.write_dataset(rows, tmp_path, data_storage_version=version)
+    stale = lance_core.dataset(tmp_path)
+    lance_core.dataset(tmp_path).drop_columns(["b"])
+    with pytest.raises(CommitConflictError, match="dropped") as caught:
+        stale.insert(rows if version == "0.1" else rows.select(["b"]))
+    assert caught.value.retryable
+    assert lance_core.dataset(tmp_path).to_table() == rows.select(["a"])
+    assert len(list((tmp_path / "data").iterdir())) == 1
+
+
+def test_values_of_a_column_that_got_another_type_are_not_lost(tmp_path: Path) -> None:
+    """T37: the reference commits them, and has nulls in their place."""
+    stale = lance_core.write_dataset(pa.table({"a": pa.array([1], pa.int32())}), tmp_path)
+    lance_core.dataset(tmp_path).alter_columns({"path": "a", "data_type": pa.int64()})
+    with pytest.raises(CommitConflictError) as caught:
+        stale.insert(pa.table({"a": pa.array([2], pa.int32())}))
+    assert caught.value.retryable
+    assert lance_core.dataset(tmp_path).to_table()["a"].to_pylist() == [1]
