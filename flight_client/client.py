@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
+from flight_client.allocator import keep_received_memory
 from flight_client.connection import Access, Server, Servers
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
@@ -39,6 +40,8 @@ def connect(
 ) -> Client:
     """A client of a server. Nothing is sent before it is needed.
 
+    From the first call on, glibc keeps more freed memory in this process (`flight_client.allocator`).
+
     Args:
         uri: `grpc://host:port`, `grpc+tls://host:port`; or several servers of the same datasets, of which the
             first is asked unless it does not answer.
@@ -55,6 +58,7 @@ def connect(
     Raises:
         InvalidInputError: an argument makes no sense, or a file that it names cannot be read.
     """
+    keep_received_memory()
     access = Access(
         token=token,
         tls_root_certs=_pem("tls_root_certs", tls_root_certs),
