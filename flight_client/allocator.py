@@ -16,8 +16,8 @@ def keep_received_memory() -> None:
     """Let glibc give received memory to the next batch instead of to the system.
 
     Otherwise the pages of most batches are given back when they are freed, and cleared by the system when the
-    next one arrives: up to half of the CPU time of a client. The thresholds are those that glibc would come to
-    by itself with the first block of 32 MiB that a process frees; batches are smaller. What an environment
+    next one arrives: up to half of the CPU time of a client. The thresholds are those that glibc would come
+    to by itself with the first block of 32 MiB that a process frees; batches are smaller. What an environment
     variable says is left alone. Other C libraries know no such thresholds.
     """
     if any(name in os.environ for name in _SET_BY_THE_USER):
