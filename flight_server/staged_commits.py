@@ -75,7 +75,9 @@ def _add_columns(target: Target, transaction: Transaction, writes: Sequence[Stag
         return made.manifest
     staged = [
         StagedColumns(
-            write.transaction.merge.fragments[0], table_pb2.Manifest(fields=write.transaction.merge.schema)
+            write.transaction.merge.fragments[0],
+            table_pb2.Manifest(fields=write.transaction.merge.schema),
+            transaction.read_version,
         )
         for write in writes
     ]

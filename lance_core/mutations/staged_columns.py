@@ -1,7 +1,8 @@
 """New columns that many writers prepare, each for one fragment, and one of them commits.
 
 A writer streams all physical rows of its fragment, deleted ones included, so that it need not know which rows
-are deleted. What it wrote is described by a few hundred bytes, which travel to whoever commits.
+are deleted. What it wrote is described by a few hundred bytes, which travel to whoever commits. Rows that
+were moved meanwhile would have nulls: then the commit is refused.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.errors import CommitConflictError, InvalidInputError, VersionNotFoundError
 from lance_core.mutations.fragment_columns import FragmentColumnsWriter, fragment_of
 from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import next_field_id, preserves_nullability, used_files, with_fields
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.table.commit import commit
+from lance_core.table.conflicts import Verdict, check_conflict
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import Snapshot
-from lance_core.table.transaction import merge, new_transaction
+from lance_core.table.snapshot import Snapshot, read_manifest
+from lance_core.table.transaction import data_replacement, merge, new_transaction, read_transaction
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class StagedColumns:
     """The fragment as it was, with the new file as its last."""
     fields: table_pb2.Manifest
     """The schema with the new fields, in a message of its own."""
+    read_version: int
+    """Which rows it is of: those of this version."""
 
     @property
     def fragment_id(self) -> int:
@@ -42,9 +46,8 @@ class StagedColumns:
     def json(self) -> str:
         """What `from_json` reads, wherever that is."""
         parts = {"fragment": self.fragment, "fields": self.fields}
-        return json.dumps(
-            {name: base64.b64encode(part.SerializeToString()).decode() for name, part in parts.items()}
-        )
+        encoded = {name: base64.b64encode(part.SerializeToString()).decode() for name, part in parts.items()}
+        return json.dumps({**encoded, "read_version": self.read_version})
 
     @staticmethod
     def from_json(text: str) -> StagedColumns:
@@ -58,6 +61,7 @@ class StagedColumns:
             return StagedColumns(
                 table_pb2.DataFragment.FromString(base64.b64decode(parts["fragment"])),
                 table_pb2.Manifest.FromString(base64.b64decode(parts["fields"])),
+                int(parts["read_version"]),
             )
         except (ValueError, KeyError, TypeError, DecodeError):
             raise InvalidInputError("staged columns", found=text[:80]) from None
@@ -78,6 +82,7 @@ class StagedColumnsWriter(FragmentColumnsWriter):
         clashing = {field.name for field in manifest.schema.fields}.intersection(schema.names)
         if clashing:
             raise InvalidInputError("column exists already", column=min(clashing))
+        self._read_version = manifest.version
         self._schema, new_fields = with_fields(manifest.schema, schema, next_field_id(manifest))
         super().__init__(snapshot, self._fragment, new_fields, schema, sync=sync)
 
@@ -86,7 +91,8 @@ class StagedColumnsWriter(FragmentColumnsWriter):
         message = table_pb2.DataFragment()
         message.CopyFrom(self._fragment.message)
         message.files.append(self.finish_file())
-        return StagedColumns(message, table_pb2.Manifest(fields=self._schema.messages))
+        fields = table_pb2.Manifest(fields=self._schema.messages)
+        return StagedColumns(message, fields, self._read_version)
 
 
 def commit_staged_columns(
@@ -104,7 +110,8 @@ def commit_staged_columns(
     Raises:
         InvalidInputError: nothing is staged, two for one fragment, of different columns, or none for a
             fragment although the columns allow no nulls.
-        CommitConflictError: a fragment was rewritten or the schema changed since.
+        CommitConflictError: rows of these fragments were moved or taken back since, or the schema changed.
+            Not retryable: these columns have no values for the rows that there are now.
         LanceError: as `commit` does.
     """
     if not staged:
@@ -123,6 +130,7 @@ def commit_staged_columns(
         missing = set(by_id).difference(manifest.fragment_ids)
         if missing:
             raise CommitConflictError(f"fragment {min(missing)} is no longer there", retryable=False)
+        _require_same_rows(current, staged)
         fragments = []
         for message, fragment in zip(manifest.message.fragments, manifest.fragments, strict=True):
             own = table_pb2.DataFragment()
@@ -151,6 +159,24 @@ def _check_schema(manifest: Manifest, schema: Schema) -> None:
     current = list(manifest.schema.messages)
     if current != list(schema.messages)[: len(current)]:
         raise CommitConflictError("the schema changed since the columns were staged", retryable=False)
+
+
+def _require_same_rows(current: Snapshot, staged: Sequence[StagedColumns]) -> None:
+    """Refuse what columns in the place of others would not go together with: rows that are elsewhere now."""
+    columns = [(each.fragment_id, each.fragment.files[-1]) for each in staged]
+    since = min(each.read_version for each in staged)
+    mine = data_replacement(new_transaction(since), columns)
+    for version in range(since + 1, current.manifest.version + 1):
+        try:
+            committed = read_transaction(current.storage, read_manifest(current.storage, version))
+        except VersionNotFoundError:
+            raise CommitConflictError(
+                f"version {version} was removed before it could be compared", retryable=False
+            ) from None
+        if check_conflict(mine, committed) is not Verdict.OK:
+            raise CommitConflictError(
+                f"rows that the columns were staged for were changed by version {version}", retryable=False
+            )
 
 
 def _require_nullable(manifest: Manifest, schema: Schema, fragment_id: int) -> None:

@@ -56,7 +56,7 @@ def backfill(
         transaction_id: a UUID; the same one commits once, however often the job is run.
 
     Raises:
-        CommitConflictError: a fragment was rewritten meanwhile; nothing was committed.
+        CommitConflictError: rows were updated, merged or compacted meanwhile; nothing was committed.
         LanceError: what a server reported.
         PySparkException: the SQL makes no sense, or the function failed.
     """
@@ -92,7 +92,7 @@ def backfill(
     if clashing:
         raise InvalidInputError(f"column {clashing[0]!r} is there already")
     receipts = _stage(server, dataset, computed, new, transformed, rows)
-    written = commit_staged(client, dataset, receipts, "add_columns", transaction_id)
+    written = commit_staged(client, dataset, receipts, "add_columns", transaction_id, opened.version)
     without = len({each["id"] for each in client.fragments(dataset)} - set(rows))
     return Outcome(
         dataset,

@@ -144,21 +144,23 @@ def test_columns_of_many_fragments_are_replaced_in_one_version(
     assert act(client, "commit", **commit | {"staged": twice[:1]}) == {"version": 5}
 
 
+@pytest.mark.parametrize("mode", ["replace_columns", "add_columns"])
 @pytest.mark.parametrize("is_staged", [False, True])
 def test_rows_that_moved_since_are_a_conflict(
-    client: flight.FlightClient, served: Path, is_staged: bool
+    client: flight.FlightClient, served: Path, is_staged: bool, mode: str
 ) -> None:
     """T37: an update between an upload and its commit; or between a reading and its commit, which says so."""
     act(client, "add_columns", dataset="t", columns={"m": "n"})
-    rows = pa.table({"m": pa.array(range(50, 55), pa.int64())})
+    rows = pa.table({"m" if mode == "replace_columns" else "k": pa.array(range(50, 55), pa.int64())})
+    command = {"dataset": "t", "mode": mode, "fragment_id": 1}
     update = {"dataset": "t", "updates": {"m": "-1"}, "where": "n = 7"}
-    commit = {"dataset": "t", "operation": "replace_columns", "read_version": 2}
+    commit = {"dataset": "t", "operation": mode, "read_version": 2}
     if is_staged:
-        receipt = stage(client, rows, **REPLACE, fragment_id=1)
+        receipt = stage(client, rows, **command)
         act(client, "update", **update)
     else:
         act(client, "update", **update)
-        receipt = stage(client, rows, **REPLACE, fragment_id=1)
+        receipt = stage(client, rows, **command)
     with pytest.raises(flight.FlightServerError, match=r"\[CommitConflictError\]"):
         act(client, "commit", **commit, staged=[receipt])
     assert column(served, "m") == [*range(7), -1, 8, 9]

@@ -307,12 +307,21 @@ def test_refused_staged_columns(tmp_path: Path) -> None:
     assert {path.name for path in (both.ours / "data").iterdir()} == referenced
 
 
-@pytest.mark.parametrize("change", ["add", "compact", "update"])
+@pytest.mark.parametrize("change", ["add", "compact", "update", "move", "restore", "remove"])
 def test_staged_columns_of_what_is_no_more(change: str, tmp_path: Path) -> None:
+    """T37: rows that are in other places, or there again, would have nulls."""
     both = copies(tmp_path)
     staged = [stage(both.ours, 1, N, [1, 2, 3, 4])]
     dataset = lance.dataset(str(both.ours))
-    if change == "add":
+    if change == "move":
+        dataset.update({"t": "'new'"}, "a = 6")
+    elif change == "restore":
+        lance.dataset(str(both.ours), version=1).restore()
+    elif change == "remove":  # a version that nobody can compare
+        dataset.update({"t": "'new'"}, "a = 6")
+        dataset.delete("a = 0")
+        next((both.ours / "_versions").glob(f"*{2**64 - 4}.manifest")).unlink()
+    elif change == "add":
         dataset.add_columns({"q": "a"})
     elif change == "compact":
         dataset.optimize.compact_files()
@@ -320,6 +329,8 @@ def test_staged_columns_of_what_is_no_more(change: str, tmp_path: Path) -> None:
         fragment, fields = dataset.get_fragment(1).update_columns(pa.table({"a": [4], "b": [1.0]}), "a")
         operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
         lance.LanceDataset.commit(str(both.ours), operation, read_version=dataset.version)
+    before = lance.dataset(str(both.ours)).version
     with pytest.raises(CommitConflictError) as caught:
         commit_staged_columns(lance_core.dataset(both.ours).snapshot, staged)
     assert not caught.value.retryable
+    assert lance.dataset(str(both.ours)).version == before
