@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.scan.take import concatenated
+from lance_core.schema import holds_views
+from lance_core.write.conform import plain
 from lance_core.write.source import batches_of, slices
 
 Rows = npt.NDArray[np.int64]
@@ -26,9 +28,11 @@ class MergeSource:
 
     def __init__(self, data: Any, schema: pa.Schema | None = None) -> None:
         """Take `data`; both are as for `batches_of`, and so are the errors."""
-        self.schema, batches = batches_of(data, schema)
-        self._is_spooled = not isinstance(data, pa.Table | pa.RecordBatch)
-        batches = _gathered(batches)
+        given, batches = batches_of(data, schema)
+        self.schema = pa.schema([_plain_field(field) for field in given], given.metadata)
+        is_held = isinstance(data, pa.Table | pa.RecordBatch) and self.schema.equals(given)
+        self._is_spooled = not is_held
+        batches = _gathered(_without_views(batch, self.schema) for batch in batches)
         self._batches = list(_spooled(self.schema, batches) if self._is_spooled else batches)
         counts = [batch.num_rows for batch in self._batches]
         self._starts: Rows = np.cumsum([0, *counts], dtype=np.int64)
@@ -75,6 +79,23 @@ class MergeSource:
                 parts.append(self._batches[place].column(index).take(indices))
             taken.append(_joined(parts, self.schema.field(index), back))
         return taken
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    """The field without views: Arrow takes no rows out of them."""
+    return (
+        field.with_type(plain(pa.nulls(0, field.type), field.name).type) if holds_views(field.type) else field
+    )
+
+
+def _without_views(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        plain(column, field.name) if holds_views(column.type) else column
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _joined(parts: list[pa.Array], field: pa.Field, order: pa.Array | None) -> pa.Array:

@@ -98,7 +98,25 @@ def storage_type(arrow_type: pa.DataType) -> pa.DataType:
         return pa.list_(_stored(arrow_type.value_field), arrow_type.list_size)
     if pa.types.is_list(arrow_type):
         return pa.list_(_stored(arrow_type.value_field))
+    if pa.types.is_dictionary(arrow_type) and is_view(arrow_type.value_type):
+        values = storage_type(arrow_type.value_type)
+        return pa.dictionary(arrow_type.index_type, values, arrow_type.ordered)
     return arrow_type
+
+
+def is_view(arrow_type: pa.DataType) -> bool:
+    """Whether values are views of text or bytes that lie elsewhere."""
+    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
+
+
+def holds_views(arrow_type: pa.DataType) -> bool:
+    """Whether values of the type are views or have some below, which Arrow takes no rows out of."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return holds_views(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return is_view(arrow_type.value_type)
+    below = (arrow_type.field(place).type for place in range(arrow_type.num_fields))
+    return is_view(arrow_type) or any(map(holds_views, below))
 
 
 def _stored(field: pa.Field) -> pa.Field:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import store_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.schema import Field, Schema, schema_from_arrow
+from lance_core.schema import Field, Schema, is_view, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
 
 _VIEW_BYTES = 16
@@ -165,12 +165,29 @@ def convert(
         return array
     if pa.types.is_struct(wanted):
         return _struct(array, field, path, parents)
-    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+    if is_view(array.type):
         return _without_hidden_views(array).cast(wanted)
+    if pa.types.is_dictionary(array.type) and is_view(array.type.value_type):
+        values = _without_hidden_views(array.dictionary).cast(wanted.value_type)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=wanted.ordered)
     if not field.children:
         # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
         return _relabelled(array, wanted) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
     return _list(array, field, path)
+
+
+def plain(array: pa.Array, name: str) -> pa.Array:
+    """The values as a new table would store them: without views and extension types, here and below.
+
+    Args:
+        array: of any type that a column may have.
+        name: of the column, for messages.
+
+    Raises:
+        UnsupportedFeatureError: a type that is not written.
+    """
+    (field,) = schema_from_arrow(pa.schema([("", array.type)])).fields
+    return convert(array, field, name)
 
 
 def _blobs_v2(array: pa.Array, field: Field) -> pa.StructArray:

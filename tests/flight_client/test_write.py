@@ -200,6 +200,18 @@ def test_frames_of_pandas_fit_what_others_made(client: flight_client.Client) -> 
     assert found.equals(pa.concat_tables([rows, rows]))
 
 
+def test_frames_of_polars_are_merged(client: flight_client.Client) -> None:
+    """Their texts travel as views, and their categories as dictionaries of views."""
+    frame = pl.DataFrame({"n": [1, 2], "s": ["x", "y"], "c": pl.Series(["p", None], dtype=pl.Categorical)})
+    client.write("t", frame, "create")
+    new = frame.with_columns(pl.col("n") + 1, s=pl.lit("another text, longer than a view"))
+    merged = client.merge_insert("t", new, "n", when_matched="update_all", when_not_matched="insert_all")
+    assert (merged.num_updated_rows, merged.num_inserted_rows) == (1, 1)
+    assert client.dataset("t").to_polars().collect().equals(pl.concat([frame[:1], new]))
+    client.merge_columns("t", pl.DataFrame({"s": ["x"], "more": ["z"]}), "s")
+    assert client.dataset("t").to_table()["more"].to_pylist() == ["z", None, None]
+
+
 def test_parallel_writes_do_not_create(
     client: flight_client.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -59,6 +61,20 @@ def test_columns_are_joined_by_two_keys(num_keys: int, tmp_path: Path) -> None:
     expected = [f"m{n}" if n in keys else None for n in found["n"].to_pylist()]
     assert found["m"].to_pylist() == expected
     assert any(expected)
+
+
+def test_keys_of_a_polars_frame(tmp_path: Path) -> None:
+    """T15: views, of which Arrow casts some that lie below a null with a crash."""
+    path = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"s": ["a", "b", None]}), path)
+    validity, views, *data = pa.array(["b", None, "a" * 40], pa.string_view()).buffers()
+    hidden = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+    hidden[1] = (-(1 << 31), 0x41414141, 1 << 20, 7)
+    keys = pa.Array.from_buffers(pa.string_view(), 3, [validity, pa.py_buffer(hidden), *data])
+    categories = pl.Series(["x", "y", "z"], dtype=pl.Categorical)
+    with MergeSource(pa.table({"s": keys, "m": pa.array(categories)})) as source:
+        merge(lance_core.dataset(path).snapshot, source, ["s"])
+    assert lance.dataset(path).to_table()["m"].to_pylist() == [None, "x", "y"]
 
 
 @pytest.mark.parametrize("on", [[], ["n", "n"], ["n", "x"], ["m"]])

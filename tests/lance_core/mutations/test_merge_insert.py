@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import lance
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -240,6 +241,30 @@ def test_streams_are_read_once_and_leave_no_file(
 def _failing(table: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from table.to_batches()
     raise ZeroDivisionError
+
+
+VIEWS = {
+    "texts": pl.Series(["a text that is longer than a view", None, "c"]),
+    "bytes": pl.Series([b"a", None, b"more bytes than fit into a view"]),
+    "lists": pl.Series([["a", None], None, ["b"]]),
+    "structs": pl.Series([{"x": "a", "y": 1}, {"x": None, "y": None}, {"x": "c", "y": 3}]),
+    "categories": pl.Series(["a", None, "b"], dtype=pl.Categorical),
+    "enum": pl.Series(["a", None, "b"], dtype=pl.Enum(["a", "b"])),
+}
+
+
+@pytest.mark.parametrize("key", ["texts", "number"])
+@pytest.mark.parametrize("as_table", [False, True])
+def test_frames_of_polars(key: str, as_table: bool, tmp_path: Path) -> None:
+    """Their texts are views, which Arrow takes no rows out of."""
+    frame = pl.DataFrame({"number": [1, 2, 3], **VIEWS})
+    dataset = lance_core.write_dataset(frame[:2], tmp_path / "d")
+    changed = frame.with_columns(lists=pl.Series([["new"], ["new"], None]), bytes=pl.lit(b"new"))
+    source = pa.table(changed[[2, 0]]) if as_table else changed[[2, 0]]
+    counts = upsert(dataset, source, key)
+    assert (counts["num_updated_rows"], counts["num_inserted_rows"]) == (1, 1)
+    expected = pl.concat([frame[1:2], changed[[0, 2]]])
+    assert pl.DataFrame(dataset.to_table()).equals(expected)
 
 
 def test_dictionaries_that_differ_between_batches(tmp_path: Path) -> None:

@@ -237,6 +237,10 @@ def test_what_lies_below_the_nulls_of_views(tmp_path: Path, view_type: pa.DataTy
     buffers = [validity, pa.py_buffer(hidden), *data]
     array = pa.Array.from_buffers(view_type, len(values), buffers).slice(3, 30)
     array.validate(full=True)
-    dataset = lance_core.write_dataset(pa.table({"x": array}), tmp_path / "t")
+    words = pa.DictionaryArray.from_arrays(range(30), array)
+    dataset = lance_core.write_dataset(pa.table({"x": array, "words": words}), tmp_path / "t")
     expected = pa.array(values[3:33]).cast(dataset.schema.field("x").type)
-    assert dataset.to_table()["x"].combine_chunks().equals(expected)
+    found = dataset.to_table()
+    assert found["x"].combine_chunks().equals(expected)
+    assert found["words"].to_pylist() == expected.to_pylist()
+    assert found.schema.field("words").type == pa.dictionary(pa.int64(), expected.type)
