@@ -14,7 +14,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Field, Schema, schema_from_arrow
 from lance_core.table import feature_flags
-from lance_core.table.fragment import Lineage
+from lance_core.table.fragment import HIDDEN
 from lance_core.table.manifest import Manifest
 
 TOP = -1
@@ -110,7 +110,7 @@ def preserves_nullability(old: Schema, new: Schema) -> bool:
 
 def used_files(fragments: Sequence[table_pb2.DataFragment], schema: Schema) -> list[table_pb2.DataFragment]:
     """The fragments without the files that neither a field of the schema nor the rows' lineage is in."""
-    ids = {message.id for message in schema.messages} | {kind.value for kind in Lineage}
+    ids = {message.id for message in schema.messages} | HIDDEN
     replaced = []
     for fragment in fragments:
         if all(ids.intersection(file.fields) for file in fragment.files):

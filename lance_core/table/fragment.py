@@ -40,7 +40,8 @@ _IN_COLUMN = {
     Lineage.CREATED_AT: "column_created_at_versions",
     Lineage.LAST_UPDATED_AT: "column_last_updated_at_versions",
 }
-_HIDDEN = frozenset(kind.value for kind in Lineage)
+HIDDEN = frozenset(kind.value for kind in Lineage)
+"""In the place of the ids of fields: columns that are no part of the schema."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +287,7 @@ def _held_fields(fields: tuple[int, ...], columns: tuple[int, ...]) -> HeldField
     # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
     stored = [pair for pair in zip(fields, columns, strict=True) if pair[1] >= 0]
     shown = [pair for pair in stored if pair[0] >= 0]
-    hidden = [pair for pair in stored if pair[0] in _HIDDEN]
+    hidden = [pair for pair in stored if pair[0] in HIDDEN]
     return HeldFields(tuple(field for field, _ in shown + hidden), dict(shown), dict(hidden))
 
 

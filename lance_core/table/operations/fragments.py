@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.proto import table_pb2
-from lance_core.table.fragment import MAX_ROWS
+from lance_core.table.fragment import HIDDEN, MAX_ROWS
 from lance_core.table.operations.context import Context
 from lance_core.table.row_sequences import consecutive_row_ids, one_version
 
@@ -66,15 +66,20 @@ def replace_fragments(
 ) -> list[table_pb2.DataFragment]:
     """Put fragments in the place of those with the same ids, and remove others.
 
+    Files of which every column was dropped since the operation was made do not come back.
+
     Raises:
         CommitConflictError: there is no such fragment.
     """
     positions = {fragment.id: position for position, fragment in enumerate(message.fragments)}
+    needed = field_ids(message) | HIDDEN
     replaced = []
     for fragment in updated:
         _require(fragment.id, positions)
         place = message.fragments[positions[fragment.id]]
         place.CopyFrom(fragment)
+        del place.files[:]
+        place.files.extend(file for file in fragment.files if not needed.isdisjoint(file.fields))
         replaced.append(place)
     context.changed.extend(replaced)
     for fragment_id in removed_ids:

@@ -3,12 +3,10 @@
 from lance_core.errors import InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
-from lance_core.table.fragment import Lineage
+from lance_core.table.fragment import HIDDEN
 from lance_core.table.operations.context import Context
 from lance_core.table.operations.fragments import field_ids
 from lance_core.table.operations.schema import set_schema
-
-_HIDDEN = frozenset(kind.value for kind in Lineage)
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Project, context: Context) -> None:
@@ -23,7 +21,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Project, context: 
             "fields of a projection", expected="those of the table", found=sorted(ids - field_ids(message))
         )
     set_schema(message, operation.schema)
-    needed = ids | _HIDDEN
+    needed = ids | HIDDEN
     for fragment in message.fragments:
         kept = [file for file in fragment.files if needed.intersection(file.fields)]
         if len(kept) < len(fragment.files):
