@@ -119,8 +119,10 @@ class Actions:
             return self._change("add_columns", name, schema=_encoded(columns), **fields)
         return self._change("add_columns", name, columns=dict(columns), **fields)
 
-    def drop_columns(self, name: str, columns: Sequence[str], **fields: Any) -> int:
+    def drop_columns(self, name: str, columns: str | Sequence[str], **fields: Any) -> int:
         """Remove columns, nested ones by dotted paths."""
+        if isinstance(columns, str):
+            columns = [columns]
         return self._change("drop_columns", name, columns=list(columns), **fields)
 
     def alter_columns(self, name: str, *alterations: Mapping[str, Any], **fields: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -113,7 +114,7 @@ class Client(Actions, Writes):
         version: int | str | None = None,
         *,
         branch: str | None = None,
-        asof: str | None = None,
+        asof: str | datetime | None = None,
     ) -> RemoteDataset:
         """Open a dataset: its latest version, or the one that is asked for.
 
@@ -129,7 +130,7 @@ class Client(Actions, Writes):
         version: int | str | None = None,
         *,
         branch: str | None = None,
-        asof: str | None = None,
+        asof: str | datetime | None = None,
     ) -> Snapshot:
         """A version of a dataset for engines that plan and spread their reads themselves.
 
@@ -137,7 +138,7 @@ class Client(Actions, Writes):
             name: as the server lists it; an ending `@12`, `@gold` or `@dev:12` names a version, too.
             version: its number, or the name of a tag.
             branch: a branch of the dataset.
-            asof: ISO 8601: the last version before this time.
+            asof: the last version before this time, ISO 8601; in UTC unless it says otherwise.
 
         Raises:
             DatasetNotFoundError: there is no such dataset, version, tag or branch.

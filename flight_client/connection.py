@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import date
+from operator import index
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -32,6 +34,19 @@ REUSE = "arrow-flight-reuse-connection"
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
+
+
+def _in_json(value: Any) -> Any:
+    """Whole numbers of other libraries and times, as JSON has them."""
+    if hasattr(value, "__index__"):
+        return index(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    raise InvalidInputError(f"{value!r:.100}: a command holds no {type(value).__name__}")
+
+
+to_json = json.JSONEncoder(default=_in_json).encode
+"""A command or the body of an action as text. Raises InvalidInputError for what it cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +267,7 @@ class Servers:
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
         """Run an action of the server: one JSON object in, one out. Fields that are None are left out."""
         given = {key: value for key, value in body.items() if value is not None}
-        action = flight.Action(name, json.dumps(given).encode())
+        action = flight.Action(name, to_json(given).encode())
 
         def run(server: Server) -> dict[str, Any]:
             (answer,) = server.client.do_action(action, server.options())

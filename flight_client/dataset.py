@@ -4,7 +4,6 @@ filters to it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -15,6 +14,7 @@ import pyarrow.dataset as arrow
 import pyarrow.fs
 from pyarrow import flight
 
+from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import Key, Lookup, are_keys, keys_of
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
@@ -130,6 +130,10 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         )
         return self._snapshot.scanner(selection)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All rows for whatever takes streams of Arrow: `pa.table(dataset)`, `pl.DataFrame(dataset)`."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints themselves.
 
@@ -230,7 +234,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         chosen = _sql_columns(columns)
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
-        ticket = flight.Ticket(json.dumps({"take": command}))
+        ticket = flight.Ticket(to_json({"take": command}))
         return self._snapshot.servers.call(lambda server: server.client.do_get(ticket).read_all())
 
     def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
@@ -263,8 +267,10 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         sql, condition = self._sql, self._condition
         if isinstance(added, str):
             sql = added if sql is None else f"({sql}) AND ({added})"
-        elif added is not None:
+        elif isinstance(added, pc.Expression):
             condition = added if condition is None else condition & added
+        elif added is not None:
+            raise InvalidInputError(f"filter: SQL or an expression of Arrow expected, {added!r} given")
         return sql, condition
 
     def get_fragments(self, filter: Condition = None) -> NoReturn:
@@ -339,4 +345,6 @@ def _sql_columns(columns: Any) -> Columns:
             if not isinstance(value, str):
                 raise InvalidInputError(f"column {name!r}: SQL text expected, {type(value).__name__} given")
         return dict(columns)
+    if isinstance(columns, str):
+        raise InvalidInputError(f"columns: a list of names, or SQL by name expected, {columns!r} given")
     return None if columns is None else list(columns)

@@ -111,7 +111,11 @@ def _check_columns(condition: _Written, schema: pa.Schema) -> None:
 
 
 def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a batch for which the client's part holds."""
+    """The rows of a batch for which the client's part holds.
+
+    Raises:
+        InvalidInputError: a part that cannot be evaluated, or is no condition.
+    """
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
     # Bodies of messages are not aligned as Acero wants them; it would copy them as well, with a warning each.
@@ -125,7 +129,10 @@ def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
         "table_source", TableSourceNodeOptions(pa.ipc.open_stream(sink.getvalue()).read_all())
     )
     mask = Declaration("project", ProjectNodeOptions([part.rest], ["passes"]), [source])
-    return batch.filter(mask.to_table(use_threads=False).column(0).combine_chunks())
+    try:
+        return batch.filter(mask.to_table(use_threads=False).column(0).combine_chunks())
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"the filter {part.rest} makes no sense: {error}") from None
 
 
 def _joined(parts: Sequence[_Written]) -> pc.Expression:

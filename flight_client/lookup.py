@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers
+from flight_client.connection import Server, Servers, to_json
 from flight_client.errors import InvalidInputError, UnavailableError
 from flight_client.scanner import Target
 
@@ -41,7 +40,7 @@ class Lookup:
         command = target.fields()
         if columns is not None:
             command["columns"] = dict(columns) if isinstance(columns, Mapping) else list(columns)
-        descriptor = flight.FlightDescriptor.for_command(json.dumps({"take": command}))
+        descriptor = flight.FlightDescriptor.for_command(to_json({"take": command}))
         self._keys = pa.schema([(key, pa.uint64())])
         self._shown = (
             f"{target.name!r}, version={target.version}, columns={command.get('columns')}, key={key}"

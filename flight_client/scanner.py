@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers
+from flight_client.connection import Server, Servers, to_json
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.expressions import Filter, filter_here, passing_rows, split_filter
@@ -132,7 +132,7 @@ class RemoteScanner:
         Raises:
             LanceError: see `projected_schema`; and the dataset or the server may be gone.
         """
-        descriptor = flight.FlightDescriptor.for_command(json.dumps({"scan": self._command()}))
+        descriptor = flight.FlightDescriptor.for_command(to_json({"scan": self._command()}))
 
         def run(server: Server) -> flight.FlightInfo:
             return server.client.get_flight_info(descriptor, server.options())
@@ -199,8 +199,15 @@ class RemoteScanner:
         return self._with(limit=fewer).to_table()
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows of the result by position."""
-        return self.to_table().take(indices)
+        """Rows of the result by position.
+
+        Raises:
+            InvalidInputError: a position is out of range.
+        """
+        try:
+            return self.to_table().take(indices)
+        except IndexError as error:
+            raise InvalidInputError(f"indices: {error}") from None
 
     def count_rows(self) -> int:
         """How many rows there are; columns are not transferred."""

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, wait
+from flight_client.connection import Server, Servers, to_json, wait
 from flight_client.errors import (
     CommitUnknownError,
     InternalError,
@@ -62,7 +62,7 @@ def upload(
     if not fields.get("stage"):  # of what is staged twice nobody commits the first receipts
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
-    descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": command}))
+    descriptor = flight.FlightDescriptor.for_command(to_json({"write": command}))
     attempts = servers.access.attempts if rows.is_repeatable else 1
     finished = threading.Event()
     for attempt in range(attempts):
@@ -96,14 +96,22 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
     """The rows of anything that holds some.
 
     Raises:
-        InvalidInputError: it is nothing that rows are known of, or batches without a schema.
+        InvalidInputError: it is nothing that rows are known of, values that Arrow makes no columns of, or
+            batches without a schema.
     """
+    try:
+        return _rows_of(data, schema)
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"data: {error}") from None
+
+
+def _rows_of(data: Any, schema: pa.Schema | None) -> Rows:
     arrow = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has it; see `Snapshot`
     if isinstance(data, Mapping):
         data = pa.table(dict(data), schema=schema)
     elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
         data = pa.Table.from_pylist(data, schema=schema)
-    elif type(data).__module__.partition(".")[0] == "pandas":
+    elif type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
         data = _with_plain_text(pa.Table.from_pandas(data, schema=schema, preserve_index=False), schema)
     elif isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])

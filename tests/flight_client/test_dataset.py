@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import lance
@@ -247,6 +249,11 @@ def test_it_is_a_stream_of_arrow(trips: RemoteDataset, root: Root, tmp_path: Pat
     assert pl.DataFrame(scanner).equals(pl.DataFrame(expected))
     arrow.write_dataset(scanner, tmp_path / "files", format="ipc")
     assert_tables_equal(expected, arrow.dataset(tmp_path / "files", format="ipc").to_table())
+    few = trips.filter("id < 50")
+    assert_tables_equal(root.trips.filter(FIELD("id") < 50), pa.table(few))
+    assert pl.DataFrame(few).height == expected.num_rows
+    arrow.write_dataset(few, tmp_path / "more", format="ipc")
+    assert arrow.dataset(tmp_path / "more", format="ipc").count_rows() == expected.num_rows
 
 
 def test_what_reads_around_our_methods_fails(trips: RemoteDataset) -> None:
@@ -262,6 +269,33 @@ def test_arguments_that_make_no_sense(trips: RemoteDataset, client: flight_clien
         trips.filter("id < 5").to_table(filter=pc.utf8_length(FIELD("nope")) > 3)
     with pytest.raises(flight_client.InvalidInputError, match="version"):
         client.dataset("trips", 1.5)  # type: ignore[arg-type]
+    for read in (trips.to_table, trips.lookup):
+        with pytest.raises(flight_client.InvalidInputError, match="columns: a list of names"):
+            read("id")
+    for condition in (5, True, [("id", "=", 5)]):
+        with pytest.raises(flight_client.InvalidInputError, match="filter: SQL or an expression"):
+            trips.filter(condition)
+    with pytest.raises(flight_client.InvalidInputError, match="a command holds no Decimal"):
+        trips.head(Decimal(5))  # type: ignore[arg-type]
+    with pytest.raises(flight_client.InvalidInputError, match="5000"):
+        trips.take([5000], filter="id < 20")
+
+
+@pytest.mark.parametrize("condition", [pc.utf8_length(FIELD("id")) > 1, pc.utf8_length(FIELD("driver")) + 1])
+def test_expressions_that_make_no_sense(trips: RemoteDataset, condition: pc.Expression) -> None:
+    """What Arrow says of those that are evaluated here is an error of ours."""
+    with pytest.raises(flight_client.InvalidInputError, match="utf8_length"):
+        trips.to_table(filter=condition)
+
+
+def test_arguments_of_other_libraries(trips: RemoteDataset, client: flight_client.Client) -> None:
+    """Whole numbers of numpy, and times, mean what they say."""
+    assert trips.head(np.int64(3)).num_rows == 3
+    part = trips.scanner(["id"], batch_size=np.int32(2), fragments=np.arange(1))
+    assert max(batch.num_rows for batch in part.to_batches()) == 2
+    assert client.dataset("trips", asof=dt.datetime.now(dt.UTC)).version == 2
+    with pytest.raises(flight_client.VersionNotFoundError):
+        client.dataset("trips", asof=dt.datetime(2020, 1, 1))
 
 
 def test_it_can_be_pickled(trips: RemoteDataset, root: Root) -> None:

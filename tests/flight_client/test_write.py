@@ -200,6 +200,16 @@ def test_frames_of_pandas_fit_what_others_made(client: flight_client.Client) -> 
     assert found.equals(pa.concat_tables([rows, rows]))
 
 
+@pytest.mark.parametrize(
+    "data",
+    [pd.Series([1, 2], name="n"), pl.Series("n", [1]), {"n": [1, "a"]}, {"n": [1], "s": []}, pl.LazyFrame()],
+    ids=["series of pandas", "series of polars", "mixed values", "lengths", "lazy frame"],
+)
+def test_data_that_is_no_rows(client: flight_client.Client, data: object) -> None:
+    with pytest.raises(flight_client.InvalidInputError, match="data"):
+        client.write("t", data, "create")
+
+
 def test_frames_of_polars_are_merged(client: flight_client.Client) -> None:
     """Their texts travel as views, and their categories as dictionaries of views."""
     frame = pl.DataFrame({"n": [1, 2], "s": ["x", "y"], "c": pl.Series(["p", None], dtype=pl.Categorical)})
