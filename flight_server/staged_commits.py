@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+import pyarrow as pa
+
 from flight_server.mutations import Target
 from flight_server.staging import StagedWrite
 from lance_core.errors import InvalidInputError, StorageError
@@ -18,6 +20,7 @@ from lance_core.mutations.staged_columns import StagedColumns, commit_staged_col
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.scanner import LanceScanner
+from lance_core.schema.blobs import given_blobs
 from lance_core.table.commit import commit
 from lance_core.table.manifest import Manifest, parse_manifest, serialize_manifest
 from lance_core.table.next_manifest import next_manifest
@@ -139,13 +142,17 @@ def _delete_files(target: Target, writes: Sequence[StagedWrite]) -> None:
             delete_data_file(target.storage, path)
 
 
-def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> LanceScanner:
-    """The rows of staged files, read as a table of their own."""
+def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> pa.RecordBatchReader:
+    """The rows of staged files, read as a table of their own, as they were uploaded."""
     joined = _joined(writes)
     message, _ = next_manifest(None, joined, writes[0].settings, read_version=_no_version)
     data = serialize_manifest(message, joined.SerializeToString(), None)
     rows = Snapshot(snapshot.storage, parse_manifest(data, "staged rows"), snapshot.open_base)
-    return LanceScanner(rows, ScanOptions())
+    schema = pa.schema([given_blobs(field).to_arrow() for field in rows.manifest.schema.fields])
+    batches = LanceScanner(rows, ScanOptions(blob_handling="all_binary")).to_batches()
+    return pa.RecordBatchReader.from_batches(
+        schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
+    )
 
 
 def _no_version(version: int) -> NoReturn:

@@ -11,7 +11,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import delete_files
 from lance_core.mutations.merge_columns import ColumnChange, merge_columns, write_columns
 from lance_core.mutations.new_columns import NewColumns
-from lance_core.mutations.schema_change import next_field_id, with_fields
+from lance_core.mutations.schema_change import with_fields
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
@@ -41,7 +41,7 @@ def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
     """The columns of `source` as a change of one version; errors are those of `add_columns`."""
     manifest = snapshot.manifest
     given = source.schema(snapshot)
-    schema, new_fields = with_fields(manifest.schema, given, next_field_id(manifest))
+    schema, new_fields = with_fields(manifest, given)
     for field in new_fields.fields:
         if field.id in manifest.schema.field_by_id:
             raise UnsupportedFeatureError("adding children with values to a struct", column=field.name)
@@ -94,7 +94,7 @@ def add_null_columns(
         manifest = current.manifest
         if manifest.data_storage_version == FileVersion.V0_1.name:
             raise UnsupportedFeatureError("columns without values in a 0.1 table", file=manifest.name)
-        schema, new_fields = with_fields(manifest.schema, columns, next_field_id(manifest))
+        schema, new_fields = with_fields(manifest, columns)
         known = manifest.schema.field_by_id
         for field in new_fields.field_by_id.values():
             is_outermost = field.parent_id not in new_fields.field_by_id or field.parent_id in known

@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Field, Schema, schema_from_arrow
+from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.table import feature_flags
 from lance_core.table.fragment import HIDDEN
 from lance_core.table.manifest import Manifest
@@ -36,13 +38,13 @@ def next_field_id(manifest: Manifest) -> int:
     return highest + 1
 
 
-def with_fields(schema: Schema, given: pa.Schema, first_id: int) -> tuple[Schema, Schema]:
-    """A schema with further columns at its end, or children of structs at the end of theirs.
+def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
+    """The schema of a version with further columns at its end, or children of structs at the end of theirs.
 
     Args:
-        schema: of the table.
-        given: the new columns; a struct that is there already stands for the children it lacks.
-        first_id: the id of the first new field; the others follow.
+        manifest: of the version.
+        given: the new columns; a struct that is there already stands for the children it lacks. Blobs of the
+            first form are those of the second where the table has 2.2 files.
 
     Returns:
         The schema with them, and the schema of the new fields alone with the structs that they are in.
@@ -50,11 +52,12 @@ def with_fields(schema: Schema, given: pa.Schema, first_id: int) -> tuple[Schema
     Raises:
         InvalidInputError: a column exists already, or has a name or type that no table can have.
     """
-    new = schema_from_arrow(given)
+    schema, version = manifest.schema, FileVersion.from_name(manifest.data_storage_version)
+    new = schema_from_arrow(with_blobs_v2(given) if version >= FileVersion.V2_2 else given)
     ids: dict[int, int] = {}
     """Ids of new fields, and of the structs they are in, by their ids in `given`."""
     added: list[file_pb2.Field] = []
-    _number(new.fields, schema.fields, "", first_id, ids)
+    _number(new.fields, schema.fields, "", next_field_id(manifest), ids)
     known = schema.field_by_id
     for message in new.messages:
         own = file_pb2.Field()

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CommitConflictError, InvalidInputError, VersionNotFoundError
 from lance_core.mutations.fragment_columns import FragmentColumnsWriter, fragment_of
 from lance_core.mutations.retry import with_retries
-from lance_core.mutations.schema_change import next_field_id, preserves_nullability, used_files, with_fields
+from lance_core.mutations.schema_change import preserves_nullability, used_files, with_fields
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.table.commit import commit
@@ -83,7 +83,7 @@ class StagedColumnsWriter(FragmentColumnsWriter):
         if clashing:
             raise InvalidInputError("column exists already", column=min(clashing))
         self._read_version = manifest.version
-        self._schema, new_fields = with_fields(manifest.schema, schema, next_field_id(manifest))
+        self._schema, new_fields = with_fields(manifest, schema)
         super().__init__(snapshot, self._fragment, new_fields, schema, sync=sync)
 
     def finish(self) -> StagedColumns:

@@ -39,6 +39,15 @@ def binary_blobs(field: Field) -> Field:
     return field if children == field.children else replace(field, children=children)
 
 
+def given_blobs(field: Field) -> Field:
+    """The field with every blob, here or below, in the first form: so tables of the second take them, too."""
+    if field.is_blob_v2:
+        binary = binary_blobs(field)
+        return replace(binary, metadata={**binary.metadata, BLOB: "true"})
+    children = tuple(map(given_blobs, field.children))
+    return field if children == field.children else replace(field, children=children)
+
+
 def _descriptor(
     field: Field, parts: tuple[tuple[str, str], ...], *, nullable: bool, metadata: dict[str, str]
 ) -> Field:

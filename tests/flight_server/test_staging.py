@@ -346,3 +346,27 @@ def test_batches_of_streams_that_make_no_sense(client: flight.FlightClient, stre
         act(client, "commit", **commit, transaction_id=str(uuid.uuid4()), stream=stream)
     with pytest.raises(pa.ArrowInvalid, match="needs a transaction_id"):
         act(client, "commit", **commit, stream={"name": "s", "query": "q", "batch": 1})
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("mode", ["merge_insert", "add_columns"])
+def test_staged_blobs(empty_client: flight.FlightClient, served: Path, mode: str, version: str) -> None:
+    """Rows that a commit reads once more have the values of their blobs, not the places where these were."""
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([("n", pa.int64()), blob])
+    table = pa.table({"n": [1, 2], "b": [b"old", b"kept"]}, schema)
+    create = {"dataset": "t", "mode": "create", "data_storage_version": version}
+    put(empty_client, create, table if mode == "merge_insert" else table.select(["n"]))
+    command: dict[str, Any] = {"dataset": "t", "mode": mode, "on": ["n"]}
+    if mode == "merge_insert":
+        command |= {"when_matched": "update_all", "when_not_matched": "insert_all"}
+    large = b"new" * 50_000
+    receipts = [
+        stage(empty_client, pa.table({"n": [n], "b": [value]}, schema), **command)
+        for n, value in ((1, large), (3, b"more"))
+    ]
+    act(empty_client, "commit", dataset="t", operation=mode, staged=receipts)
+    found = lance.dataset(served / "t.lance").scanner(blob_handling="all_binary").to_table()
+    values = dict(zip(found["n"].to_pylist(), found["b"].to_pylist(), strict=True))
+    assert values == ({1: large, 2: b"kept", 3: b"more"} if mode == "merge_insert" else {1: large, 2: None})
+    act(empty_client, "validate", dataset="t")

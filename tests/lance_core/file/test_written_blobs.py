@@ -131,7 +131,7 @@ def test_blobs_that_a_version_does_not_have(tmp_path: Path) -> None:
     field = pa.field("image", pa.large_binary(), metadata=BLOB)
     elsewhere = pa.table({"image": lance.blob_array([lance.Blob(uri="file:///a")])})
     lists = pa.table({"image": pa.array([[b"a"]], pa.list_(field))})
-    for table, version in ((blobs_v2(), "2.1"), (elsewhere, "2.2"), (lists, "2.1")):
+    for table, version in ((blobs_v2(), "2.1"), (blobs_v2(), "2.0"), (elsewhere, "2.2"), (lists, "2.1")):
         with pytest.raises(UnsupportedFeatureError, match="blobs"):
             lance_core.write_dataset(table, str(tmp_path / "a"), data_storage_version=version)
         assert not [each for each in tmp_path.rglob("*") if each.is_file()]

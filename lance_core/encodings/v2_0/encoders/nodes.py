@@ -49,6 +49,8 @@ def check_field(field: Field) -> None:
     """
     if field.is_blob:
         return
+    if field.is_blob_v2:
+        raise UnsupportedFeatureError("blobs of version 2 in a 2.0 file", column=field.name, expected="2.2")
     if field.is_packed:
         for child in field.children:
             if not _packed_width(child):
