@@ -277,3 +277,24 @@ def test_the_reference_does_the_same(base: Path, messages: dict[str, Transaction
         _print(table)
     assert found["lance"] == _recorded()
     assert found["lance_core"] == found["lance"] | STRICTER
+
+
+@pytest.mark.long
+def test_the_reference_adds_bases_beside_the_same(
+    base: Path, messages: dict[str, Transaction], tmp_path: Path
+) -> None:
+    """T37: base paths after every operation; the reference has them added by a method of their own."""
+    found = {}
+    for theirs in ALL:
+        path = _copy(base, tmp_path / theirs)
+        _commit_theirs(path, theirs, messages[theirs])
+        stale = lance.dataset(str(path), version=1)
+        try:
+            stale.add_bases([lance.DatasetBasePath("/elsewhere", name="elsewhere")])
+            found[theirs] = "ok"
+        except OSError as error:
+            if "incompatible" not in str(error):
+                raise
+            found[theirs] = "fail"
+    print(f"\nbases: {found}", file=sys.stderr)
+    assert found == {theirs: check_conflict(messages["bases"], messages[theirs]).value for theirs in ALL}
