@@ -18,6 +18,9 @@ def apply(message: table_pb2.Manifest, operation: Transaction.DataReplacement, c
     fragments = {fragment.id: fragment for fragment in message.fragments}
     if len({tuple(each.new_file.fields) for each in operation.replacements}) > 1:
         raise InvalidInputError("fields of replaced files", expected="the same in all")
+    fields = with_parents(
+        message, {field for each in operation.replacements for field in each.new_file.fields}
+    )
     for each in operation.replacements:
         if each.fragment_id not in fragments:
             raise CommitConflictError(f"fragment {each.fragment_id} is gone", retryable=True)
@@ -28,7 +31,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.DataReplacement, c
                 raise UnsupportedFeatureError("replacing data beside versions of rows in a column")
             rows = fragment.physical_rows
             fragment.inline_last_updated_at_versions = one_version(context.version, rows)
-        context.indices.forget([fragment.id], with_parents(message, each.new_file.fields))
+        context.indices.forget([fragment.id], fields)
         context.changed.append(fragment)
 
 
