@@ -41,6 +41,9 @@ _QUIET = {
 }
 """What the commands say themselves, in one line."""
 
+_MOST_SHOWN = 80
+"""Characters of a detail in that line."""
+
 
 class _ErrorReportingGroup(TyperGroup):
     """Runs a command; errors of Lance, Spark and the file system end it with one line and exit code 1."""
@@ -74,7 +77,8 @@ class Settings:
     def session(self, name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
         """The session of this process; settings of the command line win."""
         # What pyspark logs of each error is said in one line, and pandas 3 does what is needed of it here.
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         return session(f"lance-flight {name}", self.master, **(_QUIET | dict(conf or {}) | dict(self.conf)))
 
@@ -546,8 +550,18 @@ def _line(name: str, outcome: Outcome, seconds: float) -> str:
     parts += [f"{outcome.rows:,} rows"] * bool(outcome.rows)
     parts += [f"{outcome.bytes:,} bytes"] * (outcome.bytes > 0)
     parts += [f"{outcome.fragments} new fragments"] * bool(outcome.fragments)
-    parts += [f"{key} {value}" for key, value in outcome.details.items() if value not in ([], {}, 0)]
+    parts += [
+        f"{key} {_short(value)}"
+        for key, value in outcome.details.items()
+        if value is False or value not in ([], {}, 0)
+    ]
     return f"{name}: {', '.join(parts)}; {seconds:.1f} s"
+
+
+def _short(value: Any) -> str:
+    """A detail, without the end of a long list; `--json` has all of it."""
+    text = str(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _summary(reports: Iterable[StepReport]) -> Table:

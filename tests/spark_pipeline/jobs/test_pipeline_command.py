@@ -163,6 +163,7 @@ def test_a_killed_run_goes_on(client: Client, uri: str, tmp_path: Path) -> None:
     differs = run(*[each for each in command if each != "--json"], **environment)
     assert differs.returncode == 1
     assert "differs" in differs.stdout
+    assert "is_equal False" in differs.stderr
     assert "Traceback" not in differs.stderr
 
 
@@ -187,23 +188,51 @@ def test_failures_are_one_line(client: Client, uri: str, tmp_path: Path) -> None
     missing = run(*LOCAL, "ingest", f"{tmp_path}/nothing.parquet", f"{uri}/{dataset}")
     assert missing.returncode == 1
     assert "PATH_NOT_FOUND" in missing.stderr.splitlines()[-1]
+    unknown = run(*LOCAL, "deduplicate", f"{uri}/{dataset}", "--key", "id", "--keep-by", "nothing")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "nothing" in unknown.stderr.splitlines()[-1]
+    assert "\\tat " not in unknown.stderr, "what pyspark logs has the stack of Java"
+
+
+JOBS = {
+    "ingest": ["FOLDER/a.parquet", "TARGET", "--mode", "create", "--sort-by", "id"],
+    "backfill": ["TARGET", "--column", "half=id / 2", "--column", "word=concat('w', id)"],
+    "merge": ["FOLDER/b.parquet", "TARGET", "--on", "id", "--keep-by", "half DESC"],
+    "transform": ["TARGET/odd", "--input", "t=DATASET", "--sql", "SELECT id FROM t WHERE id % 2 = 1"],
+    "deduplicate": ["TARGET", "--key", "word", "--keep-by", "id"],
+    "compact": ["TARGET", "--target-rows", "100"],
+    "export": ["TARGET", "FOLDER/out", "--partition-by", "word"],
+    "verify": ["FOLDER/out", "TARGET", "--key", "id"],
+}
+"""Every command, in an order in which each has something to do."""
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_spark_submit(client: Client, uri: str, tmp_path: Path) -> None:
+    """All jobs, each a command that spark-submit runs."""
     dataset = f"jobs/s{uuid4().hex}"
     pq.write_table(pa.table({"id": pa.array([2, 1], pa.int64())}), tmp_path / "a.parquet")
+    more = pa.table({"id": pa.array([3, 1, 1], pa.int64()), "half": [None, 5.0, 6.0], "word": ["w2"] * 3})
+    pq.write_table(more, tmp_path / "b.parquet")
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     script = Path(spark_pipeline.__file__).parent / "__main__.py"
-    done = subprocess.run(
-        [str(submit), *LOCAL, str(script),
-         "ingest", f"{tmp_path}/a.parquet", f"{uri}/{dataset}",
-         "--mode", "create", "--sort-by", "id", "--json"],
-        capture_output=True, text=True, cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    assert (report["version"], report["rows"]) == (1, 2)
-    assert client.dataset(dataset).to_table()["id"].to_pylist() == [1, 2]
+    words = {"FOLDER": str(tmp_path), "TARGET": f"{uri}/{dataset}", "DATASET": dataset}
+    reports = {}
+    for job, arguments in JOBS.items():
+        for word, meant in words.items():
+            arguments = [argument.replace(word, meant) for argument in arguments]
+        done = subprocess.run(
+            [str(submit), *LOCAL, str(script), job, *arguments, "--json"],
+            capture_output=True, text=True, cwd=tmp_path,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        reports[job] = json.loads(done.stdout.splitlines()[-1])
+    versions = {job: report["version"] for job, report in reports.items()}
+    assert versions.pop("transform") == 1
+    assert list(versions.values()) == [1, 2, 3, 4, 5, 5, 5]
+    assert client.dataset(f"{dataset}/odd").to_table()["id"].to_pylist() == [1, 3]
+    assert reports["deduplicate"]["details"]["deleted"] == 2
+    assert client.dataset(dataset).to_table().to_pylist() == [{"id": 1, "half": 6.0, "word": "w2"}]
+    assert reports["verify"]["details"]["is_equal"]
