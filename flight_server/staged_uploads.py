@@ -10,11 +10,14 @@ import pyarrow as pa
 from flight_server.mutations import Target, row_mode, write_options
 from flight_server.staging import StagedWrite
 from flight_server.write_command import WriteCommand
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
 from lance_core.mutations.merge import require_lasting_keys
 from lance_core.mutations.replaced_columns import ReplacedColumns, ReplacedColumnsWriter
 from lance_core.mutations.staged_columns import StagedColumnsWriter
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.scan.columns import holds_dictionary
 from lance_core.table.next_manifest import TableSettings
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import data_replacement, new_transaction
@@ -52,6 +55,10 @@ class _RowWriter:
         self._writer = DatasetWriter(target.storage, schema, mode, options, base=target.snapshot)
         self.write = self._writer.write
         self.abort = self._writer.abort
+        if mode != "append" and self._writer.settings.file_version == FileVersion.V0_1:
+            for field in schema:
+                if holds_dictionary(field.type):  # whose values are in manifests, and in no file
+                    raise UnsupportedFeatureError("staging dictionaries of 0.1 files", column=field.name)
 
     def staged(self) -> StagedWrite:
         command, transaction = self._command, self._writer.transaction()

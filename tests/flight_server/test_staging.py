@@ -370,3 +370,21 @@ def test_staged_blobs(empty_client: flight.FlightClient, served: Path, mode: str
     values = dict(zip(found["n"].to_pylist(), found["b"].to_pylist(), strict=True))
     assert values == ({1: large, 2: b"kept", 3: b"more"} if mode == "merge_insert" else {1: large, 2: None})
     act(empty_client, "validate", dataset="t")
+
+
+def test_dictionaries_of_0_1_files_are_not_staged(empty_client: flight.FlightClient, served: Path) -> None:
+    """Their values are in manifests; what is appended has those of the table."""
+    words = pa.array(["a", "b"]).dictionary_encode()
+    table = pa.table({"n": [1, 2], "w": words})
+    put(empty_client, {"dataset": "t", "mode": "create", "data_storage_version": "0.1"}, table)
+    before = files_below(served)
+    for command in (
+        {"mode": "overwrite"},
+        {"mode": "merge_insert", "on": ["n"], "when_matched": "update_all"},
+    ):
+        with pytest.raises(NotImplementedError, match=r"dictionaries of 0.1 files \(column w"):
+            stage(empty_client, table, dataset="t", **command)
+    assert files_below(served) == before
+    receipt = stage(empty_client, table, dataset="t")
+    act(empty_client, "commit", dataset="t", operation="append", staged=[receipt])
+    assert lance.dataset(served / "t.lance").to_table()["w"].to_pylist() == ["a", "b"] * 2
