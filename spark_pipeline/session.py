@@ -13,6 +13,8 @@ from spark_pipeline.java import java_home
 _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Without it Spark 4.3 reads columns of times, and refuses to count or join frames that have some.
+    "spark.sql.timeType.enabled": "true",
     # Over TCP each task of a Python worker waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
 }
