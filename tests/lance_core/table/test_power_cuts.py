@@ -15,7 +15,7 @@ import pytest
 import lance_core
 from lance_core.dataset import LanceDataset
 from lance_core.errors import LanceError
-from support.changes import make_table
+from support.changes import CHANGES, make_table
 from support.power_cuts import Crash, Recording, crashes, files_below
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
@@ -45,7 +45,7 @@ def _changes(dataset: LanceDataset, *, sync: bool) -> Iterator[LanceDataset]:
 
 def _record(path: Path, *, sync: bool) -> tuple[Recording, Rows, tuple[dict[str, bytes], set[str]]]:
     dataset = make_table(path)
-    rows = {1: dataset.to_table().sort_by("id")}
+    rows = {1: _sorted(dataset)}
     before = files_below(path)
     recording = Recording(path)
     changes = iter(_changes(dataset, sync=sync))
@@ -55,7 +55,7 @@ def _record(path: Path, *, sync: bool) -> tuple[Recording, Rows, tuple[dict[str,
         if changed is None:
             return recording, rows, before
         recording.acknowledge(changed.version)
-        rows[changed.version] = changed.to_table().sort_by("id")
+        rows[changed.version] = _sorted(changed)
 
 
 def _check(crash: Crash, path: Path, rows: Rows) -> int:
@@ -64,9 +64,15 @@ def _check(crash: Crash, path: Path, rows: Rows) -> int:
     assert ours.version == theirs.version
     expected = rows[ours.version]
     assert ours.version >= max(crash.acknowledged, default=1), f"lost after step {crash.step}"
-    assert ours.to_table().sort_by("id").equals(expected)
-    assert theirs.to_table().sort_by("id").equals(expected)
+    assert _sorted(ours).equals(expected)
+    assert _sorted(theirs).equals(expected)
     return ours.version
+
+
+def _sorted(dataset: LanceDataset | lance.LanceDataset) -> pa.Table:
+    """The rows by their ids, which are in the first column."""
+    table = dataset.to_table()
+    return table.sort_by(table.column_names[0])
 
 
 def test_no_acknowledged_commit_is_lost(tmp_path: Path) -> None:
@@ -83,6 +89,24 @@ def test_no_acknowledged_commit_is_lost(tmp_path: Path) -> None:
     assert set(found) == set(rows)
     assert len(recording.steps) > 80
     assert len(found) > 30  # little is uncertain at a time
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_change_of_every_kind(tmp_path: Path, kind: str) -> None:
+    """T36: before its acknowledgement the old version or the new one, afterwards the new one."""
+    path = tmp_path / "recorded"
+    dataset = make_table(path)
+    rows, before, recording = {1: _sorted(dataset)}, files_below(path), Recording(path)
+    with recording.running():
+        CHANGES[kind](dataset)
+    changed = lance_core.dataset(path)
+    recording.acknowledge(changed.version)
+    rows[changed.version] = _sorted(changed)
+    found = []
+    for number, crash in enumerate(crashes(recording, before, SEED, tries=3)):
+        found.append(_check(crash, tmp_path / str(number), rows))
+    print(f"{kind}, seed {SEED}: {len(recording.steps)} steps, {len(found)} states", file=sys.stderr)
+    assert set(found) == {1, 2} == set(rows)
 
 
 def test_the_check_notices_commits_that_are_not_synced(tmp_path: Path) -> None:
