@@ -1,7 +1,6 @@
 """Running scans: rows, batches, memory and cancelling."""
 
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from lance_core.scan.files import FileCache
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan, plan_scan
 from support.comparison import assert_tables_equal
+from support.descriptors import open_below
 
 KINDS = ["plain", "deleted", "stable", "evolved"]
 ROW_COLUMNS = ["_rowid", "_rowaddr", "_rowoffset"]
@@ -317,7 +317,7 @@ def test_closing_a_stream_early_releases_everything(wide, num_batches):
     dataset = lance_core.dataset(wide.uri)
     list(stream(dataset))
     gc.collect()
-    open_files = len(os.listdir("/proc/self/fd"))
+    open_files = len(open_below(wide.uri))
     threads = threading.active_count()
     budget = MemoryBudget(1 << 30)
     batches = stream(dataset, budget)
@@ -330,7 +330,7 @@ def test_closing_a_stream_early_releases_everything(wide, num_batches):
     wait_until(worker_pool()._work_queue.empty)
     del batches
     gc.collect()
-    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= open_files)
+    wait_until(lambda: len(open_below(wide.uri)) <= open_files)
     assert threading.active_count() <= threads
 
 

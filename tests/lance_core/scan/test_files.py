@@ -13,6 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.scan.files import FileCache
+from support.descriptors import open_below
 
 
 @pytest.fixture
@@ -30,11 +31,6 @@ def open_all(dataset, cache):
     ]
 
 
-def num_descriptors():
-    gc.collect()  # files of other tests
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_a_file_is_opened_once(dataset):
     cache = FileCache()
     assert all(
@@ -47,14 +43,14 @@ def test_a_file_is_opened_once(dataset):
 def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset, limit):
     """T33: descriptors and memory of files are bounded."""
     one = open_all(dataset, FileCache())[0].known_bytes
-    before = num_descriptors()
     cache = FileCache(max_files=3) if limit == "files" else FileCache(max_bytes=3 * one + one // 2)
     used = open_all(dataset, cache)
     assert len(cache) == 3
-    assert num_descriptors() == before + len(used)
+    assert len(open_below(dataset.uri)) == len(used)
     assert used[0].reader.num_rows == 5
     del used
-    assert num_descriptors() == before + 3
+    gc.collect()
+    assert len(open_below(dataset.uri)) == 3
 
 
 def test_most_descriptors_are_left_to_others():

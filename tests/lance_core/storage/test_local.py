@@ -15,6 +15,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.storage import Entry, LocalStorage, storage_for
+from support.descriptors import open_below
 
 CONTENT = bytes(range(256)) * 40
 
@@ -115,12 +116,11 @@ def test_closing_during_reads_never_reads_another_file(root: Path) -> None:
 def test_descriptors_are_released(root: Path) -> None:
     """T30"""
     storage = LocalStorage(str(root))
-    before = len(os.listdir("/proc/self/fd"))
     for _ in range(50):
         storage.open_file("data/file")
         storage.list_names("data")
         storage.read_file("data/file")
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_below(root) == []
 
 
 def test_directories_are_listed(root: Path) -> None:

@@ -1,0 +1,20 @@
+"""Which files of a folder this process holds open, whatever the process holds elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def open_below(folder: Path | str) -> list[str]:
+    """The path of every descriptor on `folder` or below it, as often as it is open."""
+    top = os.path.realpath(folder)
+    paths = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            path = os.readlink(f"/proc/self/fd/{number}")
+        except FileNotFoundError:  # closed since it was listed, as that of the listing itself
+            continue
+        if path == top or path.startswith(f"{top}/"):
+            paths.append(path)
+    return paths
