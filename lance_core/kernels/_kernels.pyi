@@ -83,7 +83,9 @@ class LevelBuilder:
 class SymbolTable:
     """A parsed FSST symbol table."""
 
-    def __init__(self, table: _Bytes) -> None: ...
+    def __init__(self, table: _Bytes, way: str | None = None) -> None:
+        """`way`: one of `expand_ways`, the fastest by default. ValueError for another."""
+
     @property
     def codes(self) -> bool:
         """False where values are stored as plain text."""
@@ -137,6 +139,9 @@ def json_binary(
     """64-bit offsets and the binary form of JSON text that has 64-bit offsets: the reverse of `json_text`."""
 
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
+def expand_ways() -> list[str]:
+    """Names of the ways to expand symbols that this processor has, the fastest first, "portable" last."""
+
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int
 ) -> tuple[Block, Block]: ...

@@ -17,7 +17,7 @@
 #include "crc32c.hpp"
 #include "encode_json.hpp"
 #include "flat.hpp"
-#include "fsst.hpp"
+#include "fsst_ways.hpp"
 #include "fullzip.hpp"
 #include "gather.hpp"
 #include "json_text.hpp"
@@ -273,11 +273,18 @@ NB_MODULE(_kernels, m) {
   nb::class_<SymbolTable>(m, "SymbolTable")
       .def(
           "__init__",
-          [](SymbolTable* self, nb::handle table) {
-            new (self) SymbolTable(parse_symbol_table(Source(table).bytes()));
+          [](SymbolTable* self, nb::handle table, const std::optional<std::string>& way) {
+            SymbolTable parsed = parse_symbol_table(Source(table).bytes());
+            if (way.has_value()) parsed.way = &expand_way(*way);
+            new (self) SymbolTable(parsed);
           },
-          nb::arg("table"))
+          nb::arg("table"), nb::arg("way") = nb::none())
       .def_prop_ro("codes", [](const SymbolTable& self) { return self.codes; });
+  m.def("expand_ways", [] {
+    std::vector<std::string> names;
+    for (const ExpandWay& each : expand_ways()) names.emplace_back(each.name);
+    return names;
+  });
   m.def(
       "expand_symbols",
       [](const SymbolTable& table, const PyStream& stream, const Counts& counts, unsigned offset_bits) {

@@ -4,10 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "fsst_ways.hpp"
+
 namespace lance {
 namespace {
-
-constexpr uint8_t kEscape = 255;
 
 // Decodes codes to `out`, which has room for 8 bytes a code and the slack. Returns the end of the output, or nullptr
 // when an escape has nothing behind it.
@@ -46,77 +46,15 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
   return out;
 }
 
-// Values of more codes than this on average are expanded one by one; shorter ones a chunk at a time.
+// Values of more codes than this on average, in chunks that have more than so many, are expanded one by one: places of
+// theirs would take as much memory again.
 constexpr size_t kShortCodes = 64;
-// So many codes are expanded at once. They make at most 64 bytes, so that places among these fit into a byte.
-constexpr size_t kCodes = 8;
-// The place of a byte behind an escape, where no value can end.
-constexpr uint8_t kInside = 255;
-
-// Where the bytes of eight codes begin.
-struct Places {
-  uint64_t begin;               // of the first
-  uint8_t after_begin[kCodes];  // of each
-};
+constexpr size_t kFewCodes = 64 << 10;
 
 inline bool has_escape(uint64_t eight) {
   // The classic zero-byte test on the complement.
   uint64_t inverted = ~eight;
   return ((inverted - 0x0101010101010101u) & ~inverted & 0x8080808080808080u) != 0;
-}
-
-// Up to eight codes, among which escapes may be.
-inline uint8_t* expand_escaped(const SymbolTable& table, const uint8_t* code, size_t n, uint8_t* out, bool& escaped,
-                               Places& places) {
-  const uint8_t* begin = out;
-  for (size_t i = 0; i < n; ++i) {
-    places.after_begin[i] = escaped ? kInside : static_cast<uint8_t>(out - begin);
-    if (escaped) {
-      *out++ = code[i];
-      escaped = false;
-    } else if (code[i] == kEscape) {
-      escaped = true;
-    } else {
-      store(out, table.symbol[code[i]]);
-      out += table.length[code[i]];
-    }
-  }
-  return out;
-}
-
-// As `expand`, whatever values the codes belong to, so that no branch depends on where they end. `places` gets one
-// entry for each eight codes and one for the end, which is no code.
-inline uint8_t* expand_tracked(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
-                               Places* places) {
-  const uint8_t* begin = out;
-  bool escaped = false;  // the first of the next codes is what stands behind an escape
-  for (; static_cast<size_t>(end - code) >= kCodes; code += kCodes, ++places) {
-    places->begin = static_cast<uint64_t>(out - begin);
-    // Held in a register: what is stored might be codes, for all that the compiler knows, and they would be loaded
-    // again.
-    auto eight = load<uint64_t>(code);
-    if (escaped || has_escape(eight)) [[unlikely]] {
-      out = expand_escaped(table, code, kCodes, out, escaped, *places);
-      continue;
-    }
-    // A store of eight lengths costs less than eight of places.
-    uint64_t lengths = 0;
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kCodes; ++i) {
-      auto one = static_cast<uint8_t>(eight >> (8 * i));
-      uint64_t length = table.length[one];
-      store(out, table.symbol[one]);
-      out += length;
-      lengths |= length << (8 * i);
-    }
-    // Byte k of the product is the sum of lengths 0 to k; shifted it is that of those before k.
-    store(places->after_begin, (lengths * 0x0101010101010101u) << 8);
-  }
-  places->begin = static_cast<uint64_t>(out - begin);
-  auto left = static_cast<size_t>(end - code);
-  out = expand_escaped(table, code, left, out, escaped, *places);
-  places->after_begin[left] = static_cast<uint8_t>(out - begin - places->begin);
-  return escaped ? nullptr : out;
 }
 
 // Whether some byte is neither a symbol of the table nor an escape. It may be what stands behind an escape.
@@ -183,15 +121,19 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
     corrupt("chunk %zu has offsets that decrease", chunk);
   }
   bool inside = false;  // whether a value ends inside an escape
-  if (last - first <= kShortCodes * n) {
-    places.resize((last - first) / kCodes + 1);
-    position = expand_tracked(table, begin, codes + last, start, places.data());
+  if (last - first <= std::max(kFewCodes, kShortCodes * n)) {
+    places.resize(std::max(places.size(), (last - first) / kCodes + 1));
+    position = table.way->expand(table, begin, codes + last, start, places.data());
+    // Pointers of its own: what is stored might be the others, for all that the compiler knows.
+    const Places* found = places.data();
+    T* ends = to;
     for (size_t i = 1; i <= n; ++i) {
-      const Places& eight = places[(offset(i) - first) / kCodes];
-      uint8_t place = eight.after_begin[(offset(i) - first) % kCodes];
+      size_t code = offset(i) - first;
+      uint8_t place = found[code / kCodes].after_begin[code % kCodes];
       inside |= place == kInside;
-      *to++ = static_cast<T>(base + eight.begin + place);
+      ends[i - 1] = static_cast<T>(base + found[code / kCodes].begin + place);
     }
+    to += n;
   } else {
     for (size_t i = 0; i < n && position != nullptr; ++i) {
       position = expand(table, codes + offset(i), codes + offset(i + 1), position);
@@ -276,7 +218,61 @@ VariableValues expand_array(const SymbolTable& table, Bytes offsets, Bytes data,
   return result;
 }
 
+uint8_t* expand_portable(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
+                         Places* places) {
+  return expand_rest(table, code, end, out, out, false, places);
+}
+
 }  // namespace
+
+std::span<const ExpandWay> expand_ways() {
+  static const std::vector<ExpandWay> ways = [] {
+    std::vector<ExpandWay> found;
+#if defined(LANCE_FSST_WIDE)
+    if (can_expand_wide()) found.push_back({"wide", expand_wide});
+#endif
+    found.push_back({"portable", expand_portable});
+    return found;
+  }();
+  return ways;
+}
+
+const ExpandWay& expand_way(std::string_view name) {
+  for (const ExpandWay& each : expand_ways()) {
+    if (name == each.name) return each;
+  }
+  throw std::invalid_argument("no way to expand symbols on this processor: " + std::string(name));
+}
+
+uint8_t* expand_rest(const SymbolTable& table, const uint8_t* code, const uint8_t* end, const uint8_t* begin,
+                     uint8_t* out, bool escaped, Places* places) {
+  for (; static_cast<size_t>(end - code) >= kCodes; code += kCodes, ++places) {
+    places->begin = static_cast<uint64_t>(out - begin);
+    // Held in a register: what is stored might be codes, for all that the compiler knows, and they would be loaded
+    // again.
+    auto eight = load<uint64_t>(code);
+    if (escaped || has_escape(eight)) [[unlikely]] {
+      out = expand_escaped(table, code, kCodes, out, escaped, *places);
+      continue;
+    }
+    // A store of eight lengths costs less than eight of places.
+    uint64_t lengths = 0;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kCodes; ++i) {
+      auto one = static_cast<uint8_t>(eight >> (8 * i));
+      uint64_t length = table.length[one];
+      store(out, table.symbol[one]);
+      out += length;
+      lengths |= length << (8 * i);
+    }
+    store_places(*places, lengths);
+  }
+  places->begin = static_cast<uint64_t>(out - begin);
+  auto left = static_cast<size_t>(end - code);
+  out = expand_escaped(table, code, left, out, escaped, *places);
+  places->after_begin[left] = static_cast<uint8_t>(out - begin - places->begin);
+  return escaped ? nullptr : out;
+}
 
 SymbolTable parse_symbol_table(Bytes table) {
   constexpr size_t kHeader = 8;
@@ -285,6 +281,7 @@ SymbolTable parse_symbol_table(Bytes table) {
     corrupt("a symbol table of %zu bytes without its mark", table.size);
   }
   SymbolTable result;
+  result.way = &expand_ways().front();
   size_t symbols = table.data[0];
   result.num_symbols = symbols;
   result.codes = (table.data[3] & 1) != 0;

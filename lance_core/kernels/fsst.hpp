@@ -5,12 +5,15 @@
 
 namespace lance {
 
+struct ExpandWay;  // fsst_ways.hpp
+
 // A parsed symbol table of a page. `codes` false: the page stores plain text.
 struct SymbolTable {
   bool codes = false;
   size_t num_symbols = 0;
   uint64_t symbol[256] = {};
   uint8_t length[256] = {};
+  const ExpandWay* way = nullptr;  // the fastest that this processor has
 };
 
 SymbolTable parse_symbol_table(Bytes table);
@@ -26,7 +29,7 @@ VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes dat
 // One value at a time: the bytes that its codes expand to, SIZE_MAX when an escape or a code has nothing behind it.
 size_t expanded_size(const SymbolTable& table, Bytes codes);
 // Writes them, and up to kSlack bytes behind them. Gives their end.
-constexpr size_t kSlack = 8;  // a symbol is stored as eight bytes, whatever its length
+constexpr size_t kSlack = 64;  // eight symbols are stored as eight bytes each, whatever their lengths
 uint8_t* expand_value(const SymbolTable& table, Bytes codes, uint8_t* out);
 
 }  // namespace lance

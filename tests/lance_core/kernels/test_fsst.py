@@ -30,20 +30,25 @@ def random_codes(rng: random.Random, symbols: list[bytes], length: int) -> bytes
     return b"".join(map(bytes, codes))
 
 
+every_way = pytest.mark.parametrize("way", kernels.expand_ways())
+
+
 def expand(
-    symbols: list[bytes], chunks: list[list[bytes]], offset_bits: int, shift: int = 0, gap: int = 0
+    way: str, symbols: list[bytes], chunks: list[list[bytes]], offset_bits: int, shift: int = 0, gap: int = 0
 ) -> list[bytes]:
     """Values of mini-block chunks."""
     stream = inputs.stream([values.variable_chunk(chunk, offset_bits, gap) for chunk in chunks], shift)
-    table = SymbolTable(fsst.symbol_table(symbols, garbage=b"\xaa"))
+    table = SymbolTable(fsst.symbol_table(symbols, garbage=b"\xaa"), way)
     offsets, data = kernels.expand_symbols(table, stream, inputs.counts(list(map(len, chunks))), offset_bits)
     return inputs.texts(offsets, data, offset_bits)
 
 
-def expand_values(symbols: list[bytes], codes: list[bytes], offset_bits: int, shift: int = 0) -> list[bytes]:
+def expand_values(
+    way: str, symbols: list[bytes], codes: list[bytes], offset_bits: int, shift: int = 0
+) -> list[bytes]:
     """Values under Arrow offsets."""
     offsets, data = kernels.expand_symbol_values(
-        SymbolTable(fsst.symbol_table(symbols)),
+        SymbolTable(fsst.symbol_table(symbols), way),
         inputs.place(values.arrow_offsets(codes, offset_bits), shift),
         inputs.place(b"".join(codes), shift),
         len(codes),
@@ -52,46 +57,55 @@ def expand_values(symbols: list[bytes], codes: list[bytes], offset_bits: int, sh
     return inputs.texts(offsets, data, offset_bits)
 
 
+@every_way
 @settings(max_examples=120, deadline=None)
 @given(tables, st.sampled_from((32, 64)), st.randoms(use_true_random=False))
-def test_chunks_expand_like_the_twin(symbols: list[bytes], offset_bits: int, rng: random.Random) -> None:
+def test_chunks_expand_like_the_twin(
+    way: str, symbols: list[bytes], offset_bits: int, rng: random.Random
+) -> None:
     chunks = [
-        [random_codes(rng, symbols, rng.choice((0, 1, 2, 3, 4, 5, 9, 30))) for _ in range(rng.randint(1, 12))]
+        [
+            random_codes(rng, symbols, rng.choice((0, 1, 2, 3, 4, 5, 9, 30, 200)))
+            for _ in range(rng.randint(1, 12))
+        ]
         for _ in range(rng.randint(1, 4))
     ]
     expected = [fsst.decode(codes, symbols) for chunk in chunks for codes in chunk]
     gap = rng.choice((0, 0, 3))
-    assert expand(symbols, chunks, offset_bits, rng.randrange(8), gap) == expected
+    assert expand(way, symbols, chunks, offset_bits, rng.randrange(8), gap) == expected
     flat = [codes for chunk in chunks for codes in chunk]
-    assert expand_values(symbols, flat, offset_bits, rng.randrange(8)) == expected
+    assert expand_values(way, symbols, flat, offset_bits, rng.randrange(8)) == expected
 
 
+@every_way
 @pytest.mark.parametrize("symbols", [FULL, PARTIAL], ids=["full", "partial"])
-def test_escapes_at_every_position(symbols: list[bytes]) -> None:
-    """The fast loop takes four or eight codes at a time; an escape may be any of them, or sit on its edge."""
+def test_escapes_at_every_position(way: str, symbols: list[bytes]) -> None:
+    """The fast loop takes eight or 64 codes at a time; an escape may be any of them, or sit on its edge."""
     codes = [
         bytes(before) + bytes([fsst.ESCAPE, escaped]) + bytes(behind)
         for before in range(10)
         for behind in range(10)
         for escaped in (0, 65, 254, 255)
     ]
-    assert expand(symbols, [codes], 32) == [fsst.decode(value, symbols) for value in codes]
+    assert expand(way, symbols, [codes], 32) == [fsst.decode(value, symbols) for value in codes]
 
 
-def test_output_grows_beyond_a_sample_that_misleads() -> None:
+@every_way
+def test_output_grows_beyond_a_sample_that_misleads(way: str) -> None:
     """The guess comes from the middle chunk; the others expand eight times as much."""
     symbols = [b"x" if i == 0 else bytes([i]) * 8 for i in range(255)]
     dull, rich = [b"\0" * 50] * 20, [b"\1\2\3\4" * 50] * 200
     chunks = [rich, dull, rich]
     expected = [fsst.decode(codes, symbols) for chunk in chunks for codes in chunk]
-    assert expand(symbols, chunks, 32) == expected
+    assert expand(way, symbols, chunks, 32) == expected
     flat = [*dull * 5, *rich]  # the sample is the first 4096 bytes of codes
-    assert expand_values(symbols, flat, 64) == [fsst.decode(codes, symbols) for codes in flat]
+    assert expand_values(way, symbols, flat, 64) == [fsst.decode(codes, symbols) for codes in flat]
 
 
+@every_way
 @pytest.mark.parametrize("num_symbols", [2, 255], ids=["partial", "full"])
-def test_output_that_just_fits(num_symbols: int) -> None:
-    """T23: symbols are stored as eight bytes, so the last one needs room behind it.
+def test_output_that_just_fits(way: str, num_symbols: int) -> None:
+    """T23: symbols are stored as eight bytes, eight at once, so the last one needs room behind it.
 
     The sample promises one byte per code and 4096 bytes in reserve; the texts here are about that long.
     """
@@ -100,7 +114,8 @@ def test_output_that_just_fits(num_symbols: int) -> None:
         for long in range(583, 592):
             codes = b"\1" * long + b"\0" * (num_codes - long)
             expected = [fsst.decode(codes, symbols), b"x", b""]
-            assert expand(symbols, [[codes], [b"\0"], [b""]][: 2 + long % 2], 32) == expected[: 2 + long % 2]
+            n = 2 + long % 2
+            assert expand(way, symbols, [[codes], [b"\0"], [b""]][:n], 32) == expected[:n]
 
 
 def test_a_table_that_is_switched_off_leaves_text_alone() -> None:
@@ -111,28 +126,31 @@ def test_a_table_that_is_switched_off_leaves_text_alone() -> None:
     assert inputs.texts(offsets, data, 32) == [b"\x00\xff", b"abc"]
 
 
-def test_the_twin_encoder_round_trips() -> None:
+@every_way
+def test_the_twin_encoder_round_trips(way: str) -> None:
     text = b"https://example.com/item/0"
     codes = fsst.encode(text, PARTIAL)
     assert len(codes) < 2 * len(text)
-    assert expand(PARTIAL, [[codes]], 32) == [text]
+    assert expand(way, PARTIAL, [[codes]], 32) == [text]
 
 
+@every_way
 @pytest.mark.parametrize("symbols", [FULL, PARTIAL], ids=["full", "partial"])
 @pytest.mark.parametrize("codes", [b"\xff\xff\xff", *(b"\0" * before + b"\xff" for before in range(9))])
-def test_an_escape_never_reaches_into_the_next_value(symbols: list[bytes], codes: bytes) -> None:
+def test_an_escape_never_reaches_into_the_next_value(way: str, symbols: list[bytes], codes: bytes) -> None:
     """T22: each value is coded on its own."""
     with pytest.raises(CorruptData):
-        expand(symbols, [[codes, b"\0\0"]], 32)
+        expand(way, symbols, [[codes, b"\0\0"]], 32)
     with pytest.raises(CorruptData):
-        expand_values(symbols, [codes, b"\0\0"], 32)
+        expand_values(way, symbols, [codes, b"\0\0"], 32)
 
 
+@every_way
 @pytest.mark.parametrize("code", [len(PARTIAL), 254])
-def test_a_code_without_a_symbol(code: int) -> None:
+def test_a_code_without_a_symbol(way: str, code: int) -> None:
     """T22: a table that is not full can be asked for symbols it lacks."""
     with pytest.raises(CorruptData):
-        expand(PARTIAL, [[bytes([0, code])]], 32)
+        expand(way, PARTIAL, [[bytes([0, code])]], 32)
 
 
 def test_tables_that_lie() -> None:
@@ -159,3 +177,18 @@ def test_offsets_that_lie() -> None:
         stream = inputs.stream([values.integers(offsets, 32) + b"\0" * 4])
         with pytest.raises(CorruptData):
             kernels.expand_symbols(table, stream, inputs.counts([2]), 32)
+
+
+def test_a_way_that_no_processor_has() -> None:
+    with pytest.raises(ValueError, match="by hand"):
+        SymbolTable(fsst.symbol_table(PARTIAL), "by hand")
+
+
+@every_way
+def test_values_longer_than_what_is_expanded_at_once(way: str) -> None:
+    """Chunks of more than 64 KiB of codes in long values are expanded value by value."""
+    rng = random.Random(3)
+    codes = [random_codes(rng, FULL, 40_000) for _ in range(3)]
+    expected = [fsst.decode(value, FULL) for value in codes]
+    assert expand(way, FULL, [codes], 32) == expected
+    assert expand_values(way, FULL, codes, 64) == expected

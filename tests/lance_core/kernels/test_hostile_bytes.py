@@ -473,6 +473,7 @@ def test_every_kernel_is_here() -> None:
     """A kernel that reads bytes of a file and is not tried above fails here."""
     source = Path(__file__).read_text(encoding="utf-8")
     made_of_values = {
+        "expand_ways",
         "repeat_value",
         "repeat_variable",
         "bytes_to_bits",
