@@ -1,7 +1,7 @@
 """A moto server whose conditional puts of DynamoDB items are atomic, as those of the real one are.
 
-moto compares and stores without a lock, in many threads: of 1000 races some five had two winners. It also lists
-its own modules on disk at every request and parses the date of every key of a listing; both results are kept.
+moto compares and stores without a lock, in many threads: of 1000 races some five had two winners. At every
+request it lists its own modules on disk and parses the date of every key of a listing: both results are kept.
 """
 
 from __future__ import annotations
