@@ -20,7 +20,7 @@ from benchmarks.targets import Ratio
 from benchmarks.touch import touch_batch
 
 BATCH_SIZES = (None, 16_384, 65_536)
-OURS, OURS_PARALLEL = "ours", "ours, parallel"
+OURS, OURS_ENDPOINTS, OURS_PARALLEL = "ours", "ours, endpoint by endpoint", "ours, parallel"
 MEMORY, MEMORY_PARALLEL = "from memory", "from memory, parallel"
 
 
@@ -71,7 +71,10 @@ def servers(root: Path) -> Iterator[tuple[Server, Server, Server]]:
 
 
 def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs: int) -> Measurement:
-    """One dataset over one connection and over one connection per fragment, for every server."""
+    """One dataset in one stream, and in one stream per fragment over a connection each, for every server.
+
+    Ours also endpoint by endpoint over one connection, which nobody asks of the others.
+    """
     clients = {server.name: flight.connect(server.uri) for server in (ours, plain, memory)}
     spare = {
         name: [flight.connect(s.uri) for _ in range(FRAGMENTS)] for name, s in _by_name(ours, plain, memory)
@@ -90,7 +93,8 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
         return [endpoint.ticket for endpoint in planned.endpoints]
 
     competitors = {
-        OURS: lambda: sequential("ours", own_tickets()),
+        OURS: lambda: sequential("ours", [_command(dataset)]),
+        OURS_ENDPOINTS: lambda: sequential("ours", own_tickets()),
         OURS_PARALLEL: lambda: parallel("ours", own_tickets()),
         MEMORY: lambda: sequential("memory", [_ticket(dataset)]),
         MEMORY_PARALLEL: lambda: parallel("memory", _per_fragment(dataset)),
@@ -134,15 +138,22 @@ def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int
 
 
 def ratios(measurement: Measurement) -> list[Ratio]:
-    """Like against like: one stream against one stream, parallel against parallel."""
+    """Like against like: one stream against one stream, parallel against parallel.
+
+    Endpoint by endpoint is compared with the one stream that the others make of it.
+    """
     if measurement.group == targets.FIRST_BATCH:
         plain = best_plain(measurement, parallel=False)
         return [Ratio(measurement.group, measurement.task, measurement.ratio(OURS, plain))]
     from_memory = targets.DOGET_MEMORY if measurement.group == targets.DOGET else targets.DOGET_MEMORY_VECTORS
     compared = []
-    for parallel, ours, memory in ((False, OURS, MEMORY), (True, OURS_PARALLEL, MEMORY_PARALLEL)):
-        task = f"{measurement.task}, parallel" if parallel else measurement.task
-        plain = best_plain(measurement, parallel=parallel)
+    for ours, memory in (
+        (OURS, MEMORY),
+        (OURS_ENDPOINTS, MEMORY),
+        (OURS_PARALLEL, MEMORY_PARALLEL),
+    ):
+        task = measurement.task + ours.removeprefix(OURS)
+        plain = best_plain(measurement, parallel=ours == OURS_PARALLEL)
         compared.append(Ratio(measurement.group, task, measurement.ratio(ours, plain)))
         compared.append(Ratio(from_memory, task, measurement.ratio(ours, memory)))
     return compared
@@ -194,6 +205,11 @@ def _drain(client: flight.FlightClient, ticket: flight.Ticket) -> int:
 def _ticket(dataset: Dataset, batch_size: int | None = None, fragment: int | None = None) -> flight.Ticket:
     asked = {"dataset": dataset.name, "batch_size": batch_size, "fragment": fragment}
     return flight.Ticket(json.dumps(asked).encode())
+
+
+def _command(dataset: Dataset) -> flight.Ticket:
+    """The whole scan as the ticket, which our server plans when it is redeemed."""
+    return flight.Ticket(json.dumps({"dataset": dataset.name}).encode())
 
 
 def _per_fragment(dataset: Dataset, batch_size: int | None = None) -> list[flight.Ticket]:
