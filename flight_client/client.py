@@ -54,7 +54,8 @@ def connect(
         timeout: seconds that a call that is no stream may take.
         attempts: how often a call is made that can be repeated.
         parallel: streams at the same time when a dataset is read; as many as cores if None, from 2 to 4.
-        max_read_bytes: of batches that were received ahead of who reads them.
+        max_read_bytes: of batches that were received ahead of who reads them. The process takes about twice
+            as much for them, and what gRPC receives ahead of each stream (up to some 10 MiB).
 
     Raises:
         InvalidInputError: an argument makes no sense, or a file that it names cannot be read.
