@@ -12,6 +12,9 @@ from lance_core.expressions.comparisons import Datum
 # No Arrow arrays: making one imports pandas, where there is one, into every process that filters.
 _TRUE = ["true", "t", "yes", "y", "on", "1"]
 _FALSE = ["false", "f", "no", "n", "off", "0"]
+_FINER = {"s": r"(:\d\d:\d\d)\.\d+"} | {
+    unit: rf"(:\d\d:\d\d\.\d{{{digits}}})\d+" for unit, digits in (("ms", 3), ("us", 6), ("ns", 9))
+}
 _ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
@@ -150,8 +153,8 @@ def _parsed(text: Datum, data_type: pa.DataType) -> Datum:
     try:
         return pc.cast(text, data_type)
     except pa.ArrowInvalid:
-        finest = pc.cast(text, pa.timestamp("ns", data_type.tz))
-        return pc.cast(finest, options=pc.CastOptions(data_type, allow_time_truncate=True))
+        # Without its last digits a text is an earlier time, before 1970 too, and in any year.
+        return pc.cast(pc.replace_substring_regex(text, _FINER[data_type.unit], r"\1"), data_type)
 
 
 def _local_to_instant(datum: Datum, data_type: pa.DataType) -> Datum:

@@ -11,6 +11,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lance_core.errors import InvalidInputError
@@ -166,6 +167,29 @@ def test_constants_take_the_unit_of_a_column_with_a_zone(tmp_path: Path, unit: s
         batch = table.to_batches()[0]
         found = batch.filter(passing(parse_filter(text, table.schema), batch))["t"]
         assert found.equals(expected), text
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+def test_digits_finer_than_a_constant_are_cut_off_its_text(tmp_path: Path, unit: str) -> None:
+    """Before 1970, too, where cutting them off the number would give a later time, and beyond nanoseconds."""
+    text = pa.array(["1970-01-01", "1969-12-31 23:59:59.999999", "1969-12-31", "2200-01-01 00:00:00.5"])
+    options = pc.CastOptions(pa.timestamp(unit), allow_time_truncate=True)
+    table = pa.table({"t": pc.cast(text.cast(pa.timestamp("us")), options=options)})
+    dataset = lance.write_dataset(table, tmp_path / "early.lance")
+    for condition in (
+        "t = timestamp '1969-12-31 23:59:59.999999999'",
+        "t < timestamp '1969-12-31 23:59:59.9999999999'",
+        "t IN (timestamp '1969-12-31 23:59:59.9999999+00:00')",
+        "t >= timestamp '2200-01-01 00:00:00.50000000'",
+        "t >= cast('1969-12-31 23:59:59.9999999' as timestamp(3))",
+        "t > cast('1969-12-31 23:59:59.5' as timestamp(0))",
+    ):
+        expected = dataset.to_table(filter=condition)["t"].combine_chunks()
+        batch = table.to_batches()[0]
+        found = batch.filter(passing(parse_filter(condition, table.schema), batch))["t"]
+        assert found.equals(expected), condition
+    beyond = parse_expression("timestamp '2500-01-01 00:00:00.0000001'", table.schema)
+    assert beyond == Literal(pa.scalar(datetime(2500, 1, 1), pa.timestamp("us")))
 
 
 @pytest.mark.parametrize("operator", ["=", "<", ">="])
