@@ -209,7 +209,7 @@ def _ticket(dataset: Dataset, batch_size: int | None = None, fragment: int | Non
 
 def _command(dataset: Dataset) -> flight.Ticket:
     """The whole scan as the ticket, which our server plans when it is redeemed."""
-    return flight.Ticket(json.dumps({"dataset": dataset.name}).encode())
+    return flight.Ticket(json.dumps({"scan": {"dataset": dataset.name}}).encode())
 
 
 def _per_fragment(dataset: Dataset, batch_size: int | None = None) -> list[flight.Ticket]:
