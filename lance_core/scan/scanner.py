@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -222,16 +223,24 @@ def scan_options(
         columns=_column_names(columns),
         computed=bind_columns(schema, columns) if isinstance(columns, dict) else None,
         filter=bind_filter(schema, filter, substrait_filter),
-        limit=limit,
-        offset=offset,
+        limit=_integer("limit", limit),
+        offset=_integer("offset", offset),
         fragments=fragments,
         with_row_id=bool(with_row_id),
         with_row_address=bool(with_row_address),
-        batch_rows=batch_size,
-        batch_bytes=batch_size_bytes,
+        batch_rows=_integer("batch_size", batch_size),
+        batch_bytes=_integer("batch_size_bytes", batch_size_bytes),
         blob_handling=blob_handling or "blobs_descriptions",
         verify_checksums=verify_checksums,
     )
+
+
+def _integer(name: str, value: Any) -> Any:
+    """An argument that is an integer of any kind, or left out."""
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
 
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:

@@ -5,6 +5,7 @@ import pathlib
 from datetime import UTC, datetime, timedelta
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -201,6 +202,17 @@ def test_numbers_out_of_range_are_refused_as_by_the_reference(reference, ours, a
     for dataset in (reference, ours):
         with pytest.raises(ValueError, match=r"(?i)limit|offset|batch"):
             dataset.to_table(**arguments)
+
+
+@pytest.mark.parametrize("name", ["limit", "offset", "batch_size", "batch_size_bytes"])
+@pytest.mark.parametrize("value", ["3", 1.5], ids=repr)
+def test_what_is_no_integer_is_refused_by_name(ours, name, value):
+    with pytest.raises(TypeError, match=f"^{name} must be an integer"):
+        ours.scanner(**{name: value})
+
+
+def test_integers_may_be_of_numpy(ours):
+    assert ours.to_table(limit=np.int64(3), offset=np.uint8(1)) == ours.to_table(limit=3, offset=1)
 
 
 def test_public_names():
