@@ -102,8 +102,9 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     values = options.blob_handling == "all_binary"
     columns: list[DataColumn | RowColumn | ComputedColumn]
     if options.computed is not None:
-        _refuse_duplicates([name for name, _ in options.computed])
-        columns = [_computed(schema, name, value, values, options.stored) for name, value in options.computed]
+        computed = [each for each in options.computed if each not in _as_computed(appended)]
+        _refuse_duplicates([*(name for name, _ in computed), *appended])
+        columns = [_computed(schema, name, value, values, options.stored) for name, value in computed]
     elif options.columns is None:
         return _project_all(schema, values, appended)
     else:
@@ -111,6 +112,11 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
         columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
     columns += [_row_column(name) for name in appended]
     return _projection(columns, schema)
+
+
+def _as_computed(names: Sequence[str]) -> list[tuple[str, Expression]]:
+    """Columns that tell of the rows, as a caller names them who computes others."""
+    return [(name, Column((name,), pa.uint64())) for name in names]
 
 
 def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -> Projection:

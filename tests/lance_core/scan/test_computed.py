@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_core
+from lance_core.errors import InvalidInputError
 from support.comparison import assert_tables_equal
 
 SCHEMA = pa.schema(
@@ -60,6 +61,17 @@ def test_values_and_fields_are_those_of_the_reference(reference, expression):
     expected = reference.to_table(columns=columns)
     assert_tables_equal(expected, ours.to_table(columns))
     assert ours.scanner(columns).projected_schema.equals(expected.schema, check_metadata=True)
+
+
+@pytest.mark.parametrize("name", ["_rowid", "_rowaddr"])
+def test_row_columns_are_returned_once(reference, name):
+    """Named among computed columns they stand where they are appended; nothing else has their names."""
+    ours = lance_core.dataset(reference.uri)
+    arguments = {"with_row_id": True, "with_row_address": True}
+    columns = {name: name, "twice": "a * 2"}
+    assert_tables_equal(reference.to_table(columns=columns, **arguments), ours.to_table(columns, **arguments))
+    with pytest.raises(InvalidInputError, match=f"twice.*{name}"):
+        ours.scanner({name: "a + 1"}, **arguments)
 
 
 def test_constants_need_no_column(reference):
