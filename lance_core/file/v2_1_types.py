@@ -56,10 +56,7 @@ def _check_leaf(leaf: Field, version: FileVersion) -> None:
         if not (fixed_bits(arrow_type.value_type) or offset_bits(arrow_type.value_type)):
             raise UnsupportedFeatureError("dictionary of such values", column=leaf.name, found=arrow_type)
     elif pa.types.is_fixed_size_list(arrow_type):
-        item = arrow_type
-        while pa.types.is_fixed_size_list(item):
-            item = item.value_type
-        if fixed_bits(item) == 0 or (fixed_bits(item) != 1 and fixed_bits(item) % 8):
+        if not _holds_vectors(arrow_type):
             raise UnsupportedFeatureError("fixed-size list of such items", column=leaf.name, found=arrow_type)
     elif is_empty_binary(arrow_type):
         if version < FileVersion.V2_2:
@@ -75,7 +72,7 @@ def _check_leaf(leaf: Field, version: FileVersion) -> None:
 def _check_packed(leaf: Field, version: FileVersion) -> None:
     for member in leaf.arrow_type:
         bits = fixed_bits(member.type)
-        is_variable = bool(offset_bits(member.type)) or pa.types.is_fixed_size_list(member.type)
+        is_variable = bool(offset_bits(member.type)) or _holds_vectors(member.type)
         if (bits == 0 or bits % 8 or pa.types.is_dictionary(member.type)) and not is_variable:
             raise UnsupportedFeatureError(
                 f"packed struct with the member {member.name!r}", column=leaf.name, found=member.type
@@ -87,3 +84,13 @@ def _check_packed(leaf: Field, version: FileVersion) -> None:
                 expected="2.2",
                 found=member.type,
             )
+
+
+def _holds_vectors(arrow_type: pa.DataType) -> bool:
+    """Whether values are fixed-size lists, at any depth, of items of one width that stand for themselves."""
+    item = arrow_type
+    while pa.types.is_fixed_size_list(item):
+        item = item.value_type
+    if item is arrow_type or pa.types.is_dictionary(item):
+        return False
+    return fixed_bits(item) == 1 or (fixed_bits(item) > 0 and fixed_bits(item) % 8 == 0)

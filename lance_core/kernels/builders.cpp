@@ -90,10 +90,10 @@ ArrayBuilder::ArrayBuilder(size_t value_bits, unsigned offset_bits, size_t expec
 }
 
 void ArrayBuilder::append(size_t n, size_t first, Bytes validity, Bytes values, Bytes data) {
+  if (n == 0) return;  // Arrow's C interface hands on no bytes of an array without values, whatever its offset
   if (n > SIZE_MAX / 64 || first > SIZE_MAX / 64 || (validity.data && validity.size < ceil8(first + n))) {
     corrupt("%zu bytes of validity for values [%zu, %zu + %zu)", validity.size, first, first, n);
   }
-  if (n == 0) return;
   if (offset_bits_ == 32) {
     append_variable<uint32_t>(n, first, values, data);
   } else if (offset_bits_ == 64) {

@@ -229,6 +229,8 @@ def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
     if arrow_type.list_size == 0:
         raise UnsupportedFeatureError("fixed-size list of no items", column=field.name)
     item = arrow_type.value_field
+    if holds_views(item.type) and not pa.types.is_struct(storage_type(item.type)):
+        raise UnsupportedFeatureError("fixed-size list of views", column=field.name, found=field.type)
     return BFLOAT16 if field_metadata(item).get(EXTENSION_NAME) == BFLOAT16 else _name(item.type, field)
 
 

@@ -299,6 +299,7 @@ def test_empty_files_and_batches(version: str, tmp_path: Path) -> None:
         (pa.array([[[{"x": 1}]]], pa.list_(pa.list_(pa.struct([("x", pa.int32())]), 1))), VERSIONS),
         (pa.array([b"", None], pa.binary(0)), ("2.1",)),
         (pa.array([[b""]], pa.list_(pa.binary(0), 1)), VERSIONS),
+        (pa.FixedSizeListArray.from_arrays(pa.array(["a"]).dictionary_encode(), 1), VERSIONS),
     ],
 )
 def test_types_that_a_version_cannot_hold(
@@ -321,6 +322,8 @@ def test_types_that_a_version_cannot_hold(
         ({"a": [True]}, VERSIONS),
         ({"a": [[1]]}, VERSIONS),
         ({"a": [1], "b": ["text"]}, ("2.1",)),
+        ({"a": pa.FixedSizeListArray.from_arrays(pa.array(["a"]).dictionary_encode(), 1)}, VERSIONS),
+        ({"a": pa.array([["text"]], pa.list_(pa.string(), 1))}, VERSIONS),
         ({"a": [1], "b": [2.5]}, ()),
     ],
 )

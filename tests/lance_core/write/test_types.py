@@ -73,3 +73,36 @@ def test_schema_and_values_are_what_the_reference_would_have_stored(
         assert found.schema.equals(expected.schema, check_metadata=True)
         assert found.to_table().to_pylist() == expected.to_pylist()
     assert lance.dataset(str(paths["ours"])).validate() is None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pa.string_view(),
+        pa.list_(pa.binary_view(), 2),
+        pa.dictionary(pa.int8(), pa.string_view()),
+        pa.dictionary(pa.int8(), pa.string()),
+    ],
+    ids=str,
+)
+def test_fixed_size_lists_of_what_has_no_width_are_refused_by_name(item: pa.DataType, tmp_path: Path) -> None:
+    """Dictionaries were written without their values, and views ended in an error of Arrow's."""
+    text = pa.nulls(6, item)
+    if pa.types.is_string_view(item):
+        text = pa.array(["a text that is longer than what fits into a view"] * 6, item)
+    lists = pa.FixedSizeListArray.from_arrays(text, 3)
+    table = pa.table({"id": [1, 2], "lists": lists})
+    for version in ("0.1", "2.0", "2.1", "2.2"):
+        with pytest.raises(NotImplementedError, match="column lists"):
+            lance_core.write_dataset(table, tmp_path, data_storage_version=version)
+    assert not list(tmp_path.rglob("*.lance"))
+
+
+def test_rows_without_a_value_below_come_through_the_c_interface(tmp_path: Path) -> None:
+    """Which hands on no bytes of an empty array, whatever its offset: maps without entries, for example."""
+    maps = pa.array([[("a", 1), ("b", None)], [], None], pa.map_(pa.string(), pa.int32())).slice(1)
+
+    dataset = lance_core.write_dataset(pa.table({"m": maps}), tmp_path)
+
+    assert dataset.to_table()["m"].to_pylist() == [[], None]
+    assert lance.dataset(str(tmp_path)).to_table()["m"].to_pylist() == [[], None]
