@@ -84,9 +84,11 @@ def delete_branch(root: Storage, name: str) -> None:
     """
     check_branch_name(name)
     branches = list_branches(root)
-    branch = branches.get(name)
-    directory = f"{TREE}/{name}"
-    if branch is None and not _is_directory(root, f"{directory}/{VERSIONS}"):
+    parts = _directories(root, f"{TREE}/{name}")
+    own = (
+        parts & _DATASET_DIRECTORIES
+    )  # others are branches below this name, which may still be in the making
+    if name not in branches and not own:
         raise RefNotFoundError(f"no branch {name!r}")
     children = sorted(standing_on(name, branches))
     if children:
@@ -95,15 +97,10 @@ def delete_branch(root: Storage, name: str) -> None:
     if tags:
         raise RefConflictError(f"branch {name!r} has versions with tags", found=tags)
     root.delete_file(branch_path(name))
-    below = {
-        other.removeprefix(f"{name}/").split("/")[0] for other in branches if other.startswith(f"{name}/")
-    }
-    if not below:
-        root.delete_directory(directory)
-        return
-    for entry in root.list_directory(directory):
-        if entry.is_directory and entry.name not in below:
-            root.delete_directory(f"{directory}/{entry.name}")
+    for part in sorted(own):
+        root.delete_directory(f"{TREE}/{name}/{part}")
+    if parts == own:
+        root.delete_directory(f"{TREE}/{name}")
 
 
 def standing_on(name: str | None, branches: Mapping[str, Branch]) -> dict[str, list[int]]:
@@ -123,8 +120,8 @@ def standing_on(name: str | None, branches: Mapping[str, Branch]) -> dict[str, l
     return found
 
 
-def _is_directory(root: Storage, path: str) -> bool:
+def _directories(root: Storage, path: str) -> set[str]:
     try:
-        return bool(root.list_names(path))
+        return {entry.name for entry in root.list_directory(path) if entry.is_directory}
     except FileMissingError:
-        return False
+        return set()

@@ -13,7 +13,7 @@ from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import parse_manifest, serialize_manifest
 from lance_core.table.signature import sign
 from lance_core.table.snapshot import Snapshot
-from lance_core.table.transaction import DIRECTORY, clone, file_name, new_transaction
+from lance_core.table.transaction import clone, file_name, new_transaction, write_transaction
 from lance_core.table.versions import list_manifests, publish_manifest
 
 _POSITIONS = (
@@ -59,12 +59,12 @@ def clone_table(
         branch_name=branch,
     )
     message, index_section = _first_manifest(source, branch)
-    name = file_name(transaction)
+    serialized = transaction.SerializeToString()
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
-        message.transaction_file = name
-        target.put_if_absent(f"{DIRECTORY}/{name}", transaction.SerializeToString(), sync=sync)
+        message.transaction_file = file_name(transaction)
+        write_transaction(target, message.transaction_file, serialized, sync=sync)
     head = place_dictionaries(message, dictionaries_of(manifest))
-    data = serialize_manifest(message, transaction.SerializeToString(), index_section, head)
+    data = serialize_manifest(message, serialized, index_section, head)
     try:
         path = publish_manifest(target, message.version, data, True, sync)
     except AlreadyExistsError:

@@ -40,7 +40,7 @@ from lance_core.table.manifest import Manifest, serialize_manifest, written_mani
 from lance_core.table.next_manifest import TableSettings, next_manifest
 from lance_core.table.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.table.snapshot import read_manifest
-from lance_core.table.transaction import DIRECTORY, file_name, read_transaction
+from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
 from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
 
 MAX_ATTEMPTS = 20
@@ -226,17 +226,12 @@ class _Attempt:
                 self._storage.delete_file(path)
 
     def _write_transaction(self, serialized: bytes) -> None:
-        path = f"{DIRECTORY}/{file_name(self._transaction)}"
+        name = file_name(self._transaction)
+        path = f"{DIRECTORY}/{name}"
         if path == self._transaction_path:
             return
-        try:
-            self._storage.put_if_absent(path, serialized, sync=self._sync)
-        except AlreadyExistsError:
-            # A commit of the same id died, or is under way elsewhere: the check of newer versions finds what
-            # it makes. So the file is not ours to remove.
-            if self._storage.read_file(path) != serialized:
-                self._storage.put(path, serialized, sync=self._sync)
-            return
+        if not write_transaction(self._storage, name, serialized, sync=self._sync):
+            return  # the check of newer versions finds what the other commit of this id makes
         if self._transaction_path is not None:  # made on an older version, before it was rebased
             self._replaced.append(self._transaction_path)
             self._written.append(self._transaction_path)

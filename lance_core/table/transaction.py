@@ -10,7 +10,13 @@ from uuid import UUID, uuid4
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CommitConflictError, CorruptFileError, FileMissingError, InvalidInputError
+from lance_core.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CorruptFileError,
+    FileMissingError,
+    InvalidInputError,
+)
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
@@ -303,6 +309,22 @@ def clone(
 def file_name(transaction: Transaction) -> str:
     """The name of its file in `_transactions/`."""
     return f"{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def write_transaction(storage: Storage, name: str, serialized: bytes, *, sync: bool) -> bool:
+    """Write the file of a transaction; returns whether there was none of its name.
+
+    One that is there is of a commit of the same id, which died or is under way elsewhere: it stands on the
+    file then, so the file is not the caller's to remove.
+    """
+    path = f"{DIRECTORY}/{name}"
+    try:
+        storage.put_if_absent(path, serialized, sync=sync)
+    except AlreadyExistsError:
+        if storage.read_file(path) != serialized:
+            storage.put(path, serialized, sync=sync)
+        return False
+    return True
 
 
 def read_transaction(storage: Storage, manifest: Manifest) -> Transaction:

@@ -1,16 +1,7 @@
-"""One of every kind of change of a dataset, and a program that makes it under faults.
-
-    python -m support.changes FOLDER CHANGE BEFORE|AFTER
-
-`FOLDER/before` is copied to `FOLDER/0`, `FOLDER/1`, ... and the change is made there, killed at call 0, 1,
-... of those that change something in the storage, until one comes to its end. Prints the number of copies.
-"""
+"""One of every kind of change of a dataset."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +18,6 @@ from lance_core.operations import LanceOperation
 from lance_core.storage import Storage
 from lance_core.table.snapshot import open_snapshot
 from lance_core.writing import write_fragments
-from support.faults import FaultStorage, kills, kills_after
 
 ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c001"
 """Of the transaction of every change."""
@@ -120,27 +110,6 @@ CHANGES: dict[str, Change] = {
 }
 
 
-def main(folder: Path, change: str, when: str) -> None:
-    """Kill at every call."""
-    fault = kills_after if when == "AFTER" else kills
-    for number in range(1000):
-        target = folder / str(number)
-        shutil.copytree(folder / "before", target, copy_function=os.link)
-        child = os.fork()
-        if child == 0:
-            try:
-                CHANGES[change](open_on(FaultStorage(target, number, fault)))
-            except BaseException as error:
-                print(repr(error), file=sys.stderr)
-                os._exit(1)
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        if status == 0:
-            print(number + 1)
-            return
-        if os.WIFEXITED(status):
-            raise SystemExit(f"change {number} failed instead of being killed")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+def make_change(storage: Storage, kind: str) -> None:
+    """Make a change of the newest version in a storage."""
+    CHANGES[kind](open_on(storage))

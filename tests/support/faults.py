@@ -1,7 +1,7 @@
 """A storage that counts the calls that change something, and lets one of them go wrong.
 
 Calls are counted in order: create a file, write to it, close it, put a file (only where there is none, or in
-place of one), delete one, sync a directory.
+place of one), delete one, sync a directory. A directory is deleted file by file.
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ class FaultStorage(Storage):
         self.change(f"replace {path}", lambda: self._real.put(path, data, sync=sync))
 
     def delete_directory(self, path: str) -> None:
+        for file in sorted(self._real.list_files(path), key=lambda file: file.path):
+            self.delete_file(file.path)
         self.change(f"delete {path}", lambda: self._real.delete_directory(path))
 
     def delete_file(self, path: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import lance
@@ -15,10 +13,10 @@ import pytest
 
 import lance_core
 from lance_core.errors import CommitUnknownError, LanceError, StorageError
-from support.changes import CHANGES, make_table, open_on
+from support.changes import CHANGES, make_change, make_table
 from support.faults import FaultStorage, fails, loses_answer, loses_request
+from support.killing import kill_at_every_call
 
-TESTS = Path(__file__).parents[2]
 QUICK = ["delete", "merge_insert", "add_columns", "replace data"]
 """The others are like one of these, and run with the long tests."""
 BY_HAND = ["by hand", "update columns", "replace data"]
@@ -47,7 +45,7 @@ class Expected:
         self.config = after.config()
 
     def change(self, storage: FaultStorage) -> None:
-        CHANGES[self.kind](open_on(storage))
+        make_change(storage, self.kind)
 
     def copy(self, target: Path) -> Path:
         shutil.copytree(self.path, target, copy_function=os.link)
@@ -92,15 +90,7 @@ def _rows(table: pa.Table) -> pa.Table:
 def test_killed_at_every_call(kind: str, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version; the same again applies once."""
     expected = Expected(kind, tmp_path)
-    run = subprocess.run(
-        [sys.executable, "-m", "support.changes", str(tmp_path), kind, when],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    count = int(run.stdout)
+    count = kill_at_every_call(tmp_path, "support.changes", kind, when)
     assert count >= 2
 
     states = []

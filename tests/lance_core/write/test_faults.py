@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from lance_core.write.dataset import Mode
 from support import crashing_writes
 from support.crashing_writes import NEW_ROWS, rows, write
 from support.faults import FaultStorage, fails, loses_answer, loses_request
+from support.killing import kill_at_every_call
 
 TESTS = Path(__file__).parents[2]
 OLD = pa.Table.from_batches([rows(0, 5)])
@@ -69,16 +68,7 @@ def check_state(path: Path, before: pa.Table | None, after: pa.Table) -> bool:
 def test_killed_at_every_call(mode: Mode, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version, and a table to write to."""
     before = _before(tmp_path / "before", mode)
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    run = subprocess.run(
-        [sys.executable, "-m", "support.crashing_writes", str(tmp_path), mode, when],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    count = int(run.stdout)
+    count = kill_at_every_call(tmp_path, "support.crashing_writes", mode, when)
     assert count > 10
 
     states = [check_state(tmp_path / str(number), before, _after(mode)) for number in range(count)]
