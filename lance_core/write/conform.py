@@ -4,6 +4,7 @@ Columns, and the children of structs, are matched by name. Their order does not 
 missing and become null. Types must be the same; views become plain strings, extension types their storage.
 """
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from lance_core.encodings.json_binary import store_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import Field, Schema, is_view, schema_from_arrow
+from lance_core.schema.arrow_types import EXTENSION_METADATA
 from lance_core.schema.from_arrow import with_blobs_v2
 
 _VIEW_BYTES = 16
@@ -119,6 +121,13 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
             expected=_type_name(field),
             found=_type_name(given),
         )
+    if _parameters(field) != _parameters(given):
+        raise InvalidInputError(
+            "extension type has other parameters than in the table",
+            column=name,
+            expected=f"{field.extension_name} {field.metadata.get(EXTENSION_METADATA, '')}".rstrip(),
+            found=f"{given.extension_name} {given.metadata.get(EXTENSION_METADATA, '')}".rstrip(),
+        )
     if field.is_blob_v2:  # with or without a range in what a URI names
         return {node.id for node in field.walk()}
     if field.logical_type == "struct":
@@ -128,6 +137,18 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
         if field.is_packed and set(known) != set(names):
             raise InvalidInputError("packed struct without all of its children", column=name)
     return {field.id} | _matched(field.children, given.children, f"{name}.")
+
+
+def _parameters(field: Field) -> object:
+    """Those of an extension type: tensors of other shapes are other types, whatever they are stored as.
+
+    Libraries write the same JSON with and without spaces, and leave empty text out.
+    """
+    text = field.metadata.get(EXTENSION_METADATA, "") if field.extension_name else ""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _type_name(field: Field) -> str:

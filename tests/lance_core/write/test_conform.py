@@ -34,6 +34,11 @@ def _map(value: object, key: str = "key") -> pa.Array:
     return pa.array([value], pa.map_(pa.field(key, pa.string(), nullable=False), pa.int8()))
 
 
+def _tensor(*shape: int) -> pa.Array:
+    tensor = pa.fixed_shape_tensor(pa.int8(), shape)
+    return pa.ExtensionArray.from_storage(tensor, pa.array([list(range(6))], tensor.storage_type))
+
+
 CASES = {
     "same": (pa.array([1]), pa.array([2])),
     "type": (pa.array([1], pa.int32()), pa.array([2])),
@@ -66,6 +71,8 @@ CASES = {
     "in_list_order": (pa.array([[{"x": 1, "y": 2}]]), pa.array([[{"y": 1, "x": 7}, None], None])),
     "in_list_missing": (pa.array([[{"x": 1, "y": 2}]]), pa.array([[{"x": 1}], []])),
     "in_list_extra": (pa.array([[{"x": 1}]]), pa.array([[{"x": 1, "y": 2}]])),
+    "tensor": (_tensor(2, 3), _tensor(2, 3)),
+    "tensor_of_other_shape": (_tensor(2, 3), _tensor(3, 2)),
     "map": (_map([("a", 1)]), _map([("b", 2), ("c", None)])),
     "map_key_name": (_map([("a", 1)]), _map([("b", 2)], "k")),
 }
@@ -151,6 +158,29 @@ def test_nulls_are_refused_in_new_datasets_too(tmp_path: Path) -> None:
     bad = pa.StructArray.from_arrays([child], fields=list(schema.field("s").type))
     with pytest.raises(InvalidInputError, match=r"column s\.x, found row 0"):
         lance_core.write_dataset(pa.Table.from_arrays([bad], schema=schema), tmp_path / "bad")
+
+
+@pytest.mark.parametrize(
+    ("kept", "given"),
+    [('{"unit":"m"}', '{"unit": "m"}'), ("", None), (None, ""), ("[" * 100_000, "[" * 100_000)],
+)
+def test_parameters_of_extension_types_that_mean_the_same(
+    kept: str | None, given: str | None, tmp_path: Path
+) -> None:
+    """T19: such metadata comes from clients, and is compared as JSON where it is some."""
+
+    def column(parameters: str | None) -> pa.Table:
+        metadata = {"ARROW:extension:name": "length"}
+        if parameters is not None:
+            metadata["ARROW:extension:metadata"] = parameters
+        return pa.table({"c": [1]}, schema=pa.schema([pa.field("c", pa.int64(), metadata=metadata)]))
+
+    lance_core.write_dataset(column(kept), tmp_path)
+    appended = lance_core.write_dataset(column(given), tmp_path, mode="append")
+    with pytest.raises(InvalidInputError, match=r"extension type has other parameters.*column c"):
+        lance_core.write_dataset(column("{}"), tmp_path, mode="append")
+
+    assert appended.count_rows() == 2
 
 
 def test_a_batch_of_another_schema_is_refused(tmp_path: Path) -> None:
