@@ -35,6 +35,8 @@ def take_blobs(
         raise InvalidInputError("column holds no blobs", column=column)
     rows = take(RowTaker(snapshot, (column, ROW_ADDRESS), files))
     descriptors, addresses = rows.columns
+    for _ in projected.path:  # rows are taken with the structs around what a path leads to
+        (descriptors,) = descriptors.flatten()
     fragment_ids = addresses.to_numpy() >> np.uint64(32)
     blobs: list[BlobFile | None] = [None] * len(descriptors)
     fragments = snapshot.manifest.fragment_by_id

@@ -131,6 +131,31 @@ def test_values_inside_structs(tmp_path: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_single_blobs_inside_structs(tmp_path: Path, version: str) -> None:
+    child = pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    inside = pa.StructArray.from_arrays([pa.array(VALUES, pa.large_binary())], fields=[child])
+    beside = pa.field("name", pa.string())
+    around = pa.StructArray.from_arrays(
+        [pa.array(map(str, range(len(VALUES)))), inside],
+        fields=[beside, pa.field("inner", inside.type)],
+        # 2.0 files keep no validity of structs.
+        mask=pa.array([version != "2.0" and row == 3 for row in range(len(VALUES))]),
+    )
+    reference = lance.write_dataset(
+        pa.table({"s": around}), str(tmp_path / "nested.lance"), data_storage_version=version
+    )
+
+    rows = list(range(len(VALUES)))
+    found, expected = (
+        [blob and blob.readall() for blob in dataset.take_blobs("s.inner.image", indices=rows)]
+        for dataset in (lance_core.dataset(reference.uri), reference)
+    )
+
+    assert found == expected
+    assert found == [None if version != "2.0" and row == 3 else VALUES[row] for row in rows]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_single_blobs_as_files(tmp_path: Path, version: str) -> None:
     reference = write_blobs(
         tmp_path / "blobs.lance", version, max_rows_per_file=4, enable_stable_row_ids=version == "2.2"
