@@ -10,35 +10,24 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from pyarrow import dataset as arrow
 from pyarrow import flight
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.errors import stderr
-from flight_server.cli.targets import connect, is_remote
+from flight_server.cli.source_files import KINDS, Rows
+from flight_server.cli.targets import connect, is_remote, open_target
 from flight_server.cli.values import readable_bytes
 from flight_server.mutations import written_by
-from lance_core.dataset import dataset
 from lance_core.write.dataset import Mode
 from lance_core.writing import write_dataset
 
-_FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-}
-_BATCH_ROWS = 1 << 14
 _BATCH_BYTES = 2 << 20
 """What is sent at once."""
 
 
 def put(
     sources: Annotated[
-        list[str], typer.Argument(help=f"Files or quoted globs; all of one kind: {', '.join(_FORMATS)}.")
+        list[str], typer.Argument(help=f"Files or quoted globs; all of one kind: {', '.join(KINDS)}.")
     ],
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     mode: Annotated[Mode, typer.Option(help="What becomes of rows that are there.")] = "append",
@@ -48,7 +37,10 @@ def put(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write the rows of files as a new version of a dataset: all of them, or none."""
-    rows = _Rows(_files(sources))
+    files = _files(sources)
+    # There has to be one to append to, and what text means depends on its columns.
+    table = open_target(target).facts().schema if mode == "append" else None
+    rows = _Sent(Rows(files, table))
     options = {"data_storage_version": data_storage_version} if data_storage_version else {}
     written = (_send if is_remote(target) else _write)(rows, target, mode, options)
     if as_json:
@@ -65,36 +57,27 @@ def _files(sources: Sequence[str]) -> list[str]:
     for file in files:
         if not Path(file).is_file():
             raise typer.BadParameter(f"no such file: {file}")
-    kinds = {_FORMATS.get(Path(file).suffix.lower()) for file in files}
+    kinds = {KINDS.get(Path(file).suffix.lower()) for file in files}
     if len(kinds) != 1 or None in kinds:
-        raise typer.BadParameter(f"files have to be of one kind: {', '.join(_FORMATS)}")
+        raise typer.BadParameter(f"files have to be of one kind: {', '.join(KINDS)}")
     return files
 
 
-class _Rows:
-    """The rows of files, with a progress line on stderr while they are read."""
+class _Sent:
+    """Rows on their way, with a progress line on stderr; counts what went."""
 
-    def __init__(self, files: Sequence[str]) -> None:
-        kind = _FORMATS[Path(files[0]).suffix.lower()]
-        first = arrow.dataset(files[0], format=kind).schema
-        # Columns that only later files have are found as well; what differs in type is an error.
-        schemas = [first, *(arrow.dataset(file, format=kind).schema for file in files[1:])]
-        self.schema = pa.unify_schemas(schemas)
-        self._source = arrow.dataset(list(files), schema=self.schema, format=kind)
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.schema = rows.schema
         self.num_rows = 0
         self.num_batches = 0
-
-    def _num_rows(self) -> int | None:
-        """Rows of all files where their ends tell; text would have to be read for it."""
-        known = self._source.format.default_extname in ("parquet", "ipc")
-        return self._source.count_rows() if known else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         shown = TextColumn("{task.completed:,} rows, {task.fields[size]}")
         with Progress(shown, BarColumn(), TimeElapsedColumn(), console=stderr) as progress:
-            task = progress.add_task("rows", total=self._num_rows(), size="0 B")
+            task = progress.add_task("rows", total=self._rows.num_rows, size="0 B")
             num_bytes = 0
-            for batch in self._source.to_batches(batch_size=_BATCH_ROWS, fragment_readahead=1):
+            for batch in self._rows.batches():
                 for part in _slices(batch):
                     yield part
                     self.num_rows += part.num_rows
@@ -109,16 +92,14 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _write(rows: _Rows, path: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
-    if mode == "append":
-        dataset(path)  # as on a server, there has to be one
+def _write(rows: _Sent, path: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
     written = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **options).snapshot
     result = asdict(written_by(written.storage, written.manifest))
     del result["counts"]  # of merges
     return result
 
 
-def _send(rows: _Rows, target: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
+def _send(rows: _Sent, target: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
     client, name = connect(target)
     if not name:
         raise typer.BadParameter(f"{target} names no dataset (grpc://host:port/name)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,115 @@ def test_every_kind_of_file(
     assert result["bytes"] > 100_000
     assert "30,000 rows" in done.stderr
     assert_tables_equal(TABLE, written(root, target(name)))
+
+
+def test_text_with_long_lines_and_values_of_several_lines(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path
+) -> None:
+    lines = ["a\n\n,b", 'say "x"', "", "y" * 3_000_000, *(f"{row}\n" * 40 for row in range(10_000))]
+    table = pa.table({"id": range(len(lines)), "text": lines})
+    csv.write_csv(table, tmp_path / "rows.csv")
+    write_json(table, str(tmp_path / "rows.json"))
+    for file in ("rows.csv", "rows.json"):
+        put(tmp_path / file, target(name), "--mode", "overwrite")
+        assert_tables_equal(table, written(root, target(name)))
+
+
+def test_a_field_that_only_late_lines_have_is_not_lost(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    early = json.dumps({"id": 1, "text": "x" * 1000}) + "\n"
+    file.write_text(early * 5_000 + '{"id": 2, "more": 5}\n')
+    put(file, target(name), "--mode", "create")
+    assert written(root, target(name)).slice(5_000).to_pylist() == [{"id": 2, "text": None, "more": 5}]
+
+    file.write_text(early * 20_000 + '{"id": 2, "more": 5}\n')
+    done = put(file, target(name), "--mode", "overwrite", code=1)
+
+    assert "rows.jsonl" in done.stderr.splitlines()[-1]
+    assert "unexpected field" in done.stderr.splitlines()[-1]
+    assert written(root, target(name)).num_rows == 5_001
+
+
+def test_text_becomes_what_the_table_has(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path
+) -> None:
+    day = datetime(2020, 1, 2, tzinfo=UTC)
+    first = {
+        "i": pa.array([1], pa.int16()),
+        "zip": pa.array(["01234"]),
+        "at": pa.array([day], pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal("1.50")], pa.decimal128(8, 2)),
+        "kind": pa.array(["a"]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
+        "left": pa.array([0.5], pa.float32()),
+        "b": pa.array([b"x"]),
+    }
+    parquet.write_table(pa.table(first), tmp_path / "first.parquet")
+    (tmp_path / "more.csv").write_text("left,zip,i,at,price,kind,b\n,007,2,2020-01-02T00:00:00Z,2,b,y\n")
+    row = {"i": 3, "zip": "1", "at": "2020-01-02T00:00:00Z", "price": "3", "kind": "a", "b": "z"}
+    (tmp_path / "more.json").write_text(json.dumps(row))
+    put(tmp_path / "first.parquet", target(name), "--mode", "create")
+
+    put(tmp_path / "more.csv", target(name))
+    put(tmp_path / "more.json", target(name))
+
+    table = written(root, target(name))
+    assert table.schema.types == [column.type for column in first.values()]
+    assert table.to_pydict() == {
+        "i": [1, 2, 3],
+        "zip": ["01234", "007", "1"],
+        "at": [day] * 3,
+        "price": [Decimal("1.50"), Decimal(2), Decimal(3)],
+        "kind": ["a", "b", "a"],
+        "left": [0.5, None, None],
+        "b": [b"x", b"y", b"z"],
+    }
+    (tmp_path / "wrong.csv").write_text("i\n70000\n")
+    error = put(tmp_path / "wrong.csv", target(name), code=1).stderr.splitlines()[-1]
+    assert "wrong.csv" in error
+    assert "70000" in error
+    (tmp_path / "wider.csv").write_text("i,other\n7,1\n")
+    assert "other" in put(tmp_path / "wider.csv", target(name), code=1).stderr.splitlines()[-1]
+
+
+def test_arrow_files_that_are_streams(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path
+) -> None:
+    parts = [pa.table({"id": [1, 2]}), pa.table({"name": ["x"], "id": [3]})]
+    for number, part in enumerate(parts):
+        with ipc.new_stream(tmp_path / f"{number}.arrow", part.schema) as stream:
+            stream.write_table(part)
+    write_arrow(pa.table({"id": [4]}), str(tmp_path / "2.arrow"))
+
+    put(tmp_path / "?.arrow", target(name), "--mode", "create")
+
+    expected = pa.table({"id": [1, 2, 3, 4], "name": [None, None, "x", None]})
+    assert_tables_equal(expected, written(root, target(name)))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("a.csv", b"n\xff\n1\n"),
+        ("a.json", b'{"a": "\xff"}\n'),
+        ("a.csv", b""),
+        ("a.json", b"{}\n{}\n"),
+        ("a.arrow", b""),
+        ("a.csv", b"a,a\n1,2\n"),
+        ("a.csv", b"a,b\n1\n"),
+    ],
+)
+def test_what_cannot_be_kept_leaves_nothing(
+    target: Callable[[str], str], name: str, root: Path, tmp_path: Path, file: str, content: bytes
+) -> None:
+    (tmp_path / file).write_bytes(content)
+    before = {path for path in root.rglob("*") if path.is_file()}
+
+    done = put(tmp_path / file, target(name), "--mode", "create", code=1)
+
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert {path for path in root.rglob("*") if path.is_file()} == before
 
 
 def test_globs_and_modes(target: Callable[[str], str], name: str, root: Path, tmp_path: Path) -> None:
