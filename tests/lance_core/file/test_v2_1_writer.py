@@ -267,6 +267,39 @@ def test_values_below_nulls_are_left_out(version: str, tmp_path: Path) -> None:
     check_file(tmp_path / "b.lance", column(structs), version)
 
 
+@pytest.mark.parametrize("depth", range(6))
+@pytest.mark.parametrize("required", [(), (2,), (0, 2)])
+def test_fixed_size_lists_of_structs_with_nulls_in_some_pages(
+    depth: int, required: tuple[int, ...], tmp_path: Path
+) -> None:
+    num_rows = 300
+    is_last = np.arange(num_rows) == num_rows - 1
+    is_required = [layer in required for layer in range(6)]
+
+    def nulls(layer: int, slots: int) -> pa.Array | None:
+        return pa.array(np.repeat(is_last, slots)) if layer == depth and not is_required[layer] else None
+
+    def field(name: str, values: pa.Array, layer: int) -> pa.Field:
+        return pa.field(name, values.type, nullable=not is_required[layer])
+
+    leaf = pa.array(np.arange(num_rows * 6) * 7919)
+    if depth == 5:
+        leaf = pa.array([*leaf.to_pylist()[:-1], None])
+    inner = pa.StructArray.from_arrays([leaf], fields=[field("x", leaf, 5)], mask=nulls(4, 6))
+    pairs = pa.FixedSizeListArray.from_arrays(
+        inner, type=pa.list_(field("item", inner, 4), 2), mask=nulls(3, 3)
+    )
+    middle = pa.StructArray.from_arrays([pairs], fields=[field("pairs", pairs, 3)], mask=nulls(2, 3))
+    triples = pa.FixedSizeListArray.from_arrays(
+        middle, type=pa.list_(field("item", middle, 2), 3), mask=nulls(1, 1)
+    )
+    outer = pa.StructArray.from_arrays([triples], fields=[field("triples", triples, 1)], mask=nulls(0, 1))
+    table = pa.table([outer], schema=pa.schema([field("c", outer, 0)]))
+
+    check_file(tmp_path / "a.lance", table, "2.2", page_bytes=200)
+    check_file(tmp_path / "b.lance", table, "2.2")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_dictionaries_that_differ_by_batch(version: str, tmp_path: Path) -> None:
     def part(first: int) -> pa.Array:

@@ -43,6 +43,7 @@ class Step:
     kind: Kind
     dimension: int = 1
     """Slots below each slot of a fixed-size list of structs."""
+    is_nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,12 @@ class _Levels:
 
 
 def _walk(field: Field, above: tuple[Step, ...]) -> Iterator[tuple[Field, tuple[Step, ...]]]:
-    step = Step(Kind.ITEM)
+    step = Step(Kind.ITEM, is_nullable=field.nullable)
     if not owns_column(field):
         if field.logical_type.startswith("fixed_size_list"):
-            step = Step(Kind.FIXED_SIZE_LIST, field.arrow_type.list_size)
+            step = Step(Kind.FIXED_SIZE_LIST, field.arrow_type.list_size, field.nullable)
         elif field.logical_type != "struct":
-            step = Step(Kind.LIST)
+            step = Step(Kind.LIST, is_nullable=field.nullable)
     kinds = {known.kind for known in above}
     if {Kind.LIST, Kind.FIXED_SIZE_LIST} <= kinds | {step.kind}:
         raise UnsupportedFeatureError(

@@ -1,7 +1,8 @@
 """The levels of one page: layers, numbers, and how the numbers are stored.
 
-A page declares of each layer only what occurs in it: nulls, empty lists, both or neither. Numbers start at 1
-and go from the leaf outwards (docs/format.md, levels).
+A page declares of each layer only what occurs in it: nulls, empty lists, both or neither. Fixed-size lists of
+structs, and what is around them, are the exception (`_is_declared`). Numbers start at 1 and go from the leaf
+outwards (docs/format.md, levels).
 """
 
 from collections.abc import Sequence
@@ -123,13 +124,15 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
         def_ = kernels.shred_items(
             def_, rows.num_entries, validity, first_bit, len(values), NULL - 2 * depth, dead
         )
+    if def_ is None and any(_is_declared(layer, steps) for layer in range(depth + 1)):
+        def_ = bytes(2 * rows.num_entries)
     counts = [0] * (NULL + 2) if def_ is None else kernels.count_levels(def_, NULL + 1)
     layers, number, max_visible = [], 1, None
     numbers = [0] * (NULL + 2)
     for layer in range(depth, -1, -1):
         null, empty = NULL - 2 * layer, NULL - 2 * layer + 1
         # What lies in a null struct counts as null, too: the reference reads members without their struct.
-        if _under_nulls(layer, steps, counts):
+        if _under_nulls(layer, steps, counts) or _is_declared(layer, steps):
             counts[null] = max(counts[null], 1)
         if steps[layer].kind is Kind.LIST:
             if max_visible is None:
@@ -172,6 +175,16 @@ def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bo
         if counts[NULL - 2 * above]:
             return True
     return False
+
+
+def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
+    """Whether the layer is nullable in every page: at or around fixed-size lists, if nulls are allowed.
+
+    Where pages of a batch differ in it, the reference takes slots for lists and cannot read the batch.
+    """
+    return any(step.is_nullable for step in steps[: layer + 1]) and any(
+        step.kind is Kind.FIXED_SIZE_LIST for step in steps[layer:]
+    )
 
 
 def _first_dead(steps: Sequence[Step]) -> int:
