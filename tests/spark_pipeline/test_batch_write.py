@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -51,14 +52,16 @@ def test_a_write_is_one_version(
     assert client.dataset(table).to_table().to_pydict() == {"id": []}
 
 
-def failing(frame: DataFrame, attempts: int) -> DataFrame:
-    """The same rows, whose second partition fails after the last row, this often."""
+def failing(frame: DataFrame, attempts: int, until: Callable[[], bool] = lambda: True) -> DataFrame:
+    """The same rows, whose second partition fails after the last row, this often, not before `until`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
         context = TaskContext.get()
         assert context is not None
         if context.partitionId() == 1 and context.attemptNumber() < attempts:
+            while not until():
+                time.sleep(0.05)
             raise RuntimeError("injected")
 
     return frame.mapInArrow(run, frame.schema)
@@ -99,11 +102,13 @@ def test_a_task_that_fails_is_run_again(
 def test_a_job_that_fails_writes_nothing(
     spark: SparkSession, client: flight_client.Client, uri: str, served: Root, table: str
 ) -> None:
-    """T44: what its tasks staged is removed."""
+    """T44: what its tasks staged is removed. (What a task staged that was killed before it could say so, goes
+    when its time is over: here the others have staged before one fails for good.)"""
     rows = spark.range(0, 1000, 1, numPartitions=3)
     save(rows, uri, table, create=True)
+    staging = served.path / f"{table}.lance" / "_staging"
     with pytest.raises(PySparkException, match="injected"):
-        save(failing(rows, 4), uri, table)
+        save(failing(rows, 4, lambda: len([*staging.glob("*.staged")]) == 2), uri, table)
     assert client.dataset(table).version == 1
     assert staged_files(served, table) == []
 
