@@ -79,7 +79,7 @@ class Catalog:
             relative = f"{namespace}/{directory}" if namespace else directory
             if self._dataset_path(relative):
                 name = relative.removesuffix(SUFFIX)
-                if not is_segment(directory) or name.endswith(SUFFIX):
+                if not is_segment(directory.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
                     self._report(relative, "is a dataset whose name is not allowed")
                 elif name not in found:
                     found.add(name)

@@ -7,6 +7,7 @@ use, or raises InvalidInputError naming the field, what was expected and what wa
 import base64
 import binascii
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -100,7 +101,13 @@ def boolean(field: str, value: Any) -> bool:
 def number(field: str, value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _wrong(field, "a number", value)
-    return float(value)
+    try:
+        finite = math.isfinite(as_float := float(value))
+    except OverflowError:  # an integer of hundreds of digits
+        finite = False
+    if not finite:
+        raise InvalidInputError(f"{field}: expected a number that is not as large")
+    return as_float
 
 
 def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], int]:

@@ -53,7 +53,7 @@ class StoreCatalog(Catalog):
             segment = path.rpartition("/")[2]
             name = path.removesuffix(SUFFIX)
             if VERSIONS_DIRECTORY in below:
-                if not is_segment(segment) or name.endswith(SUFFIX):
+                if not is_segment(segment.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
                     self._report(path, "is a dataset whose name is not allowed")
                 elif datasets[name] == 1:
                     self._remember(name, path)

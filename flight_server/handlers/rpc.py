@@ -56,6 +56,8 @@ class TranslatedErrors:
     ) -> None:
         if error is None or isinstance(error, GeneratorExit):  # all is well, or the client left
             return
+        if isinstance(error, flight.FlightError) and self._context.is_cancelled():  # nobody to write to
+            return
         report = report_error(error, self._service.settings.root)
         log_error(self._call, report, error)
         self._context.add_trailer(TRAILER, report.to_json())

@@ -376,6 +376,16 @@ def test_hostile_bodies(client: flight.FlightClient, served: Path, name: str) ->
     assert lance.dataset(served / "t.lance").version == 1
 
 
+@pytest.mark.parametrize("threshold", ["1" + "0" * 400, "1e400", "-1e999", "true", '"0.1"', "null"])
+def test_a_number_that_is_none(
+    client: flight.FlightClient, reference: lance.LanceDataset, threshold: str
+) -> None:
+    """T19: JSON can write numbers that no float holds."""
+    body = f'{{"dataset": "t", "options": {{"materialize_deletions_threshold": {threshold}}}}}'
+    with pytest.raises(pa.ArrowInvalid, match="materialize_deletions_threshold: expected a number"):
+        list(client.do_action(flight.Action("compact", body.encode())))
+
+
 def test_every_action_is_described(client: flight.FlightClient) -> None:
     described = {action.type: action.description for action in client.list_actions()}
     assert described.keys() == ACTIONS.keys()

@@ -16,7 +16,9 @@ import pytest
 
 from flight_server.catalog import Catalog
 from flight_server.names import DatasetReference
+from flight_server.store_catalog import StoreCatalog
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError, VersionNotFoundError
+from lance_core.storage import LocalStorage
 
 CACHE_BYTES = 1 << 20
 
@@ -82,6 +84,22 @@ def test_names_that_are_not_allowed_are_reported_once(
         assert list(catalog.names()) == ["ok"]
     assert len(caplog.records) == 5
     assert all(record.getMessage().isascii() for record in caplog.records)
+
+
+@pytest.mark.parametrize("kind", [Catalog, StoreCatalog])
+def test_the_longest_names_are_listed(tmp_path: Path, kind: type[Catalog]) -> None:
+    """A name has the same bounds whether a dataset is asked for or listed: the suffix is no part of it."""
+    names = ["x" * 128, "namespace/" + "y" * 124]
+    for name in names:
+        write(tmp_path / f"{name}.lance")
+    write(tmp_path / ("z" * 129 + ".lance"))
+    if kind is StoreCatalog:
+        catalog: Catalog = StoreCatalog(LocalStorage(str(tmp_path)), CACHE_BYTES)
+    else:
+        catalog = catalog_of(tmp_path)
+    assert sorted(catalog.names()) == sorted(names)
+    for name in names:
+        assert fragment_rows(catalog, name) == 1
 
 
 def test_links_out_of_the_root_are_not_followed(tmp_path: Path) -> None:
