@@ -9,6 +9,8 @@ from lance_core.expressions.tree import Expression
 
 DEFAULT_BATCH_BYTES = 1 << 20
 
+_LARGEST = (1 << 63) - 1
+
 Computed = tuple[tuple[str, Expression], ...]
 """Names and values of computed columns, in output order."""
 _BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
@@ -63,6 +65,8 @@ class ScanOptions:
         ):
             if value is not None and value < least:
                 raise InvalidInputError(f"{name} must be at least {least}, got {value}")
+            if value is not None and value > _LARGEST:
+                raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.blob_handling not in _BLOB_HANDLINGS:
             raise InvalidInputError(
                 f"blob_handling must be one of {', '.join(_BLOB_HANDLINGS)}, got {self.blob_handling!r}"

@@ -204,6 +204,15 @@ def test_numbers_out_of_range_are_refused_as_by_the_reference(reference, ours, a
             dataset.to_table(**arguments)
 
 
+@pytest.mark.parametrize("name", ["limit", "offset"])
+def test_numbers_beyond_64_bits_are_refused_by_name(reference, ours, name):
+    with pytest.raises(OverflowError):
+        reference.to_table(**{name: 1 << 63})
+    with pytest.raises(lance_core.InvalidInputError, match="must be at most 9223372036854775807"):
+        ours.to_table(**{name: 1 << 63})
+    assert ours.to_table(**{name: (1 << 63) - 1}).schema == ours.schema
+
+
 @pytest.mark.parametrize("name", ["limit", "offset", "batch_size", "batch_size_bytes"])
 @pytest.mark.parametrize("value", ["3", 1.5], ids=repr)
 def test_what_is_no_integer_is_refused_by_name(ours, name, value):
