@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from flight_server.mutations import Target
 from flight_server.staging import StagedWrite
-from lance_core.errors import InvalidInputError, StorageError
+from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
 from lance_core.file.side_files import delete_data_file
 from lance_core.mutations import compaction
 from lance_core.mutations.compaction import RewriteResult
@@ -49,7 +49,13 @@ def _append(target: Target, transaction: Transaction, writes: Sequence[StagedWri
     transaction.append.SetInParent()
     for write in writes:
         transaction.append.fragments.extend(write.transaction.append.fragments)
-    return commit(target.storage, transaction)
+    try:
+        return commit(target.storage, transaction)
+    except CommitConflictError as error:
+        if error.outpaced:
+            raise
+        # The staged files stay as they are: only rows that are staged anew can fit the table that it is now.
+        raise CommitConflictError(f"{error}; stage the rows again", retryable=False) from error
 
 
 def _overwrite(target: Target, transaction: Transaction, writes: Sequence[StagedWrite]) -> Manifest:

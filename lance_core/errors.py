@@ -114,13 +114,17 @@ class CorruptFileError(LanceError, OSError):
 
 
 class CommitConflictError(LanceError, OSError):
-    """Another commit came first; `retryable`: redoing the operation on the new version can help."""
+    """Another commit came first; `retryable`: redoing the operation on the new version can help.
+
+    `outpaced`: nothing stands in the way of the very same commit; others were faster, again and again.
+    """
 
     code = 14
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
+    def __init__(self, message: str, *, retryable: bool, outpaced: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.outpaced = outpaced
 
 
 class CommitUnknownError(LanceError, OSError):

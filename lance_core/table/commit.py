@@ -104,7 +104,9 @@ def commit(
         attempt.discard()
         raise
     attempt.discard()
-    raise CommitConflictError(f"other writers were faster {max_attempts} times", retryable=True)
+    raise CommitConflictError(
+        f"other writers were faster {max_attempts} times", retryable=True, outpaced=True
+    )
 
 
 class _CommittedBeforeError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
@@ -182,6 +183,19 @@ def test_conflicts(client: flight.FlightClient, served: Path) -> None:
     assert act(client, "commit", **commit) == {"version": 4}
     assert numbers(served) == [6]
     assert act(client, "abort", dataset="t", staged=[receipt]) == {"removed": 1}
+
+
+def test_rows_of_another_type_do_not_become_good(client: flight.FlightClient, served: Path) -> None:
+    """What was staged before a cast never fits the table again, and the error does not ask to repeat it."""
+    receipt = stage(client, rows(1), dataset="t")
+    act(client, "alter_columns", dataset="t", columns=[{"path": "n", "data_type": "int"}])
+    commit = {"dataset": "t", "operation": "append", "staged": [receipt]}
+    for _ in range(2):
+        with pytest.raises(flight.FlightServerError, match="stage the rows again") as caught:
+            act(client, "commit", **commit)
+        assert not json.loads(caught.value.extra_info)["retryable"]
+    assert act(client, "abort", dataset="t", staged=[receipt]) == {"removed": 1}
+    assert numbers(served) == [0]
 
 
 def test_abort(client: flight.FlightClient, served: Path) -> None:

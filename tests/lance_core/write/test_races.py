@@ -119,6 +119,7 @@ def test_a_writer_that_always_loses_gives_up(tmp_path: Path, monkeypatch: pytest
             writer.commit()
 
     assert caught.value.retryable
+    assert caught.value.outpaced
     assert others == commit.MAX_ATTEMPTS
     assert lance_core.dataset(tmp_path).to_table()["id"].to_pylist() == list(range(21))
     assert len(list((tmp_path / "data").iterdir())) == len(list((tmp_path / "_transactions").iterdir())) == 21
