@@ -11,7 +11,22 @@ FAILURES = (BaseError, OSError)
 """What a client raises when a request fails."""
 
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
-_CAUSES = ("timed out", "timeout", "connection refused", "connection reset", "connection closed", "dns error")
+_CODE = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
+"""What a store calls the error: NoSuchBucket, ExpiredToken, ..."""
+_MACHINE = re.compile(r"Error performing [A-Z]+ http://(169\.254\.|metadata\.google\.internal)")
+"""A request for the credentials of the machine: the client makes it where it was given none."""
+_CAUSES = {
+    "Timeout": "timed out",
+    "TimedOut": "timed out",
+    "timed out": "timed out",
+    "ConnectionRefused": "connection refused",
+    "ConnectionReset": "connection reset",
+    "connection closed": "connection closed",
+    "dns error": "dns error",
+    "BadScheme": "plain http needs the storage option allow_http",
+    "kind: Connect": "no connection",
+}
+"""What stands in the errors of the client, whose settings (`retry_timeout`) stand there, too."""
 
 
 def store_error(error: BaseException, name: str) -> StorageError:
@@ -29,10 +44,12 @@ def store_error(error: BaseException, name: str) -> StorageError:
         refused.retryable = False
         return refused
     text = str(error)
-    status = _STATUS.search(text)
-    if status:
-        return StorageError(f"object store answered {status[1].strip()}", file=name)
-    cause = next((cause for cause in _CAUSES if cause in text.lower()), "request failed")
+    if _MACHINE.search(text):
+        return StorageError("object store: no credentials are given, and this machine has none", file=name)
+    if status := _STATUS.search(text):
+        code = f" ({found[1]})" if (found := _CODE.search(text)) else ""
+        return StorageError(f"object store answered {status[1].strip()}{code}", file=name)
+    cause = next((said for sign, said in _CAUSES.items() if sign in text), "request failed")
     return StorageError(f"object store: {cause}", file=name)
 
 

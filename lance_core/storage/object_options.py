@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from obstore.store import from_url
 
@@ -44,6 +45,15 @@ _RETRY_TIMEOUT = "client_retry_timeout"
 _DOWNLOAD_RETRIES = "download_retry_count"
 
 _S3_ENDPOINT = "aws_endpoint_url_s3"
+
+_ADDRESSES = (
+    "aws_endpoint",
+    "aws_endpoint_url_sts",
+    "aws_metadata_endpoint",
+    "azure_endpoint",
+    "google_base_url",
+)
+"""URLs. The client believes what they are, and panics at the first request where they are none."""
 
 _SYNONYMS = {"request_timeout": "timeout"}
 """What the documentation calls differently from the library."""
@@ -160,6 +170,9 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pr
     retries = _number(config, _MAX_RETRIES, 10)
     timeout = timedelta(seconds=_number(config, _RETRY_TIMEOUT, 180))
     download_retries = _number(config, _DOWNLOAD_RETRIES, 3)
+    for key in _ADDRESSES:
+        if key in config and not _is_address(config[key]):
+            raise InvalidInputError(f"storage option {key} is not a URL, such as http://host:port")
     # Apart from the others: the client takes them there, too, but fails when it shows them again.
     client_options = {key: config.pop(key) for key in _CLIENT_KEYS & config.keys()}
     make: Any = from_url  # whose overloads are by provider
@@ -217,6 +230,16 @@ def _name(key: str, names: Mapping[str, str]) -> str | None:
     if key.startswith(_PREFIXES) and key.partition("_")[2] in _CLIENT_KEYS:  # aws_allow_http
         return key.partition("_")[2]
     return names.get(key)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # looked at here for the first time
+    except ValueError:
+        return False
+    is_plain = text.isascii() and text.isprintable() and " " not in text
+    return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _number(config: dict[str, str], key: str, default: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -109,10 +110,37 @@ def test_blobs(s3: S3, bucket: str) -> None:
 def test_what_is_not_there(s3: S3, bucket: str) -> None:
     with pytest.raises(DatasetNotFoundError, match="none"):
         lance_core.dataset(f"s3://{bucket}/none.lance", storage_options=s3.options())
-    with pytest.raises(StorageError, match="404"):
+    with pytest.raises(StorageError, match=r"404.*NoSuchBucket"):
         lance_core.dataset("s3://no-such-bucket/x.lance", storage_options=s3.options())
     with pytest.raises(InvalidInputError, match="not the URI"):
         lance_core.dataset("s3:///x.lance", storage_options=s3.options())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"aws_endpoint": "http://127.0.0.1:1"}, "connection refused"),
+        ({"aws_endpoint": "http://no.such.host.invalid"}, "dns error"),
+        ({"allow_http": "false"}, "plain http needs the storage option allow_http"),
+        ({"timeout": "1 ns"}, "timed out"),
+        ({"aws_access_key_id": None, "aws_secret_access_key": None}, "no credentials are given"),
+    ],
+    ids=str,
+)
+def test_why_a_store_cannot_be_asked(
+    s3: S3, bucket: str, change: dict[str, str | None], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what is wrong, and nothing of the address."""
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    patience = {"client_max_retries": "0", "connect_timeout": "5 s", "timeout": "5 s"}
+    options = {**s3.options(), **patience, **change}
+    with pytest.raises(StorageError, match=f"^object store: {message}") as caught:
+        lance_core.dataset(
+            f"s3://{bucket}/x.lance",
+            storage_options={key: value for key, value in options.items() if value is not None},
+        )
+    assert "127.0.0.1" not in str(caught.value)
+    assert bucket not in str(caught.value)
 
 
 def test_the_environment_gives_what_the_options_do_not(
