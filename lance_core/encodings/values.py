@@ -44,6 +44,46 @@ def as_buffer(block: "kernels.Block") -> pa.Buffer:
     return pa.py_buffer(block)
 
 
+def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
+    """The arrays one after the other; errors are those of `pyarrow.concat_arrays`.
+
+    Where Arrow joins dictionaries it takes the bits of half floats for numbers: 1.0 becomes 15360.0. And a
+    dictionary with a NaN is not the same as itself, which has to be joined, and cannot be if it has nulls. So
+    dictionaries of floats are joined as those of integers with the same bits.
+    """
+    words = _with_words(arrays[0].type) if len(arrays) > 1 else None
+    if words is None:
+        return pa.concat_arrays(arrays)
+    return pa.concat_arrays([array.view(words) for array in arrays]).view(arrays[0].type)
+
+
+def flatten_lists(array: pa.Array) -> pa.Array:
+    """The items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
+    words = _with_words(array.type)
+    return array.flatten() if words is None else array.view(words).flatten().view(array.type.value_type)
+
+
+def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:
+    """The type with integers for floats in dictionaries, here and below; None where there are none."""
+    if pa.types.is_dictionary(arrow_type):
+        if not pa.types.is_floating(arrow_type.value_type):
+            return None
+        words = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[arrow_type.value_type.bit_width]
+        return pa.dictionary(arrow_type.index_type, words, arrow_type.ordered)
+    fields = [arrow_type.field(place) for place in range(arrow_type.num_fields)]
+    below = [_with_words(field.type) for field in fields]
+    if all(words is None for words in below):
+        return None
+    changed = [field.with_type(words or field.type) for words, field in zip(below, fields, strict=True)]
+    if pa.types.is_struct(arrow_type):
+        return pa.struct(changed)
+    if pa.types.is_map(arrow_type):
+        return pa.map_(*changed[0].type, arrow_type.keys_sorted)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(changed[0], arrow_type.list_size)
+    return (pa.large_list if pa.types.is_large_list(arrow_type) else pa.list_)(changed[0])
+
+
 def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:
     """Bits `[start, start + num_bits)`; copied only where they do not start at a byte."""
     if start % 8 == 0:

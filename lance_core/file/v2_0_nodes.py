@@ -22,7 +22,7 @@ from lance_core.encodings.v2_0.list import ListPage
 from lance_core.encodings.v2_0.registry import parse_encoding, parse_page
 from lance_core.encodings.v2_0.steps import Steps, nothing, together
 from lance_core.encodings.v2_0.struct import check_struct_page
-from lance_core.encodings.values import offset_bits
+from lance_core.encodings.values import concat_arrays, offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.page_errors import located
@@ -422,7 +422,7 @@ def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
     if len(arrays) == 1:
         return arrays[0]
     try:
-        return pa.concat_arrays(arrays)
+        return concat_arrays(arrays)
     except pa.ArrowInvalid:
         # Offsets or keys of a dictionary became too large: the rows are read in smaller pieces.
         raise OffsetOverflow("values of several pages do not fit together") from None

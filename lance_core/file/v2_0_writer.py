@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lance_core.encodings.v2_0.encoders.nodes import check_field, encode_node, is_struct_column
 from lance_core.encodings.v2_0.encoders.pages import EncodedPage
+from lance_core.encodings.values import concat_arrays
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
@@ -156,7 +157,7 @@ class _TopColumn:
 
     def append(self, array: pa.Array) -> None:
         """Keep a copy of the rows."""
-        self._waiting.append(pa.concat_arrays([array]))
+        self._waiting.append(concat_arrays([array]))
         self.num_bytes += array.nbytes
 
     def take(self) -> list[pa.Array]:
@@ -165,6 +166,6 @@ class _TopColumn:
         if len(waiting) < 2:
             return waiting
         try:
-            return [pa.concat_arrays(waiting)]
+            return [concat_arrays(waiting)]
         except pa.ArrowInvalid:
             return waiting

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.shred import LeafRows
-from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.encodings.values import as_buffer, concat_arrays, fixed_bits, offset_bits
 from lance_core.storage.base import Bytes
 
 
@@ -170,7 +170,7 @@ def _around(
 
 def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
     return LeafRows(
-        pa.concat_arrays([piece.values for piece in pieces]),
+        concat_arrays([piece.values for piece in pieces]),
         sum(piece.num_rows for piece in pieces),
         sum(piece.num_entries for piece in pieces),
         _joined_levels([(piece.rep, piece.num_entries) for piece in pieces]),

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.scan.take import concatenated
 from lance_core.schema import holds_views
@@ -139,6 +140,9 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _slices_of(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if len(held) > 1:
         with suppress(pa.ArrowInvalid):  # dictionaries that do not go together
-            held = pa.Table.from_batches(held).combine_chunks().to_batches()
+            columns = [
+                concat_arrays(arrays) for arrays in zip(*(batch.columns for batch in held), strict=True)
+            ]
+            held = [pa.RecordBatch.from_arrays(columns, schema=held[0].schema)]
     for batch in held:
         yield from slices(batch)

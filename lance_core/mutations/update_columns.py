@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import ColumnFileWriter
@@ -120,7 +121,7 @@ def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.Re
     rows = np.arange(batch.num_rows)
     rows[matched] = batch.num_rows + np.arange(len(chosen))
     arrays = [
-        pa.concat_arrays([old, *new.chunks]).take(pa.array(rows))
+        concat_arrays([old, *new.chunks]).take(pa.array(rows))
         for old, new in zip(batch.columns, chosen.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays
 from lance_core.file.direct import ReadBatches
 from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.options import ScanOptions
@@ -139,7 +140,7 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
         if len(pieces) == 1:
             return pieces[0]
         try:
-            return pa.concat_arrays(pieces)
+            return concat_arrays(pieces)
         except pa.ArrowInvalid:
             if not holds_dictionary(pieces[0].type):
                 raise

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.values import concat_arrays
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.direct import Piece
@@ -210,7 +211,7 @@ class SplitColumn:
         """The column from what its parts hold of the same rows."""
         if not any(arrays for _, arrays in parts):
             return []
-        joined = [(field, pa.concat_arrays(arrays)) for field, arrays in parts]
+        joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
         return [_present(_merge(self._column.field, joined), self._column)]
 
 
@@ -248,7 +249,7 @@ def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.Rec
     """One batch of columns that are given as arrays in order; it has `num_rows` even without columns."""
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
-    joined = [arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) for arrays in columns.values()]
+    joined = [arrays[0] if len(arrays) == 1 else concat_arrays(arrays) for arrays in columns.values()]
     return pa.RecordBatch.from_arrays(joined, names=list(columns))
 
 

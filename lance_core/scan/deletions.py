@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays
+
 Offsets = npt.NDArray[np.int64]
 
 # Up to this many live runs, joining slices (a memcpy per run) beat filtering for every type; measured on
@@ -83,7 +85,7 @@ def _drop(array: pa.Array, deleted: Offsets) -> pa.Array:
         slices = [
             array.slice(*run) for run in zip(starts[runs].tolist(), lengths[runs].tolist(), strict=True)
         ]
-        return slices[0] if len(slices) == 1 else pa.concat_arrays(slices or [array.slice(0, 0)])
+        return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
     mask = np.ones(len(array), dtype=bool)
     mask[deleted] = False
     if pa.types.is_nested(array.type):

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays
 from lance_core.scan.columns import Column
 from lance_core.scan.deletions import Offsets
 
@@ -109,4 +110,4 @@ def _select(array: pa.Array, rows: Offsets) -> pa.Array:
         array.slice(int(rows[first]), last - first)
         for first, last in pairwise([0, *breaks.tolist(), len(rows)])
     ]
-    return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
+    return slices[0] if len(slices) == 1 else concat_arrays(slices)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.values import concat_arrays, flatten_lists
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
@@ -459,7 +460,7 @@ def concatenated(parts: list[pa.Array]) -> pa.Array:
     `pyarrow.ArrowInvalid` where these need larger ones, too.
     """
     try:
-        return pa.concat_arrays(parts)
+        return concat_arrays(parts)
     except pa.ArrowInvalid:
         data_type = parts[0].type
         if isinstance(data_type, pa.BaseExtensionType):
@@ -489,7 +490,7 @@ def concatenated(parts: list[pa.Array]) -> pa.Array:
         if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
             lengths = np.concatenate([part.value_lengths().fill_null(0).to_numpy() for part in parts])
             offsets = pa.array(np.cumsum([0, *lengths]), pa.int32() if pa.types.is_list(data_type) else None)
-            items = concatenated([part.flatten() for part in parts])
+            items = concatenated([flatten_lists(part) for part in parts])
             return type(parts[0]).from_arrays(offsets, items, type=data_type, mask=_is_null(parts))
         raise
 

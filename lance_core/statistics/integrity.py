@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core import kernels
+from lance_core.encodings.values import flatten_lists
 from lance_core.errors import CorruptFileError
 from lance_core.file.columns import open_column
 from lance_core.file.footer import (
@@ -208,7 +209,7 @@ def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
     """The values of a field that structs and lists lead to."""
     if field is leaf:
         return array
-    below = array.flatten() if pa.types.is_struct(array.type) else [array.flatten()]
+    below = array.flatten() if pa.types.is_struct(array.type) else [flatten_lists(array)]
     for child, values in zip(field.children, below, strict=True):
         if leaf in tuple(child.walk()):
             return _descend(child, leaf, values)

@@ -27,7 +27,7 @@ from lance_core.encodings.v2_0.encoders.values import (
     fixed_buffer,
     null_flags,
 )
-from lance_core.encodings.values import fixed_bits
+from lance_core.encodings.values import fixed_bits, flatten_lists
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema import Field
@@ -111,7 +111,7 @@ def _refuse_nulls(field: Field, array: pa.Array) -> None:
 def _lists(array: pa.Array) -> tuple[EncodedPage, pa.Array]:
     """Where each list ends, and the items that the lists cover."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    items = array.flatten()
+    items = flatten_lists(array)
     adjustment = len(items) + 1
     ends = np.cumsum(lengths, dtype=np.uint64)
     if array.null_count:

@@ -15,6 +15,7 @@ from enum import Enum
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.values import flatten_lists
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.schema import Field, owns_column
 from lance_core.schema.tree import MAX_DEPTH
@@ -124,7 +125,7 @@ def _shred(field: Field, array: pa.Array, num_rows: int, levels: _Levels) -> Ite
         return
     if field.logical_type == "map":
         array = _entries(array, child)
-    yield from _shred(child, array.flatten(), num_rows, _list_layer(array, levels))
+    yield from _shred(child, flatten_lists(array), num_rows, _list_layer(array, levels))
 
 
 def _item_layer(array: pa.Array, levels: _Levels) -> _Levels:
