@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import ColumnFileWriter
 from lance_core.mutations.join import KeyIndex, key_columns
 from lance_core.mutations.whole_columns import whole_columns
 from lance_core.proto import table_pb2
+from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.deletions import LiveRows
 from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
+from lance_core.scan.take import concatenated
 from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import TOMBSTONE, Fragment
@@ -108,8 +110,22 @@ def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
     """The fields of the table that `given` has, and its values in the form that files hold."""
     part, conformer = whole_columns(schema, given.schema)
     batches = [conformer.conform(batch) for batch in given.to_batches()]
-    names = [pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields]
-    return part, pa.Table.from_batches(batches, pa.schema(names))
+    stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields])
+    if len(batches) > 1 and any(holds_dictionary(field.type) for field in stored):
+        # Arrow would join the dictionaries when rows are taken.
+        parts = zip(*(batch.columns for batch in batches), strict=True)
+        columns = [_joined(arrays, name) for arrays, name in zip(parts, stored.names, strict=True)]
+        batches = [pa.RecordBatch.from_arrays(columns, schema=stored)]
+    return part, pa.Table.from_batches(batches, stored)
+
+
+def _joined(arrays: Sequence[pa.Array], name: str) -> pa.Array:
+    try:
+        return concatenated(list(arrays))
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            "more values than the indices of a dictionary can count", column=name, found=error
+        ) from None
 
 
 def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.RecordBatch:
@@ -121,7 +137,7 @@ def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.Re
     rows = np.arange(batch.num_rows)
     rows[matched] = batch.num_rows + np.arange(len(chosen))
     arrays = [
-        concat_arrays([old, *new.chunks]).take(pa.array(rows))
-        for old, new in zip(batch.columns, chosen.columns, strict=True)
+        _joined([old, *new.chunks], name).take(pa.array(rows))
+        for old, new, name in zip(batch.columns, chosen.columns, batch.schema.names, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

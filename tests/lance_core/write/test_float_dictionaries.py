@@ -112,3 +112,28 @@ def test_values_are_kept_by_writes_and_changes(
     )
     merge.execute(changed.set_column(1, "id", pa.array(ids)))
     check()
+
+
+@pytest.mark.parametrize("value_type", FLOATS)
+@pytest.mark.parametrize("kind", ["plain", "struct", "list"])
+def test_values_are_kept_where_columns_are_updated(
+    kind: str, value_type: pa.DataType, tmp_path: Path
+) -> None:
+    first, *others = (nested(kind, dictionary(items, value_type)) for items in BATCHES)
+    old = pa.table({"id": range(len(first)), "c": first})
+    dataset = lance_core.write_dataset(old, tmp_path)
+    new = pa.concat_tables(
+        [
+            pa.table({"id": [row], "c": array.slice(2, 1)})
+            for row, array in zip([2, 0], others[1:], strict=False)
+        ]
+    )
+
+    fragment, fields = dataset.get_fragments()[0].update_columns(new, "id", "id")
+    operation = lance_core.LanceOperation.Update([], [fragment], [], fields_modified=fields)
+    lance_core.LanceDataset.commit(tmp_path, operation, read_version=1)
+
+    expected = dict(zip(range(len(first)), first.to_pylist(), strict=True))
+    expected |= dict(zip([2, 0], new["c"].to_pylist(), strict=True))
+    for read in (lance_core.dataset(tmp_path), lance.dataset(str(tmp_path))):
+        assert same(read.to_table()["c"].to_pylist(), list(expected.values()))
