@@ -22,6 +22,9 @@ from lance_core.statistics.stored_bounds import encode_bound
 BOUND_BYTES = 64
 """Most bytes of a bound of strings and binary."""
 
+_MOST_FIXED_BYTES = 1 << 20
+"""Wider values, all of one width, have no bounds; the kernel takes none of them."""
+
 _VariableBounds = tuple[kernels.Block, kernels.Block, kernels.Block]
 """Which bounds there are, offsets and bytes."""
 

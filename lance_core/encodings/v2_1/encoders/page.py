@@ -122,7 +122,15 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
     if pa.types.is_fixed_size_list(arrow_type):
         vectors = vectors_of(values)
         if isinstance(vectors.items, Bits):  # readers take items of whole bytes only
-            return mini_block_page(structure, encode_vectors(vectors), column.is_2_2)
+            try:
+                return mini_block_page(structure, encode_vectors(vectors), column.is_2_2)
+            except ChunkOverflow as error:
+                raise UnsupportedFeatureError(
+                    "list of booleans that is larger than a chunk",
+                    column=column.field.name,
+                    expected="2.2 files, whose chunks may be larger",
+                    found=f"{arrow_type}, {error}",
+                ) from None
         rows, row_bytes = zip_vectors(vectors)
         return zip_fixed_page(structure, rows, row_bytes, vectors.encoding)
     if pa.types.is_boolean(arrow_type):  # a byte each
