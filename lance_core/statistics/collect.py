@@ -243,7 +243,7 @@ def _order(kind: pa.DataType) -> str | None:
     if pa.types.is_floating(kind):
         return "floats"
     if pa.types.is_fixed_size_binary(kind):
-        return "bytes" if kind.byte_width else None
+        return "bytes" if 0 < kind.byte_width <= _MOST_FIXED_BYTES else None
     if pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
         return "signed" if fixed_bits(kind) else None
     return None

@@ -300,15 +300,6 @@ def test_fixed_size_lists_of_structs_with_nulls_in_some_pages(
     check_file(tmp_path / "b.lance", table, "2.2")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_values_of_a_megabyte_and_more(version: str, tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    values = [rng.bytes((1 << 20) + extra) for extra in (0, 1)]
-    for number, value in enumerate(values):
-        column = pa.array([value, None, value[::-1]], pa.binary(len(value)))
-        check_file(tmp_path / f"{number}.lance", pa.table({"c": column}), version)
-
-
 def test_lists_of_booleans_that_are_larger_than_a_chunk(tmp_path: Path) -> None:
     flags = pa.array(np.random.default_rng(5).random(3 * 300_001) < 0.5)
     table = pa.table({"c": pa.FixedSizeListArray.from_arrays(flags, 300_001)})

@@ -106,3 +106,21 @@ def test_rows_without_a_value_below_come_through_the_c_interface(tmp_path: Path)
 
     assert dataset.to_table()["m"].to_pylist() == [[], None]
     assert lance.dataset(str(tmp_path)).to_table()["m"].to_pylist() == [[], None]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("width", [1 << 20, (1 << 20) + 1])
+def test_values_of_a_fixed_width_of_a_megabyte_and_more(width: int, version: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    values = [rng.bytes(width), rng.bytes(width), rng.bytes(width)]
+    table = pa.table({"id": [1, 2, 3], "wide": pa.array(values, pa.binary(width))})
+
+    ours = lance_core.write_dataset(table, tmp_path / "ours", data_storage_version=version)
+    lance.write_dataset(table, str(tmp_path / "theirs"), data_storage_version=version)
+
+    ours.validate()
+    assert lance.dataset(str(tmp_path / "ours")).to_table().equals(table)
+    for dataset in (ours, lance_core.dataset(tmp_path / "theirs")):
+        for _ in range(2):  # the second time with what the first one learnt
+            found = dataset.to_table(filter="wide IS NOT NULL AND id > 1")
+            assert found["wide"].to_pylist() == values[1:]
