@@ -1,9 +1,9 @@
-"""Caps of schemas that clients send (threat T18)."""
+"""Caps of schemas that clients send (threat T18), and types that no table has."""
 
 import pyarrow as pa
 
 from flight_server.names import shown
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_FIELDS = 20_000
 """Fields of a schema, those below others included."""
@@ -14,7 +14,12 @@ MAXIMUM_METADATA_BYTES = 1 << 20
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Refuse what is beyond a cap (threat T18), and text that is none; errors are `InvalidInputError`."""
+    """Refuse what is beyond a cap (threat T18), and what cannot be looked at.
+
+    Raises:
+        InvalidInputError: a cap, which is named; or text that is none.
+        UnsupportedFeatureError: a type of which no file has values, so that nothing counts them.
+    """
     try:
         _check_schema(schema)
     except UnicodeDecodeError:
@@ -35,6 +40,10 @@ def _check_schema(schema: pa.Schema) -> None:
                     f"name of a field is longer than {MAXIMUM_FIELD_NAME_BYTES} bytes",
                     found=shown(field.name[:64]),
                 )
+            if _is_never_stored(field.type):
+                raise UnsupportedFeatureError(
+                    "type of a column", column=shown(field.name), found=shown(str(field.type))
+                )
             if pa.types.is_null(field.type) and not field.nullable:
                 raise InvalidInputError(f"column {shown(field.name)} has only nulls and allows none")
             if pa.types.is_fixed_size_list(field.type) and field.type.list_size < 0:
@@ -48,6 +57,16 @@ def _check_schema(schema: pa.Schema) -> None:
         if not level:
             return
     raise InvalidInputError(f"the schema is nested deeper than {MAXIMUM_DEPTH}")
+
+
+def _is_never_stored(data_type: pa.DataType) -> bool:
+    kinds = (
+        pa.types.is_union,
+        pa.types.is_run_end_encoded,
+        pa.types.is_list_view,
+        pa.types.is_large_list_view,
+    )
+    return any(is_kind(data_type) for is_kind in kinds)
 
 
 def _child_fields(data_type: pa.DataType) -> list[pa.Field]:

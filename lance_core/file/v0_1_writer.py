@@ -93,6 +93,8 @@ class FileWriter:
         if self._waiting_rows:
             self._write_batch()
         ids = sorted(message.id for message in self._schema.messages)
+        if not ids:
+            raise InvalidInputError("a 0.1 file without columns", found=f"{self.num_rows} rows")
         metadata = file_pb2.Metadata(
             batch_offsets=self._batch_offsets,
             page_table_position=self._write_table(ids, self._cells, len(self._batch_offsets) - 1),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import grpc
 import lance
@@ -208,6 +208,40 @@ def test_abused_schemas(client: flight.FlightClient, root: Path, schema: pa.Sche
     with pytest.raises((pa.ArrowInvalid, NotImplementedError), match=named):
         send(client, {"dataset": f"s{uuid4().hex}", "mode": "create"}, schema.empty_table(), FINISH)
     assert files_below(root) == before
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.RunEndEncodedArray.from_arrays([1], [1]),
+        pa.array([[1]], pa.list_view(pa.int8())),
+        pa.array([[1]], pa.large_list_view(pa.int8())),
+        pa.array([[[1]]], pa.list_(pa.list_view(pa.int8()))),
+        pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
+        pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]),
+    ],
+    ids=lambda column: str(column.type)[:15],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"mode": "merge_insert", "on": ["id"], "when_not_matched": "insert_all"},
+        {"mode": "add_columns", "on": ["id"]},
+        {"mode": "overwrite", "transaction_id": str(UUID(int=7))},
+    ],
+    ids=lambda command: command["mode"],
+)
+def test_types_that_no_table_has(
+    client: flight.FlightClient, root: Path, column: pa.Array, command: dict[str, Any]
+) -> None:
+    """T16, T18: refused by name in the modes, too, that look at rows before they look at columns."""
+    rows = pa.table({"id": [1]})
+    with contextlib.suppress(flight.FlightServerError):
+        put(client, {"dataset": "typed", "mode": "create", "transaction_id": str(UUID(int=7))}, rows)
+    before = files_below(root / "typed.lance")
+    with pytest.raises(NotImplementedError, match=r"\[UnsupportedFeatureError\] type of a column"):
+        put(client, {"dataset": "typed", **command}, rows.append_column("x", column))
+    assert files_below(root / "typed.lance") == before
 
 
 def test_nulls_that_are_not_allowed(server: RunningServer) -> None:

@@ -121,6 +121,14 @@ def test_types_that_0_1_cannot_hold_are_refused(array: pa.Array, tmp_path: Path)
         _refused(array, tmp_path)
 
 
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+def test_rows_without_columns_are_refused(version: str, tmp_path: Path) -> None:
+    rows = pa.table({"x": [1, 2]}).select([])
+    with pytest.raises(InvalidInputError, match="without columns"):
+        lance_core.write_dataset(rows, tmp_path / "x", data_storage_version=version)
+    assert not (tmp_path / "x" / "_versions").exists()
+
+
 def test_empty_text_is_kept_where_nothing_is_null(tmp_path: Path) -> None:
     _refused(pa.array(["", "a"]), tmp_path, nullable=False)
 
