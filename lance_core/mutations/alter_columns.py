@@ -203,7 +203,7 @@ def _part(schema: Schema, ids: set[int]) -> Schema:
     for field_id in ids:
         field = schema.field_by_id[field_id]
         wanted |= {node.id for node in field.walk()} | {parent.id for parent in parents_of(schema, field)}
-    return Schema([message for message in schema.messages if message.id in wanted], schema.raw_metadata)
+    return schema.only(wanted)
 
 
 def _copy(message: file_pb2.Field) -> file_pb2.Field:

@@ -77,7 +77,7 @@ class MergedRows:
             top = message.parent_id < 0
             if message.name in self._source.schema.names if top else message.parent_id in given:
                 given.add(message.id)
-        table = Schema([message for message in schema.messages if message.id in given], schema.raw_metadata)
+        table = schema.only(given)
         found = Conformer(table, self._source.schema).schema.field_by_id
         if self._plan.when_matched == "update_all":
             for field_id, field in table.field_by_id.items():

@@ -93,7 +93,7 @@ def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
         kept |= _kept(top, dropped)
     if not kept:
         raise InvalidInputError("cannot drop all columns from a dataset")
-    return Schema([message for message in schema.messages if message.id in kept], schema.raw_metadata)
+    return schema.only(kept)
 
 
 def parents_of(schema: Schema, field: Field) -> list[Field]:

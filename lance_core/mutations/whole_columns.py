@@ -20,7 +20,7 @@ def whole_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
         if name not in known:
             raise InvalidInputError("no such column", column=name, expected=", ".join(sorted(known)))
     ids = {node.id for field in schema.fields if field.name in given.names for node in field.walk()}
-    part = Schema([message for message in schema.messages if message.id in ids], schema.raw_metadata)
+    part = schema.only(ids)
     conformer = Conformer(part, given)
     if {message.id for message in conformer.schema.messages} != ids:
         raise InvalidInputError("structs can only be replaced with all of their children")

@@ -5,7 +5,7 @@ Two Arrow forms of a field exist: its storage type, which is what pages decode t
 extension types (arrow.uuid, fixed-shape tensors, ...) are resolved as pyarrow itself resolves them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -136,6 +136,11 @@ class Schema:
     def raw_metadata(self) -> Mapping[str, bytes]:
         """The metadata of the schema as it is stored."""
         return self._metadata
+
+    def only(self, ids: Container[int]) -> "Schema":
+        """The schema of the fields with these ids; those that are above one of them have to be among them."""
+        messages = [message for message in self._messages if message.id in ids]
+        return Schema(messages, self._metadata, file=self._file, content=self._content)
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:

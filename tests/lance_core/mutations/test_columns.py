@@ -205,6 +205,24 @@ def test_fields_of_structs_cannot_be_cast_where_structs_own_columns(tmp_path: Pa
         lance_core.dataset(both.ours).alter_columns({"path": "s.x", "data_type": pa.int8()})
 
 
+@pytest.mark.parametrize(
+    ("values", "data_type"),
+    [(["a", "b", "a"], pa.string()), (["a", "b", "a"], pa.large_string()), ([1, 2, 1], pa.int64())],
+    ids=str,
+)
+def test_dictionaries_of_a_legacy_table_become_their_values(
+    tmp_path: Path, values: list[str | int], data_type: pa.DataType
+) -> None:
+    """The values lie in the manifest, which has to be known where the column is read."""
+    rows = pa.table({"kind": pa.array(values).dictionary_encode(), "n": [1, 2, 3]})
+    for name in ("ours", "theirs"):
+        lance.write_dataset(rows, str(tmp_path / name), data_storage_version="0.1")
+    both = TwoCopies(tmp_path / "ours", tmp_path / "theirs")
+    both.do(lambda d: d.alter_columns({"path": "kind", "data_type": data_type}))
+    both.check()
+    assert lance_core.dataset(both.ours).to_table()["kind"].to_pylist() == values
+
+
 def test_all_rows_of_a_fragment_deleted(tmp_path: Path) -> None:
     both = copies(tmp_path)
     for dataset in (lance_core.dataset(both.ours), lance.dataset(str(both.theirs))):
