@@ -12,6 +12,7 @@ from flight_server.logs import configure_logging
 from flight_server.server import FlightServer
 from flight_server.service import Service
 from flight_server.settings import Settings
+from lance_core.errors import LanceError
 
 _log = logging.getLogger(__name__)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -69,6 +70,8 @@ def _expire_staged(service: Service) -> None:
     while True:
         try:
             service.staged.expire()
+        except LanceError as error:  # a store that cannot be asked now, say
+            _log.warning("looking for expired staged writes failed: [%s] %s", type(error).__name__, error)
         except Exception:
             _log.exception("looking for expired staged writes failed")
         time.sleep(seconds)

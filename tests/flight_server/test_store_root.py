@@ -269,6 +269,30 @@ def test_a_store_that_fails_is_unavailable(s3: S3, root: str, tmp_path: Path, pr
         server.kill()
 
 
+def test_a_bucket_that_does_not_exist(s3: S3, tmp_path: Path) -> None:
+    """T45: calls say so, and the log, where the sweep for expired uploads meets it, too: in one line each."""
+    (tmp_path / "options.json").write_text(json.dumps(s3.options()))
+    options = ("--storage-options-file", str(tmp_path / "options.json"))
+    with serving("s3://no-such-bucket/x", tmp_path / "log", *options) as server:
+        with pytest.raises(flight.FlightUnavailableError, match="NoSuchBucket"):
+            list(server.client().list_flights())
+        with pytest.raises(flight.FlightUnavailableError, match="NoSuchBucket"):
+            put(server.client(), {"dataset": "t", "mode": "create"}, TABLE)
+        deadline = time.monotonic() + 10
+        while "expired staged writes failed" not in server.log:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert "Traceback" not in server.log
+
+
+def test_an_endpoint_that_is_no_url(tmp_path: Path) -> None:
+    """The server does not start, and says which option is wrong."""
+    (tmp_path / "options.json").write_text('{"aws_endpoint": "localhost:9000"}')
+    options = ("--storage-options-file", str(tmp_path / "options.json"))
+    with pytest.raises(AssertionError, match="error: storage option aws_endpoint is not a URL"):
+        start_server("s3://bucket/x", tmp_path / "log", *options)
+
+
 def test_settings_of_a_store(tmp_path: Path) -> None:
     """T10, T46: options come from a file or the environment, and are never shown."""
     (tmp_path / "options.json").write_text('{"aws_secret_access_key": "geheim-1"}')
