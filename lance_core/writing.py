@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike, fspath
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.dataset import LanceDataset
 from lance_core.errors import InvalidInputError
-from lance_core.file.written import PAGE_BYTES, WriteOptions
+from lance_core.file.written import WriteOptions
 from lance_core.fragment_metadata import FragmentMetadata
 from lance_core.operations import LanceOperation, Transaction
 from lance_core.schema import Schema
@@ -28,9 +29,9 @@ def write_dataset(
     schema: pa.Schema | None = None,
     mode: Mode = "create",
     *,
-    max_rows_per_file: int = 1024 * 1024,
-    max_rows_per_group: int = 1024,
-    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    max_rows_per_file: int | None = 1024 * 1024,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int | None = 90 * 1024 * 1024 * 1024,
     max_page_bytes: int | None = None,
     progress: FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -94,7 +95,7 @@ def write_dataset(
     options = DatasetWriteOptions(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
-        limits=FileLimits(max_rows_per_file, max_bytes_per_file),
+        limits=_limits(max_rows_per_file, max_bytes_per_file),
         files=replace(
             _file_options(max_page_bytes, max_rows_per_group),
             external_blobs=allow_external_blob_outside_bases,
@@ -124,9 +125,9 @@ def write_fragments(
     *,
     return_transaction: bool = False,
     mode: Mode = "append",
-    max_rows_per_file: int = 1024 * 1024,
-    max_rows_per_group: int = 1024,
-    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    max_rows_per_file: int | None = 1024 * 1024,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int | None = 90 * 1024 * 1024 * 1024,
     max_page_bytes: int | None = None,
     progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
@@ -156,7 +157,7 @@ def write_fragments(
     options = DatasetWriteOptions(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
-        limits=FileLimits(max_rows_per_file, max_bytes_per_file),
+        limits=_limits(max_rows_per_file, max_bytes_per_file),
         files=_file_options(max_page_bytes, max_rows_per_group),
         progress=progress,
         transaction_id=transaction_id,
@@ -185,12 +186,31 @@ def write_fragments(
     return Transaction(message.read_version, operation, message.uuid)
 
 
-def _file_options(max_page_bytes: int | None, max_rows_per_group: int) -> WriteOptions:
-    if max_page_bytes is not None and max_page_bytes <= 0:
-        raise InvalidInputError("max_page_bytes", expected="1 or more", found=max_page_bytes)
-    if max_rows_per_group <= 0:
-        raise InvalidInputError("max_rows_per_group", expected="1 or more", found=max_rows_per_group)
-    return WriteOptions(page_bytes=max_page_bytes or PAGE_BYTES, batch_rows=max_rows_per_group)
+def _limits(max_rows: int | None, max_bytes: int | None) -> FileLimits:
+    limits = FileLimits()
+    return FileLimits(
+        _integer("max_rows_per_file", max_rows, limits.max_rows),
+        _integer("max_bytes_per_file", max_bytes, limits.max_bytes),
+    )
+
+
+def _file_options(max_page_bytes: int | None, max_rows_per_group: int | None) -> WriteOptions:
+    options = WriteOptions()
+    page_bytes = _integer("max_page_bytes", max_page_bytes, options.page_bytes)
+    batch_rows = _integer("max_rows_per_group", max_rows_per_group, options.batch_rows)
+    if page_bytes <= 0:
+        raise InvalidInputError("max_page_bytes", expected="1 or more", found=page_bytes)
+    if batch_rows <= 0:
+        raise InvalidInputError("max_rows_per_group", expected="1 or more", found=batch_rows)
+    return WriteOptions(page_bytes=page_bytes, batch_rows=batch_rows)
+
+
+def _integer(name: str, value: int | None, default: int) -> int:
+    """A limit that a caller gives; None means the default, as for the reference."""
+    try:
+        return default if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
 
 
 def _open_uri(

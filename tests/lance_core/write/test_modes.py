@@ -119,6 +119,10 @@ def test_create_refuses_a_dataset_that_is_there(tmp_path: Path) -> None:
         ({"max_rows_per_group": 0}, InvalidInputError, "max_rows_per_group"),
         ({"max_bytes_per_file": -1}, InvalidInputError, "max_bytes_per_file"),
         ({"max_page_bytes": 0}, InvalidInputError, "max_page_bytes"),
+        ({"max_rows_per_file": 3.5}, TypeError, "max_rows_per_file must be an integer, got float"),
+        ({"max_bytes_per_file": "7"}, TypeError, "max_bytes_per_file must be an integer, got str"),
+        ({"max_rows_per_group": "7"}, TypeError, "max_rows_per_group must be an integer, got str"),
+        ({"max_page_bytes": 0.5}, TypeError, "max_page_bytes must be an integer, got float"),
     ],
 )
 def test_arguments_without_sense_write_nothing(
@@ -128,6 +132,14 @@ def test_arguments_without_sense_write_nothing(
         lance_core.write_dataset(TABLE, tmp_path / "new", **arguments)
 
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"])
+def test_limits_that_are_not_given(name: str, tmp_path: Path) -> None:
+    for library in (lance, lance_core):
+        written = library.write_dataset(TABLE, str(tmp_path / library.__name__), **{name: None})
+        assert written.to_table().equals(TABLE)
+        assert len(written.get_fragments()) == 1
 
 
 def test_append_keeps_the_file_version_of_the_table(tmp_path: Path) -> None:
