@@ -7,7 +7,7 @@ same in every run), `read(start, end)`, which gives the physical rows `[start, e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -240,7 +240,7 @@ class ExpressionColumn:
         from lance_core.expressions.evaluate import evaluate  # late: most scans compute nothing
 
         try:
-            return [evaluate(self._column.expression, batch_of(arrays, num_rows))]
+            return [evaluate(self._column.expression, batch) for batch in batches_of(arrays, num_rows)]
         except InvalidInputError as error:
             raise InvalidInputError(f"column {self._column.output.name!r}: {error}") from None
 
@@ -251,6 +251,33 @@ def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.Rec
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
     joined = [arrays[0] if len(arrays) == 1 else concat_arrays(arrays) for arrays in columns.values()]
     return pa.RecordBatch.from_arrays(joined, names=list(columns))
+
+
+def batches_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """As `batch_of`, in several batches where arrays do not go together.
+
+    Text of several pages may have more bytes than 32-bit offsets count, and dictionaries more values than
+    their indices.
+    """
+    try:
+        yield batch_of(columns, num_rows)
+    except pa.ArrowInvalid:
+        if num_rows < 2:
+            raise
+        middle = num_rows // 2
+        for start, end in ((0, middle), (middle, num_rows)):
+            part = {name: _between(arrays, start, end) for name, arrays in columns.items()}
+            yield from batches_of(part, end - start)
+
+
+def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]:
+    """The values `[start, end)` of arrays that follow one another."""
+    cut = []
+    for array in arrays:
+        if start < len(array) and end > 0:
+            cut.append(array.slice(max(start, 0), min(end, len(array)) - max(start, 0)))
+        start, end = start - len(array), end - len(array)
+    return cut
 
 
 Parts = Sequence[tuple[int, Mapping[int, int]]]

@@ -20,7 +20,7 @@ from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.file.direct import Piece
 from lance_core.pool import map_ahead
-from lance_core.scan.columns import StoredColumn, batch_of
+from lance_core.scan.columns import StoredColumn, batches_of
 from lance_core.scan.deletions import Offsets
 from lance_core.scan.files import FragmentFiles
 from lance_core.scan.fragment import FragmentOpener, FragmentReader
@@ -116,7 +116,8 @@ class RowFilter:
                 else:
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
-            mask = evaluate.passing(conjunct.expression, batch_of(named, num_rows))
+            masks = [evaluate.passing(conjunct.expression, batch) for batch in batches_of(named, num_rows)]
+            mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
             num_passing = mask.true_count
             if num_passing == num_rows:
                 continue

@@ -346,3 +346,38 @@ def test_an_explanation_without_a_filter_tells_the_rows(ours):
     assert explained.rows_returned == 10
     assert explained.statistics == "none"
     assert explained.pages_pruned == 0
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_pages_whose_dictionaries_do_not_go_together(version: str, is_nested: bool, tmp_path: Path) -> None:
+    """Their values need larger indices together, and are judged page by page."""
+
+    def part(number: int) -> pa.Table:
+        words = pa.array([f"v{number * 100 + item}" for item in range(100)])
+        column = pa.DictionaryArray.from_arrays(pa.array([*range(100), None] * 3, pa.int8()), words)
+        if is_nested:
+            column = pa.StructArray.from_arrays([column], ["word"])
+        return pa.table({"c": column, "id": range(number * 303, number * 303 + 303)})
+
+    table = pa.concat_tables([part(number) for number in range(4)])
+    dataset = lance_core.write_dataset(table, tmp_path, data_storage_version=version)
+    name = "c.word" if is_nested else "c"
+    rows = table.flatten().column("c.word" if is_nested else "c").to_pylist()
+
+    for condition, passes in (
+        (f"{name} = 'v150'", [word == "v150" for word in rows]),
+        (
+            f"{name} LIKE 'v1%' OR id = 3",
+            [row == 3 or "v1" in (word or "")[:2] for row, word in enumerate(rows)],
+        ),
+        (f"{name} IS NULL", [word is None for word in rows]),
+    ):
+        expected = [row for row, is_passing in enumerate(passes) if is_passing]
+        assert dataset.to_table(["id"], filter=condition)["id"].to_pylist() == expected
+        assert dataset.count_rows(condition) == len(expected)
+    computed = dataset.to_table({"is": f"{name} = 'v150'", "upper": f"upper({name})"})
+    assert computed["is"].to_pylist() == [None if word is None else word == "v150" for word in rows]
+    assert computed["upper"].to_pylist() == [word and word.upper() for word in rows]
+    dataset.delete(f"{name} = 'v150'")
+    assert dataset.count_rows() == len(rows) - 3
