@@ -96,15 +96,17 @@ class Paused:
 
 
 @pytest.mark.parametrize(
-    "share",
+    ("kind", "other", "share"),
     [
-        SHARE,
-        pytest.param(7, marks=pytest.mark.long),
-        pytest.param(1, marks=pytest.mark.long("minutes for each kind")),
+        ("insert", "commit", SHARE),
+        ("join", "abort", SHARE),
+        *(pytest.param(*pair, 7, marks=pytest.mark.long) for pair in itertools.product(KINDS, OTHERS)),
+        *(
+            pytest.param(*pair, 1, marks=pytest.mark.long("minutes for each kind"))
+            for pair in itertools.product(KINDS, OTHERS)
+        ),
     ],
 )
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_given_back_is_nobody_elses(tmp_path: Path, kind: str, other: str, share: int) -> None:
     """T13, T44: a commit fails at any call, where its repetition stands before any; then comes another.
 

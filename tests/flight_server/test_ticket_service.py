@@ -44,16 +44,17 @@ def planned(server: RunningServer, *path: str) -> list[bytes]:
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
 
 
-def test_no_flipped_bit_and_no_random_ticket_is_redeemed(server: RunningServer) -> None:
-    """T12: every bit of one ticket, and 10,000 random ones; the server answers each and goes on."""
+@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_no_flipped_bit_and_no_random_ticket_is_redeemed(server: RunningServer, count: int) -> None:
+    """T12: every bit of one ticket, and random ones; the server answers each and goes on."""
     good = planned(server, "trips")[0]
     source = random.Random(99)
     flipped = [
         bytes([*good[: bit // 8], good[bit // 8] ^ 1 << bit % 8, *good[bit // 8 + 1 :]])
         for bit in range(8 * len(good))
     ]
-    made_up = [source.randbytes(source.randrange(300)) for _ in range(5000)]
-    made_up += [b"LFT1" + source.randbytes(source.randrange(300)) for _ in range(5000)]
+    made_up = [source.randbytes(source.randrange(300)) for _ in range(count // 2)]
+    made_up += [b"LFT1" + source.randbytes(source.randrange(300)) for _ in range(count // 2)]
     with server.client() as client:
         for data in (*flipped, *made_up):
             with pytest.raises((pa.ArrowInvalid, NotImplementedError)):

@@ -51,7 +51,7 @@ def test_reads_what_the_reference_wrote(case: Case, dataset_path: Path) -> None:
     check_local(case, dataset_path, expected_table(case, dataset_path, stored))
 
 
-@pytest.mark.parametrize("rows_per_batch", [1, 7, 64])
+@pytest.mark.parametrize("rows_per_batch", [pytest.param(1, marks=pytest.mark.long), 7, 64])
 @pytest.mark.parametrize(
     "name", ["leaf-bool-2049", "leaf-string-2049", "nested-list_fsl-bool-325", "nested-fsl_fsl-bool-325"]
 )

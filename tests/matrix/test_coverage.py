@@ -75,6 +75,8 @@ ONLY_IN_2_2 = {
     ),
 }
 EXPECTED = {"2.1": IN_BOTH, "2.2": IN_BOTH | ONLY_IN_2_2}
+SEEDS = {"2.1": 1128, "2.2": 2630}
+"""Of orders in which everything is seen soon."""
 
 
 def _features_of(case: Case, version: str, path: Path) -> set[str]:
@@ -86,7 +88,7 @@ def _features_of(case: Case, version: str, path: Path) -> set[str]:
 
 def _written_cases(version: str) -> list[Case]:
     cases = [c for c in all_cases() if version in c.versions and not c.long and c.rows < LARGE_SIZE]
-    return random.Random(1).sample(cases, len(cases))
+    return random.Random(SEEDS[version]).sample(cases, len(cases))
 
 
 @pytest.mark.parametrize("version", FILE_VERSIONS)

@@ -44,7 +44,7 @@ def _parameters() -> list[object]:
     return [
         pytest.param(case, version, id=f"{version}-{case.name}")
         for case in chosen
-        for version in case.versions
+        for version in case.default_versions
     ]
 
 

@@ -1,4 +1,7 @@
-"""Every case of the matrix, written by the reference and read locally: equal in type and value bits."""
+"""Every case of the matrix, written by the reference and read locally: equal in type and value bits.
+
+By default most cases in one of the two versions; all of them in the long run.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from support.checks import check_local, expected_table, write_case
 def _parameters() -> list[object]:
     return [
         pytest.param(
-            case, version, id=f"{version}-{case.name}", marks=[pytest.mark.long] if case.long else []
+            case,
+            version,
+            id=f"{version}-{case.name}",
+            marks=[] if version in case.default_versions else [pytest.mark.long],
         )
         for case in all_cases()
         for version in case.versions

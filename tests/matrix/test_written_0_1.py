@@ -26,7 +26,7 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
 
 def _parameters() -> list[object]:
     return [
-        pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long else [])
+        pytest.param(case, id=case.name, marks=[pytest.mark.long] if case.long or case.rows > 10_000 else [])
         for case in legacy_cases()
         if not case.reference_fails
     ]

@@ -72,7 +72,7 @@ def histories(draw: st.DrawFn):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(history=histories())
 def test_every_strategy_gives_what_the_reference_gives(version, history):
     seed, num_rows, rows_per_file, deleted, asked = history

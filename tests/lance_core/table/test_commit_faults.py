@@ -17,7 +17,7 @@ from support.changes import CHANGES, make_change, make_table
 from support.faults import FaultStorage, fails, loses_answer, loses_request
 from support.killing import kill_at_every_call
 
-QUICK = ["delete", "merge_insert", "add_columns", "replace data"]
+QUICK = ["delete", "add_columns"]
 """The others are like one of these, and run with the long tests."""
 BY_HAND = ["by hand", "update columns", "replace data"]
 """Whoever wrote the files that were to be committed still has them."""

@@ -63,7 +63,7 @@ def check_state(path: Path, before: pa.Table | None, after: pa.Table) -> bool:
     return is_after
 
 
-@pytest.mark.parametrize("when", ["BEFORE", "AFTER"])
+@pytest.mark.parametrize("when", ["BEFORE", pytest.param("AFTER", marks=pytest.mark.long)])
 @pytest.mark.parametrize("mode", MODES)
 def test_killed_at_every_call(mode: Mode, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version, and a table to write to."""
