@@ -76,7 +76,7 @@ class Case:
 
     @property
     def default_versions(self) -> tuple[str, ...]:
-        """Those that the default run reads: for each type once all of them, else one, which the name decides."""
+        """Those that the default run reads: once all of them for each type, else one, by the name."""
         if self.long:
             return ()
         if self.name.startswith("leaf-") and self.name.endswith("-1025"):
