@@ -17,6 +17,8 @@ _SETTINGS = {
     "spark.sql.timeType.enabled": "true",
     # Over TCP each task of a Python worker waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Workers have two heaps before our code runs in them, see `share_received_memory`.
+    "spark.executorEnv.MALLOC_ARENA_MAX": "1",
 }
 
 

@@ -45,3 +45,50 @@ def test_received_memory_is_kept_unless_the_user_says_otherwise(
         [sys.executable, "-c", _MAPPED], env={**kept, **variables}, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == mapped
+
+
+# How many heaps there are more after eight threads have allocated at once.
+_HEAPS = """
+import ctypes, sys, tempfile, threading
+from flight_client.allocator import share_received_memory
+library = ctypes.CDLL(None)
+library.malloc.restype = library.fopen.restype = ctypes.c_void_p
+
+def heaps():
+    with tempfile.NamedTemporaryFile() as file:
+        stream = ctypes.c_void_p(library.fopen(file.name.encode(), b"w"))
+        library.malloc_info(0, stream)
+        library.fclose(stream)
+        return file.read().count(b"<heap nr=")
+
+def allocate():
+    library.malloc(5000)
+    together.wait()
+
+if sys.argv[1] == "share":
+    share_received_memory()
+together = threading.Barrier(8)
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+before = heaps()
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(heaps() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "act", "is_shared"),
+    [({}, "share", True), ({}, "leave", False), ({"MALLOC_ARENA_MAX": "6"}, "share", False)],
+)
+def test_threads_share_one_heap_where_asked_for(variables: dict[str, str], act: str, is_shared: bool) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAPS, act],
+        env={**kept, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (int(done.stdout) == 0) is is_shared
