@@ -1,6 +1,7 @@
 """The one way into a handler: admission before it, translation of its errors after it."""
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator
 from functools import wraps
 from types import TracebackType
@@ -10,6 +11,8 @@ from pyarrow import flight
 
 from flight_server.errors import TRAILER, flight_error, log_error, report_error
 from flight_server.service import Service
+
+_log = logging.getLogger(__name__)
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -56,7 +59,8 @@ class TranslatedErrors:
     ) -> None:
         if error is None or isinstance(error, GeneratorExit):  # all is well, or the client left
             return
-        if isinstance(error, flight.FlightError) and self._context.is_cancelled():  # nobody to write to
+        if isinstance(error, flight.FlightError):  # a write failed, which it does only when the client left
+            _log.info("%s ended: %s", self._call, error)
             return
         report = report_error(error, self._service.settings.root)
         log_error(self._call, report, error)

@@ -54,13 +54,34 @@ def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     words = _with_words(arrays[0].type) if len(arrays) > 1 else None
     if words is None:
         return pa.concat_arrays(arrays)
-    return pa.concat_arrays([array.view(words) for array in arrays]).view(arrays[0].type)
+    return _seen_as(arrays[0].type, pa.concat_arrays([_seen_as(words, array) for array in arrays]))
 
 
 def flatten_lists(array: pa.Array) -> pa.Array:
     """The items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
     words = _with_words(array.type)
-    return array.flatten() if words is None else array.view(words).flatten().view(array.type.value_type)
+    if words is None:
+        return array.flatten()
+    return _seen_as(array.type.value_type, _seen_as(words, array).flatten())
+
+
+def _seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
+    """The same buffers as an array of another type of the same layout; no copy.
+
+    `Array.view` refuses what is null below a null struct where the field has no nulls.
+    """
+    return pa.array(_Seen(arrow_type, array))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Hands an array over by the Arrow C data interface, under another type."""
+
+    arrow_type: pa.DataType
+    array: pa.Array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self.arrow_type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
 
 
 def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:

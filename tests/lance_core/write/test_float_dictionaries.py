@@ -67,6 +67,23 @@ def test_joined_and_flattened_values_are_the_same(kind: str, value_type: pa.Data
         assert same(flatten_lists(joined).to_pylist(), items)
 
 
+def test_nulls_below_null_structs_are_joined_where_the_field_has_none() -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.int8()), pa.array([1.5, float("nan")]))
+    structs = pa.StructArray.from_arrays(
+        [values], fields=[pa.field("x", values.type, nullable=False)], mask=pa.array([False, True, False])
+    )
+    lists = pa.ListArray.from_arrays(
+        [0, 2, 3], structs, type=pa.list_(pa.field("item", structs.type, nullable=False))
+    )
+
+    joined = concat_arrays([lists, lists.slice(1)])
+
+    joined.validate(full=True)
+    assert joined.type == lists.type
+    assert same(joined.to_pylist(), lists.to_pylist() + lists.slice(1).to_pylist())
+    assert same(flatten_lists(joined).to_pylist(), structs.to_pylist() + structs.slice(2).to_pylist())
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("value_type", FLOATS)
 @pytest.mark.parametrize("kind", NESTED)
