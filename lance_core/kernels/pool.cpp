@@ -23,6 +23,10 @@ constexpr bool kExact = false;
 #endif
 constexpr size_t kPooled = size_t{64} << 10;  // from here on blocks are kept for reuse
 constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of huge pages
+// What free blocks may add to the most that was ever in use at once. Blocks that nothing fits any more are what makes
+// the difference: a write took half as much memory again for them. Less than this, and streams of changing sizes map
+// pages anew all the time.
+constexpr size_t kSpare = size_t{32} << 20;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
@@ -79,14 +83,20 @@ class Pool {
         retained_ -= capacity;
         by_capacity_.erase(found);
         by_age_.erase(entry);
+        note_taken(capacity);
         return data;
       }
+      release_beyond(std::max(most_live_, live_ + capacity) + kSpare - live_ - capacity);
     }
-    return map_pages(capacity);
+    uint8_t* data = map_pages(capacity);
+    std::lock_guard lock(mutex_);
+    note_taken(capacity);
+    return data;
   }
 
   void give_back(uint8_t* data, size_t capacity) {
     std::lock_guard lock(mutex_);
+    live_ -= capacity;
     by_age_.push_back({data, capacity, {}});
     auto entry = std::prev(by_age_.end());
     entry->position = by_capacity_.emplace(capacity, entry);
@@ -115,6 +125,11 @@ class Pool {
     ByCapacity::iterator position;
   };
 
+  void note_taken(size_t capacity) {
+    live_ += capacity;
+    most_live_ = std::max(most_live_, live_);
+  }
+
   void release_beyond(size_t bytes) {
     while (retained_ > bytes) {
       Free& oldest = by_age_.front();
@@ -129,6 +144,8 @@ class Pool {
   ByAge by_age_;
   ByCapacity by_capacity_;
   size_t retained_ = 0;
+  size_t live_ = 0;
+  size_t most_live_ = 0;
   size_t retention_ = default_retention();
 };
 

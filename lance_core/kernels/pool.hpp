@@ -1,7 +1,7 @@
 // Memory for decoded data.
 //
-// A fresh page costs more than decoding the values that go into it, so blocks of 64 KiB and more are kept for reuse up
-// to a limit, and those of 1 MiB and more are made of huge pages. Smaller ones come from malloc. All are aligned to 64
+// A fresh page costs more than decoding the values that go into it, so blocks of 64 KiB and more are kept for reuse, up
+// to a limit and as far as memory was in use before, and those of 1 MiB and more are made of huge pages. Smaller ones come from malloc. All are aligned to 64
 // bytes.
 #pragma once
 

@@ -100,6 +100,22 @@ def test_free_blocks_are_kept_up_to_a_limit() -> None:
     assert kernels.pool_use()[1] == 0
 
 
+def test_free_blocks_add_little_to_what_was_in_use() -> None:
+    """T33: blocks of sizes that are never asked for again make place for others."""
+    if not _pools():
+        pytest.skip("this build gives every block its own allocation")
+    # In a process of its own, since what counts is the most it ever had in use.
+    code = (
+        "from lance_core.kernels import Block, pool_use\n"
+        "for mib in range(2, 80, 2):\n"
+        "    block = Block(mib << 20)\n"
+        "    used, free = pool_use()\n"
+        "    assert free <= 32 << 20, (used, free)\n"
+        "    del block\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def _pools() -> bool:
     block = Block(MIB)
     del block
