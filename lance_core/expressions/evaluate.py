@@ -212,7 +212,8 @@ def _cast(node: Cast, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
 def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         arguments[0] = pa.repeat(arguments[0], 1)
-        return _applied(node, arguments)[0]
+        found = _applied(node, arguments)
+        return found if isinstance(found, pa.Scalar) else found[0]  # of arguments after the first alone
     encoded = [place for place, argument in enumerate(arguments) if isinstance(argument, pa.DictionaryArray)]
     if len(encoded) == 1 and sum(isinstance(argument, pa.Array) for argument in arguments) == 1:
         place = encoded[0]

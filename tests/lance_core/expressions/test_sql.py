@@ -378,3 +378,9 @@ def test_nulls_without_a_type_and_comparisons_before_is(
         expected = dataset.to_table(columns=[], filter=text, with_row_id=True)["_rowid"].to_pylist()
         found = passing(parse_filter(text, batch.schema), batch).to_pylist()
         assert [row for row, passes in enumerate(found) if passes] == expected, text
+
+
+@pytest.mark.parametrize("text", ["log(100) = 2", "log(2, 8) = 3", "log(2, null) IS NULL"])
+def test_logarithms_of_constants(text: str) -> None:
+    batch = sql_cases.PLAIN.to_batches()[0]
+    assert passing(parse_filter(text, batch.schema), batch).to_pylist() == [True] * batch.num_rows
