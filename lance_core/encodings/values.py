@@ -4,7 +4,7 @@ A value container does not know its number of values or its Arrow type; whoever 
 start at bit 0 of the first value, so slices are made by moving the buffer's start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+
+_NOT_JOINED = ("These dictionaries cannot be combined", "Cannot yet unify dictionaries with nulls")
 
 
 class Values(Protocol):
@@ -45,31 +47,57 @@ def as_buffer(block: "kernels.Block") -> pa.Buffer:
 
 
 def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
-    """The arrays one after the other; errors are those of `pyarrow.concat_arrays`.
+    """The arrays one after the other.
 
     Where Arrow joins dictionaries it takes the bits of half floats for numbers: 1.0 becomes 15360.0. And a
     dictionary with a NaN is not the same as itself, which has to be joined, and cannot be if it has nulls. So
     dictionaries of floats are joined as those of integers with the same bits.
+
+    Raises:
+        pyarrow.ArrowCapacityError: one array does not hold them: together they need larger offsets or larger
+            indices of a dictionary, or dictionaries with nulls differ.
     """
     words = _with_words(arrays[0].type) if len(arrays) > 1 else None
-    if words is None:
-        return pa.concat_arrays(arrays)
-    return _seen_as(arrays[0].type, pa.concat_arrays([_seen_as(words, array) for array in arrays]))
+    try:
+        if words is None:
+            return pa.concat_arrays(arrays)
+        return seen_as(arrays[0].type, pa.concat_arrays([seen_as(words, array) for array in arrays]))
+    except pa.ArrowInvalid as error:
+        _raise_capacity(error)
+        raise
 
 
 def flatten_lists(array: pa.Array) -> pa.Array:
     """The items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
+    if array.null_count == len(array):  # of some types Arrow cannot make an array without values
+        return array.values.slice(0, 0)
     words = _with_words(array.type)
     if words is None:
         return array.flatten()
-    return _seen_as(array.type.value_type, _seen_as(words, array).flatten())
+    return seen_as(array.type.value_type, seen_as(words, array).flatten())
 
 
-def _seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
-    """The same buffers as an array of another type of the same layout; no copy.
+def take_values(array: pa.Array, places: pa.Array) -> pa.Array:
+    """The values at `places`, see `uncut`.
+
+    Raises:
+        pyarrow.ArrowCapacityError: they need larger offsets.
+    """
+    try:
+        return uncut(array).take(places)
+    except pa.ArrowInvalid as error:
+        _raise_capacity(error)
+        raise
+
+
+def seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
+    """The same values as an array of another type of the same layout; no copy of any but odd arrays.
 
     `Array.view` refuses what is null below a null struct where the field has no nulls.
     """
+    # Imported arrays without values have no buffers, but they keep the place at which they begin there.
+    if any(part.offset and not len(part) for part in _all_parts(array)):
+        array = pa.concat_arrays([array])
     return pa.array(_Seen(arrow_type, array))
 
 
@@ -82,6 +110,40 @@ class _Seen:
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return self.arrow_type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
+
+
+def uncut(array: pa.Array) -> pa.Array:
+    """The array; copied where it has vectors of vectors that do not begin with the first.
+
+    `take` and `filter` of Arrow give other vectors than the wanted ones out of such.
+    """
+    for part in _all_parts(array):
+        is_nested = pa.types.is_fixed_size_list(part.type) and pa.types.is_fixed_size_list(part.values.type)
+        if is_nested and (part.offset or part.values.offset):
+            return pa.concat_arrays([array])
+    return array
+
+
+def _all_parts(array: pa.Array) -> Iterator[pa.Array]:
+    """The array and those below it; not the dictionaries."""
+    yield array
+    if isinstance(array, pa.ExtensionArray):
+        yield from _all_parts(array.storage)
+    elif isinstance(array, pa.StructArray):
+        for number in range(array.type.num_fields):
+            yield from _all_parts(array.field(number))
+    elif isinstance(array, pa.MapArray):
+        yield from _all_parts(array.keys)
+        yield from _all_parts(array.items)
+    elif isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        yield from _all_parts(array.values)
+
+
+def _raise_capacity(error: pa.ArrowInvalid) -> None:
+    """Raise ArrowCapacityError where `error` says that something does not fit into one array."""
+    message = str(error)
+    if "overflow" in message or message.startswith(_NOT_JOINED):
+        raise pa.ArrowCapacityError(message) from None
 
 
 def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:

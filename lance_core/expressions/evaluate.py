@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.encodings.values import uncut
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.arithmetic import ARITHMETIC
 from lance_core.expressions.casts import cast, try_cast
@@ -168,7 +169,8 @@ def _junction(
 def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
     """The values of some rows, and null in the others."""
     rows = pa.repeat(rows, batch.num_rows) if isinstance(rows, pa.Scalar) else rows
-    values = _evaluate(expression, batch.filter(rows))
+    chosen = uncut(batch.to_struct_array()).filter(rows)
+    values = _evaluate(expression, pa.RecordBatch.from_struct_array(chosen))
     if isinstance(values, pa.Scalar):
         return pc.if_else(rows, values, pa.scalar(None, values.type))
     positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), 1)

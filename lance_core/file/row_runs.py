@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.values import take_values
+
 Rows = npt.NDArray[np.int64]
 
 # Rows that are no more decoded bytes apart than this are read together: a read of its own costs as much as
@@ -40,7 +42,7 @@ def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
             if len(inside) == len(array):
                 taken.append(array)
             elif len(inside):
-                taken.append(array.take(pa.array(inside - begin)))
+                taken.append(take_values(array, pa.array(inside - begin)))
             begin += len(array)
     return taken
 

@@ -423,6 +423,6 @@ def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
         return arrays[0]
     try:
         return concat_arrays(arrays)
-    except pa.ArrowInvalid:
+    except pa.ArrowCapacityError:
         # Offsets or keys of a dictionary became too large: the rows are read in smaller pieces.
         raise OffsetOverflow("values of several pages do not fit together") from None

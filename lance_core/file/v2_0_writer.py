@@ -167,5 +167,5 @@ class _TopColumn:
             return waiting
         try:
             return [concat_arrays(waiting)]
-        except pa.ArrowInvalid:
+        except pa.ArrowCapacityError:
             return waiting

@@ -37,7 +37,7 @@ def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
     if len(pieces) > 1:
         try:
             return [_joined(pieces)]
-        except pa.ArrowInvalid:  # dictionaries that together outgrow their index type
+        except pa.ArrowCapacityError:  # dictionaries that together outgrow their index type
             pass
     return pieces
 

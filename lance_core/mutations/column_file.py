@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, StorageError, UnsupportedFeatureError
 from lance_core.file.data_file import open_data_file
 from lance_core.file.footer import FileVersion
@@ -149,7 +150,7 @@ class ColumnFileWriter:
         """Rows of a batch by their numbers, those of deleted rows null where that is allowed."""
         copied, nulled = pa.array(sources), pa.array(sources, mask=is_deleted)
         arrays = [
-            array.take(nulled if nullable else copied)
+            take_values(array, nulled if nullable else copied)
             for array, nullable in zip(batch.columns, self._nullable, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

@@ -116,7 +116,7 @@ def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 def _plain(keys: pa.ChunkedArray) -> pa.ChunkedArray:
     """Keys without extension types and dictionaries."""
     chunks = []
-    for chunk in keys.chunks or [pa.array([], keys.type)]:
+    for chunk in keys.chunks or [pa.nulls(0, keys.type)]:
         while isinstance(chunk.type, pa.BaseExtensionType):
             chunk = chunk.storage
         if pa.types.is_dictionary(chunk.type):

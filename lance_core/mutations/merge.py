@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import take_values
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.mutations.add_columns import add_columns
 from lance_core.mutations.join import KeyIndex, key_columns
@@ -62,9 +63,9 @@ class JoinedColumns:
         self._left_on = list(left_on)
         if not left_on or len(set(left_on)) != len(left_on) or len(right_on) != len(left_on):
             raise InvalidInputError("keys to join by", expected="one or more, each once", found=left_on)
-        empty = key_columns(source.schema.empty_table(), right_on)
+        schema = key_columns(pa.Table.from_batches([], source.schema), right_on).schema
         keys = [batch.select(right_on) for _, batch in source.batches()]
-        self._index = KeyIndex(pa.Table.from_batches(keys, empty.schema))
+        self._index = KeyIndex(pa.Table.from_batches(keys, schema))
         self._source = source
         self._schema = pa.schema([field for field in source.schema if field.name not in right_on])
         if not self._schema.names:
@@ -118,7 +119,7 @@ class JoinedColumns:
         if found.null_count:
             is_there = found.is_valid().to_numpy(zero_copy_only=False)
             places = pa.array(np.cumsum(is_there) - 1, mask=~is_there)
-            arrays = [array.take(places) for array in arrays]
+            arrays = [take_values(array, places) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _scanner(self, snapshot: Snapshot, fragments: tuple[int, ...] | None = None) -> LanceScanner:

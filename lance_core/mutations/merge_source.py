@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays
+from lance_core.encodings.values import concat_arrays, take_values
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.scan.take import concatenated
 from lance_core.schema import holds_views
@@ -77,7 +77,7 @@ class MergeSource:
             for group in groups:
                 place = int(places[group[0]])
                 indices = pa.array(rows[group] - self._starts[place])
-                parts.append(self._batches[place].column(index).take(indices))
+                parts.append(take_values(self._batches[place].column(index), indices))
             taken.append(_joined(parts, self.schema.field(index), back))
         return taken
 
@@ -101,10 +101,10 @@ def _without_views(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _joined(parts: list[pa.Array], field: pa.Field, order: pa.Array | None) -> pa.Array:
     if order is None:
-        return parts[0] if parts else pa.array([], field.type)
+        return parts[0] if parts else pa.nulls(0, field.type)
     try:
-        return concatenated(parts).take(order)
-    except pa.ArrowInvalid as error:
+        return take_values(concatenated(parts), order)
+    except pa.ArrowCapacityError as error:
         raise UnsupportedFeatureError(
             "more values than the indices of a dictionary can count", column=field.name, found=error
         ) from None
@@ -139,7 +139,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _slices_of(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if len(held) > 1:
-        with suppress(pa.ArrowInvalid):  # dictionaries that do not go together
+        with suppress(pa.ArrowCapacityError):  # dictionaries that do not go together
             columns = [
                 concat_arrays(arrays) for arrays in zip(*(batch.columns for batch in held), strict=True)
             ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Column, Expression, IsIn
 from lance_core.mutations.merge_join import Matches, key_fields
@@ -144,9 +145,11 @@ class MergedRows:
         for start, batch in self._source.batches():
             places = np.flatnonzero(is_new[start : start + batch.num_rows])
             if len(places):
-                new = batch if len(places) == batch.num_rows else batch.take(pa.array(places))
+                given = batch.columns
+                if len(places) < batch.num_rows:
+                    given = [take_values(column, pa.array(places)) for column in given]
                 nulls = {field.name: pa.nulls(len(places), field.arrow_type) for field in self._kept}
-                yield self._complete(self._given(new.columns), nulls)
+                yield self._complete(self._given(given), nulls)
 
     def unmatched(self, matches: Matches) -> Iterator[Addresses]:
         """The addresses of rows of the table that no row of the source matches, and that may be deleted."""

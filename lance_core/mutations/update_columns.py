@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import take_values, uncut
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import ColumnFileWriter
@@ -116,13 +117,17 @@ def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
         parts = zip(*(batch.columns for batch in batches), strict=True)
         columns = [_joined(arrays, name) for arrays, name in zip(parts, stored.names, strict=True)]
         batches = [pa.RecordBatch.from_arrays(columns, schema=stored)]
-    return part, pa.Table.from_batches(batches, stored)
+    columns = [
+        pa.chunked_array(map(uncut, column.chunks), column.type)
+        for column in pa.Table.from_batches(batches, stored).columns
+    ]
+    return part, pa.Table.from_arrays(columns, schema=stored)
 
 
 def _joined(arrays: Sequence[pa.Array], name: str) -> pa.Array:
     try:
         return concatenated(list(arrays))
-    except pa.ArrowInvalid as error:
+    except pa.ArrowCapacityError as error:
         raise UnsupportedFeatureError(
             "more values than the indices of a dictionary can count", column=name, found=error
         ) from None
@@ -137,7 +142,7 @@ def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.Re
     rows = np.arange(batch.num_rows)
     rows[matched] = batch.num_rows + np.arange(len(chosen))
     arrays = [
-        _joined([old, *new.chunks], name).take(pa.array(rows))
+        take_values(_joined([old, *new.chunks], name), pa.array(rows))
         for old, new, name in zip(batch.columns, chosen.columns, batch.schema.names, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

@@ -141,7 +141,7 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
             return pieces[0]
         try:
             return concat_arrays(pieces)
-        except pa.ArrowInvalid:
+        except pa.ArrowCapacityError:
             if not holds_dictionary(pieces[0].type):
                 raise
             return pa.chunked_array(pieces)

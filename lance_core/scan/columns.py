@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.pieces import Picking, pick, together
-from lance_core.encodings.values import concat_arrays
+from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.direct import Piece
@@ -261,7 +261,7 @@ def batches_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> Iter
     """
     try:
         yield batch_of(columns, num_rows)
-    except pa.ArrowInvalid:
+    except pa.ArrowCapacityError:
         if num_rows < 2:
             raise
         middle = num_rows // 2
@@ -333,10 +333,7 @@ def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
     """The array as users see it: JSON as text, extension types put on."""
     if column.json is not None:
         array = show_json(array, column.json)
-    if array.type == column.output.type:
-        return array
-    # Arrow ends the process when a dictionary is viewed as an extension type.
-    return array.cast(column.output.type) if holds_dictionary(array.type) else array.view(column.output.type)
+    return array if array.type == column.output.type else seen_as(column.output.type, array)
 
 
 def holds_dictionary(data_type: pa.DataType) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays
+from lance_core.encodings.values import concat_arrays, take_values
 
 Offsets = npt.NDArray[np.int64]
 
@@ -89,5 +89,5 @@ def _drop(array: pa.Array, deleted: Offsets) -> pa.Array:
     mask = np.ones(len(array), dtype=bool)
     mask[deleted] = False
     if pa.types.is_nested(array.type):
-        return array.take(pa.array(np.flatnonzero(mask)))
+        return take_values(array, pa.array(np.flatnonzero(mask)))
     return array.filter(pa.array(mask))

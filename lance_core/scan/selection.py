@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays
+from lance_core.encodings.values import concat_arrays, take_values
 from lance_core.scan.columns import Column
 from lance_core.scan.deletions import Offsets
 
@@ -104,7 +104,7 @@ def _select(array: pa.Array, rows: Offsets) -> pa.Array:
     """Some of the values of one array."""
     if rows[-1] - rows[0] + 1 - len(rows) >= _MOST_SLICES:
         # `pyarrow.compute.filter` is slower, whatever the share.
-        return array.take(pa.array(rows))
+        return take_values(array, pa.array(rows))
     breaks = np.flatnonzero(np.diff(rows) > 1) + 1
     slices = [
         array.slice(int(rows[first]), last - first)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays, flatten_lists
+from lance_core.encodings.values import concat_arrays, flatten_lists, take_values
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
@@ -340,7 +340,7 @@ class RowTaker:
                 )
                 for index, number in enumerate(numbers)
             ]
-        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:  # 32-bit offsets overflow
+        except pa.ArrowCapacityError as error:  # 32-bit offsets overflow
             raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
 
 
@@ -351,7 +351,7 @@ def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Rec
             _joined([batch.column(index) for batch in batches], field.type, None)
             for index, field in enumerate(schema)
         ]
-    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+    except pa.ArrowCapacityError as error:
         raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -450,26 +450,28 @@ def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | Non
     if not parts:
         return pa.nulls(0, data_type)
     array = parts[0] if len(parts) == 1 else concatenated(parts)
-    return array if order is None else array.take(order)
+    return array if order is None else take_values(array, order)
 
 
 def concatenated(parts: list[pa.Array]) -> pa.Array:
     """The parts one after the other, wherever in them dictionaries stand.
 
     The dictionaries of all parts may need larger indices than what the rows use of them. Raises
-    `pyarrow.ArrowInvalid` where these need larger ones, too.
+    `pyarrow.ArrowCapacityError` where these need larger ones, too.
     """
     try:
         return concat_arrays(parts)
-    except pa.ArrowInvalid:
+    except pa.ArrowCapacityError:
         data_type = parts[0].type
         if isinstance(data_type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(data_type, concatenated([part.storage for part in parts]))
         if pa.types.is_dictionary(data_type):
             used = pa.concat_arrays([part.dictionary_decode() for part in parts]).dictionary_encode()
-            return pa.DictionaryArray.from_arrays(
-                used.indices.cast(data_type.index_type), used.dictionary, ordered=data_type.ordered
-            )
+            try:
+                indices = used.indices.cast(data_type.index_type)
+            except pa.ArrowInvalid as error:
+                raise pa.ArrowCapacityError(str(error)) from None
+            return pa.DictionaryArray.from_arrays(indices, used.dictionary, ordered=data_type.ordered)
         if pa.types.is_struct(data_type):
             children = [
                 concatenated([part.field(position) for part in parts])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.encodings.json_binary import store_json
+from lance_core.encodings.values import seen_as
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.schema import Field, Schema, is_view, schema_from_arrow
 from lance_core.schema.arrow_types import EXTENSION_METADATA
@@ -193,7 +194,7 @@ def convert(
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=wanted.ordered)
     if not field.children:
         # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
-        return _relabelled(array, wanted) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
+        return seen_as(wanted, array) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
     return _list(array, field, path)
 
 
@@ -264,7 +265,7 @@ def _list(array: pa.Array, field: Field, path: str) -> pa.Array:
         return pa.FixedSizeListArray.from_arrays(items, type=wanted, mask=_mask(array))
     if pa.types.is_map(wanted):
         given = pa.struct([array.type.key_field, array.type.item_field])
-        array = _relabelled(array, pa.list_(pa.field("entries", given)))
+        array = seen_as(pa.list_(pa.field("entries", given)), array)
     offsets = array.offsets
     start = offsets[0].as_py()
     values = array.values.slice(start, offsets[-1].as_py() - start)
@@ -274,14 +275,8 @@ def _list(array: pa.Array, field: Field, path: str) -> pa.Array:
     item = pa.field(child.name, items.type, child.nullable)
     type_ = pa.large_list(item) if kind is pa.LargeListArray else pa.list_(item)
     lists = kind.from_arrays(offsets, items, type=type_, mask=_mask(array))
-    return _relabelled(lists, wanted) if pa.types.is_map(wanted) else lists
+    return seen_as(wanted, lists) if pa.types.is_map(wanted) else lists
 
 
 def _mask(array: pa.Array) -> pa.BooleanArray | None:
     return array.is_null() if array.null_count else None
-
-
-def _relabelled(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same buffers as another type of the same layout."""
-    _, capsule = array.__arrow_c_array__()
-    return pa.Array._import_from_c_capsule(wanted.__arrow_c_schema__(), capsule)

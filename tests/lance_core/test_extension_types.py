@@ -79,3 +79,28 @@ def test_extension_types(tmp_path: Path, name: str, version: str) -> None:
     assert ours.schema.equals(theirs.schema, check_metadata=True)
     assert_tables_equal(theirs.to_table(), ours.to_table())
     assert_tables_equal(theirs.take([1, 0]), ours.take([1, 0]))
+
+
+def below_null_structs(values: pa.Array) -> pa.Array:
+    """Structs that allow no null below them, some of which are null themselves."""
+    return pa.StructArray.from_arrays(
+        [values, pa.array(range(len(values)))],
+        fields=[pa.field("x", values.type, nullable=False), pa.field("n", pa.int64())],
+        mask=pa.array([number % 3 == 1 for number in range(len(values))]),
+    )
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("with_dictionary", [False, True])
+def test_below_null_structs(tmp_path: Path, version: str, with_dictionary: bool) -> None:
+    structs = below_null_structs(pa.array([uuid.UUID(int=row).bytes for row in range(9)], pa.uuid()))
+    if with_dictionary:
+        words = pa.array(["a", "b", None] * 3).dictionary_encode()
+        structs = pa.StructArray.from_arrays([structs, words], ["s", "d"])
+    lists = pa.ListArray.from_arrays([0, 2, 2, 9], structs)
+    table = pa.table({"structs": structs.slice(0, 3), "lists": lists})
+    theirs = lance.write_dataset(table, str(tmp_path), data_storage_version=version)
+    ours = lance_core.dataset(tmp_path)
+    assert_tables_equal(theirs.to_table(), ours.to_table())
+    assert_tables_equal(theirs.take([2, 0]), ours.take([2, 0]))
+    assert ours.to_table(filter="structs IS NOT NULL").num_rows == (3 if with_dictionary else 2)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core.encodings.values import flatten_lists, take_values
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.build import cast
 from lance_core.expressions.coercion import common_type, exact_literal, is_list
@@ -51,7 +52,7 @@ def _element(lists: Datum, index: Datum) -> Datum:
         wanted = pc.fill_null(index, 0).to_numpy(zero_copy_only=False)
     inside = (wanted != 0) & (np.abs(wanted) <= lengths)
     positions = starts + np.where(wanted > 0, wanted - 1, lengths + wanted)
-    return lists.flatten().take(pa.array(positions, mask=~inside))
+    return take_values(flatten_lists(lists), pa.array(positions, mask=~inside))
 
 
 def _value_in(name: str, operand: Expression, value: Expression) -> tuple[Expression, Expression]:

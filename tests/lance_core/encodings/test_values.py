@@ -18,6 +18,10 @@ from lance_core.encodings.values import (
     PackedValues,
     Values,
     VariableValues,
+    concat_arrays,
+    flatten_lists,
+    seen_as,
+    take_values,
 )
 from lance_core.kernels import CorruptData
 from support.twins import inputs, values
@@ -111,3 +115,72 @@ def test_values_that_do_not_fit_the_type(container: Values, arrow_type: pa.DataT
     """T22: a width, a shape or a number of values that the column does not have."""
     with pytest.raises(CorruptData):
         container.to_arrow(count, arrow_type, None)
+
+
+def vectors_of_vectors(count: int) -> pa.FixedSizeListArray:
+    inner = pa.FixedSizeListArray.from_arrays(pa.array(range(count * 6)), 3)
+    return pa.FixedSizeListArray.from_arrays(inner, 2)
+
+
+def cut_inside() -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(vectors_of_vectors(12).values.slice(3, 20), 2)
+
+
+CUT = {
+    "plain": lambda: vectors_of_vectors(12).slice(2),
+    "inside": cut_inside,
+    "struct": lambda: pa.StructArray.from_arrays([vectors_of_vectors(12)], ["v"]).slice(2),
+    "list": lambda: pa.ListArray.from_arrays([0, 3, 4, 4, 7, 10], vectors_of_vectors(12).slice(2)),
+    "map": lambda: pa.MapArray.from_arrays(
+        [0, 3, 4, 4, 7, 10], pa.array(range(10)), vectors_of_vectors(12).slice(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_vectors_of_vectors_are_taken_from_their_places(kind: str) -> None:
+    """Arrow takes others, or what lies behind its buffers, where the first is not the first of the buffer."""
+    array = CUT[kind]()
+    expected = array.to_pylist()
+
+    found = take_values(array, pa.array([4, 0, None, 3]))
+
+    found.validate(full=True)
+    assert found.to_pylist() == [expected[4], expected[0], None, expected[3]]
+
+
+@pytest.mark.parametrize("value_type", [pa.float16(), pa.float64()])
+def test_nothing_of_a_dictionary_of_floats_is_joined(value_type: pa.DataType) -> None:
+    items = pa.array(np.array([1.5, 2.5], value_type.to_pandas_dtype()))
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0, 1], pa.int8()), items)
+    empty = pa.ListArray.from_arrays([0, 0, 0], array.slice(3, 0))
+
+    for nothing in (array.slice(3, 0), pa.StructArray.from_arrays([array], ["x"]).slice(3, 0), empty):
+        joined = concat_arrays([nothing, nothing])
+        joined.validate(full=True)
+        assert joined.to_pylist() == [*nothing.to_pylist(), *nothing.to_pylist()]
+
+
+def test_nothing_of_an_array_is_seen_as_another_type() -> None:
+    lists = pa.ListArray.from_arrays([0, 0], pa.array([b"ab", b"cd"], pa.binary(2)).slice(1, 0))
+
+    seen = seen_as(pa.list_(pa.binary(2)), lists)
+
+    assert pa.concat_arrays([seen, seen]).to_pylist() == [[], []]
+
+
+@pytest.mark.parametrize("item", [pa.struct([("u", pa.uuid())]), pa.map_(pa.string(), pa.uuid())])
+def test_lists_that_are_all_null_have_no_items(item: pa.DataType) -> None:
+    for data_type in (pa.list_(item), pa.large_list(item), pa.list_(item, 2)):
+        assert len(flatten_lists(pa.nulls(3, data_type))) == 0
+
+
+def test_only_what_does_not_fit_into_one_array_is_a_matter_of_capacity() -> None:
+    def dictionary(start: int) -> pa.Array:
+        values = pa.array(range(start, start + 100))
+        return pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), values)
+
+    with pytest.raises(pa.ArrowCapacityError, match="larger index type"):
+        concat_arrays([dictionary(0), dictionary(100)])
+    with pytest.raises(pa.ArrowInvalid, match="identically typed"):
+        concat_arrays([pa.array([1]), pa.array(["a"])])

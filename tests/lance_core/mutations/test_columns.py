@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -369,3 +370,37 @@ def test_the_same_transaction_is_not_applied_twice(tmp_path: Path) -> None:
     assert again.version == 4
     assert first.version == 5
     assert lance.dataset(str(both.ours)).version == 5
+
+
+def _joined_types() -> dict[str, pa.Array]:
+    """Columns that Arrow makes no empty table of, or takes no rows of where they are cut."""
+    halves = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None] * 4, pa.int8()), pa.array(np.array([1.5, 2.5], np.float16))
+    )
+    uuids = pa.array([bytes([number] * 16) for number in range(12)], pa.uuid())
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(72)), 3)
+    return {
+        "dictionary of halves": halves,
+        "struct of uuid": pa.StructArray.from_arrays([uuids], ["u"]),
+        "vectors of vectors": pa.FixedSizeListArray.from_arrays(vectors, 2),
+    }
+
+
+@pytest.mark.parametrize("kind", list(_joined_types()))
+def test_other_rows_may_be_a_part_of_a_table(kind: str, tmp_path: Path) -> None:
+    dataset = lance_core.write_dataset(pa.table({"k": range(12)}), tmp_path, data_storage_version="2.2")
+    given = pa.table({"k": range(12), "new": _joined_types()[kind]}).slice(2, 9)
+
+    dataset.merge(given, "k")
+
+    found = dataset.to_table()
+    found.validate(full=True)
+    expected = [None, None, *given["new"].to_pylist(), None]
+    assert repr(found["new"].to_pylist()) == repr(expected)
+    more = pa.table({"k": range(30, 42), "new": _joined_types()[kind]}).slice(3)
+    more = pa.concat_tables([more, given.slice(4).replace_schema_metadata(None)])
+    dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(more)
+    by_key = dict(zip(range(12), expected, strict=True))
+    by_key |= dict(zip(more["k"].to_pylist(), more["new"].to_pylist(), strict=True))
+    rows = sorted(dataset.to_table().to_pylist(), key=lambda row: row["k"])
+    assert repr(rows) == repr([{"k": key, "new": value} for key, value in sorted(by_key.items())])
