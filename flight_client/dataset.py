@@ -108,7 +108,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         Args:
             columns: names, nested ones with dots; or names and SQL expressions; all if None, none if empty.
             filter: SQL or a `pyarrow.compute` expression; only rows for which it is true.
-            batch_size: rows of a batch, at most; batches are about 1 MiB in any case.
+            batch_size: rows of a batch, at most; batches are 2 MiB at most in any case.
             limit, offset: rows in dataset order, of those that pass.
             fragments: only these fragments.
             with_row_id, with_row_address: add the columns `_rowid`, `_rowaddr`.

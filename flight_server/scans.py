@@ -32,7 +32,7 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
         with_row_id=asked.with_row_id,
         with_row_address=asked.with_row_address,
         batch_rows=asked.batch_rows,
-        batch_bytes=_aimed_bytes(asked.batch_bytes),
+        batch_bytes=DEFAULT_BATCH_BYTES if asked.batch_bytes is None else asked.batch_bytes,
     )
 
 
@@ -52,8 +52,3 @@ def plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
         raise InvalidInputError("the ticket has a limit or an offset and no filter")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)
     return replace(plan, options=options).with_tasks(ticket.tasks)
-
-
-def _aimed_bytes(most_bytes: int | None) -> int:
-    """A scan keeps batches within twice the size it aims at; a command's `batch_bytes` is the most."""
-    return DEFAULT_BATCH_BYTES if most_bytes is None else max(1, most_bytes // 2)

@@ -374,7 +374,7 @@ class Service:
             size = batch.get_total_buffer_size()
             self._budget.take(size, required=True)
             try:
-                if size <= 2 * DEFAULT_BATCH_BYTES:  # a take of few rows is over before it would be cut
+                if size <= DEFAULT_BATCH_BYTES:  # a take of few rows is over before it would be cut
                     yield Stretch(batch, max(batch.num_rows, 1))
                 else:
                     cutter = BatchCutter(taker.schema, ScanOptions())

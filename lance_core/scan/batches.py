@@ -45,7 +45,7 @@ class BatchCutter:
 
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self.schema = schema
-        self._most_bytes = 2 * options.batch_bytes
+        self._most_bytes = options.batch_bytes
         bits = [value_bits(field.type) for field in schema]
         self._even_bits = sum(width + 1 for width in bits if width is not None)
         self._uneven = [position for position, width in enumerate(bits) if width is None]

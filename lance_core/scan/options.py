@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 
-DEFAULT_BATCH_BYTES = 1 << 20
+DEFAULT_BATCH_BYTES = 2 << 20
 
 _LARGEST = (1 << 63) - 1
 
@@ -36,7 +36,7 @@ class ScanOptions:
             have some, before the first of their rows is returned.
         stored: Give computed columns that are bare columns in the form that data files hold, to be written
             again: see `lance_core.scan.stored`.
-        batch_bytes: Aimed size of a streamed batch. None is larger than twice this, except one of one row.
+        batch_bytes: Most bytes of a streamed batch, except one of one row.
 
     Raises:
         InvalidInputError: an option is out of range; the message names it.

@@ -184,7 +184,7 @@ class PassingRows:
         self._job: Job[FilterWindow] | None = None
         self._num_columns = num_columns
         self._dense_share = dense_share
-        self._batch_bytes = options.batch_bytes
+        self._aimed_bytes = options.batch_bytes // 2
         self._most_rows = options.batch_rows
         self._skip = options.offset or 0
         self._left = options.limit
@@ -258,7 +258,7 @@ class PassingRows:
             if len(part.rows):
                 self._parts.append(part)
                 width = self._width(fragment)
-                aimed_rows = min(max(1, int(self._batch_bytes / width)), self._most_rows or (1 << 62))
+                aimed_rows = min(max(1, int(self._aimed_bytes / width)), self._most_rows or (1 << 62))
                 places = fragment.live_rows_before(part.rows) + place
                 self._complete(self._ends.add(places, aimed_rows), width)
         reached = int(fragment.live_rows_before(np.array([passing.end]))[0]) + place

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from lance_core.scan.explain import Explanation
 
-# A caller who asks for batches of so many rows gets them, unless they are larger than twice this.
-_BATCH_BYTES_BY_ROWS = 64 << 20
+# A caller who asks for batches of so many rows gets them, unless they are larger than this.
+_BATCH_BYTES_BY_ROWS = 128 << 20
 
 # Arguments of the reference that say how to run a scan, not what it returns. They have no effect here.
 _HINTS = frozenset(
@@ -199,7 +199,7 @@ def scan_options(
         filter: SQL text or a `pyarrow.compute.Expression`; only rows for which it is true are returned.
         batch_size: Most rows of a batch; deleted ones do not count.
         fragments: Ids of the fragments to read, in this order.
-        batch_size_bytes: Aimed bytes of a batch, 1 MiB unless `batch_size` is given.
+        batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,
             "all_binary" reads them.
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.

@@ -21,6 +21,8 @@ from lance_core.scan.plan import ScanPlan
 from lance_core.scan.readahead import Read
 from lance_core.scan.sizes import Counts
 
+# How much of the most bytes of a batch is aimed at; sizes are estimates, and what is larger is cut in halves.
+_FULL = 7 / 8
 # Batches that begin at a byte of every validity bitmap are sent without shifting bits.
 _BATCH_MULTIPLE = 64
 # How many times more rows than usual may be read for a batch, because deleted rows lie between its rows.
@@ -120,7 +122,8 @@ class _FragmentBatches:
         widths = [column.bytes_per_row for column in fragment.columns]
         self._width = max(sum(widths), 0.125)
         widest = fragment.columns[widths.index(max(widths))]
-        self._cuts = _live_cuts(fragment, widest.page_rows, options, options.batch_bytes / self._width)
+        rows_per_batch = _FULL * options.batch_bytes / self._width
+        self._cuts = _live_cuts(fragment, widest.page_rows, options, rows_per_batch)
         # Deleted rows between two batches belong to neither.
         self._starts = fragment.physical_rows(self._cuts[:-1])
         self._ends = fragment.physical_rows(self._cuts[1:] - 1) + 1
@@ -166,6 +169,7 @@ def _live_cuts(
         start,
         end,
         rows_per_piece=max(1, int(rows_per_batch)),
+        growth=1,
         most_rows=options.batch_rows,
         multiple=_BATCH_MULTIPLE,
     )
@@ -216,6 +220,7 @@ class TablePieces:
                     fragment.start,
                     fragment.end,
                     rows_per_piece=max(1, int(_PIECE_BYTES / width)),
+                    growth=1.5,
                     most_rows=None,
                     multiple=_PIECE_MULTIPLE,
                 ):

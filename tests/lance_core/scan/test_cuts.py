@@ -6,10 +6,16 @@ from hypothesis import strategies as st
 from lance_core.scan.cuts import cut_rows
 
 
-def cuts(boundaries, start, end, rows_per_piece, most_rows=None, multiple=1):
+def cuts(boundaries, start, end, rows_per_piece, growth=1.5, most_rows=None, multiple=1):
     return list(
         cut_rows(
-            boundaries, start, end, rows_per_piece=rows_per_piece, most_rows=most_rows, multiple=multiple
+            boundaries,
+            start,
+            end,
+            rows_per_piece=rows_per_piece,
+            growth=growth,
+            most_rows=most_rows,
+            multiple=multiple,
         )
     )
 
@@ -19,13 +25,16 @@ def cuts(boundaries, start, end, rows_per_piece, most_rows=None, multiple=1):
     start=st.integers(0, 3000),
     length=st.integers(0, 3000),
     rows_per_piece=st.integers(1, 2000),
+    growth=st.sampled_from([1, 1.25, 1.5]),
     most_rows=st.none() | st.integers(1, 500),
     multiple=st.sampled_from([1, 8, 64]),
 )
-def test_pieces_cover_the_range_in_order(boundaries, start, length, rows_per_piece, most_rows, multiple):
-    pieces = cuts(boundaries, start, start + length, rows_per_piece, most_rows, multiple)
+def test_pieces_cover_the_range_in_order(
+    boundaries, start, length, rows_per_piece, growth, most_rows, multiple
+):
+    pieces = cuts(boundaries, start, start + length, rows_per_piece, growth, most_rows, multiple)
     assert [row for piece in pieces for row in range(*piece)] == list(range(start, start + length))
-    most = min(rows_per_piece + rows_per_piece // 2, most_rows or 10**9)
+    most = min(int(rows_per_piece * growth), most_rows or 10**9)
     assert all(0 < last - first <= most for first, last in pieces)
 
 
@@ -38,6 +47,11 @@ def test_long_stretches_are_divided_evenly_within_their_boundaries():
 
 def test_short_stretches_are_gathered_up_to_one_and_a_half_pieces():
     assert cuts([0, 50, 100, 150, 200], 0, 200, 100) == [(0, 150), (150, 200)]
+
+
+def test_pieces_that_may_not_grow_are_divided_into_more():
+    assert cuts([0, 1400], 0, 1400, 1000, growth=1) == [(0, 700), (700, 1400)]
+    assert cuts([0, 60, 120, 180], 0, 180, 100, growth=1) == [(0, 60), (60, 120), (120, 180)]
 
 
 def test_boundaries_outside_the_range_are_ignored():
