@@ -20,7 +20,7 @@ from lance_core.scan.fragment import FragmentReader
 # Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
 _TASK_BYTES = 8 << 20
 # A stream begins with little, so that its first batch comes soon, and asks for twice as much each time.
-_FIRST_BYTES = 2 << 20
+_FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
 # What a stream asks for, however little room the budget has.
 _LEAST_BYTES = 2 << 20

@@ -174,6 +174,9 @@ def _live_cuts(
         multiple=_BATCH_MULTIPLE,
     )
     cuts = np.array([start, *(last for _, last in pieces)], np.int64)
+    if len(cuts) > 2 and options.batch_rows is None:  # half a batch comes sooner
+        half = int(cuts[1] - start) // 2
+        cuts = np.insert(cuts, 1, start + half - half % (_BATCH_MULTIPLE if half > _BATCH_MULTIPLE else 1))
     most_read = _MOST_SPREAD * max(1, int(rows_per_batch / fragment.live_share))
     while fragment.live_share < 1:
         read = fragment.physical_rows(cuts[1:] - 1) - fragment.physical_rows(cuts[:-1])
