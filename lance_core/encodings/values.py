@@ -4,7 +4,7 @@ A value container does not know its number of values or its Arrow type; whoever 
 start at bit 0 of the first value, so slices are made by moving the buffer's start.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -148,23 +148,41 @@ def _raise_capacity(error: pa.ArrowInvalid) -> None:
 
 def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:
     """The type with integers for floats in dictionaries, here and below; None where there are none."""
-    if pa.types.is_dictionary(arrow_type):
-        if not pa.types.is_floating(arrow_type.value_type):
-            return None
-        words = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[arrow_type.value_type.bit_width]
-        return pa.dictionary(arrow_type.index_type, words, arrow_type.ordered)
-    fields = [arrow_type.field(place) for place in range(arrow_type.num_fields)]
-    below = [_with_words(field.type) for field in fields]
-    if all(words is None for words in below):
+    return with_other_leaves(arrow_type, _words)
+
+
+def _words(arrow_type: pa.DataType) -> pa.DataType | None:
+    if not pa.types.is_dictionary(arrow_type) or not pa.types.is_floating(arrow_type.value_type):
         return None
-    changed = [field.with_type(words or field.type) for words, field in zip(below, fields, strict=True)]
+    words = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[arrow_type.value_type.bit_width]
+    return pa.dictionary(arrow_type.index_type, words, arrow_type.ordered)
+
+
+def with_other_leaves(
+    arrow_type: pa.DataType, other: Callable[[pa.DataType], pa.DataType | None]
+) -> pa.DataType | None:
+    """The type with what `other` gives for some of its leaves; None where it gives nothing.
+
+    Extension types around such leaves become what they are stored as.
+    """
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return with_other_leaves(arrow_type.storage_type, other)
+    fields = [arrow_type.field(place) for place in range(arrow_type.num_fields)]
+    if not fields:
+        return other(arrow_type)
+    below = [with_other_leaves(field.type, other) for field in fields]
+    if all(new is None for new in below):
+        return None
+    changed = [field.with_type(new or field.type) for new, field in zip(below, fields, strict=True)]
     if pa.types.is_struct(arrow_type):
         return pa.struct(changed)
     if pa.types.is_map(arrow_type):
         return pa.map_(*changed[0].type, arrow_type.keys_sorted)
     if pa.types.is_fixed_size_list(arrow_type):
         return pa.list_(changed[0], arrow_type.list_size)
-    return (pa.large_list if pa.types.is_large_list(arrow_type) else pa.list_)(changed[0])
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(changed[0])
+    return pa.list_(changed[0]) if pa.types.is_list(arrow_type) else None  # of others none is stored
 
 
 def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays, take_values
+from lance_core.encodings.values import concat_arrays, seen_as, take_values, with_other_leaves
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.scan.take import concatenated
-from lance_core.schema import holds_views
+from lance_core.schema import is_view
 from lance_core.write.conform import plain
 from lance_core.write.source import batches_of, slices
 
@@ -84,16 +84,23 @@ class MergeSource:
 
 def _plain_field(field: pa.Field) -> pa.Field:
     """The field without views: Arrow takes no rows out of them."""
-    return (
-        field.with_type(plain(pa.nulls(0, field.type), field.name).type) if holds_views(field.type) else field
-    )
+    return field.with_type(with_other_leaves(field.type, _without_view) or field.type)
+
+
+def _without_view(arrow_type: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_dictionary(arrow_type):
+        values = _without_view(arrow_type.value_type)
+        return values and pa.dictionary(arrow_type.index_type, values, arrow_type.ordered)
+    if is_view(arrow_type):
+        return pa.string() if pa.types.is_string_view(arrow_type) else pa.binary()
+    return None
 
 
 def _without_views(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
     columns = [
-        plain(column, field.name) if holds_views(column.type) else column
+        column if column.type.equals(field.type) else seen_as(field.type, plain(column, field.name))
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

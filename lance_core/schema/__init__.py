@@ -2,13 +2,12 @@
 
 from lance_core.schema.columns import leaves, nodes, owns_column
 from lance_core.schema.fields import Field, Schema
-from lance_core.schema.from_arrow import holds_views, is_view, schema_from_arrow, storage_type
+from lance_core.schema.from_arrow import is_view, schema_from_arrow, storage_type
 from lance_core.schema.paths import split_path
 
 __all__ = [
     "Field",
     "Schema",
-    "holds_views",
     "is_view",
     "leaves",
     "nodes",
