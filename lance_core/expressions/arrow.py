@@ -84,7 +84,7 @@ def _bind(expression: pc.Expression, schema: pa.Schema, names: list[str]) -> Non
     """Let Arrow bind the expression as a filter on these columns only."""
     fields = [schema.field(name) for name in names]
     # A filter needs a table with a column.
-    table = pa.schema([*fields, pa.field("", pa.null())]).empty_table()
+    table = pa.Table.from_batches([], pa.schema([*fields, pa.field("", pa.null())]))
     source = Declaration("table_source", TableSourceNodeOptions(table))
     plan = Declaration("filter", FilterNodeOptions(expression), [source])
     try:

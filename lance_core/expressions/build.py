@@ -47,9 +47,17 @@ def describe(expression: Expression) -> str:
     if isinstance(expression, Literal):
         if not expression.value.is_valid:
             return "null"
-        shown = repr(expression.value.as_py())
-        return f"literal {shown}" if len(shown) <= 60 else f"literal {shown[:57]}..."
+        text = shown(expression.value)
+        return f"literal {text}" if len(text) <= 60 else f"literal {text[:57]}..."
     return f"an expression of type {expression.type}"
+
+
+def shown(value: pa.Scalar) -> str:
+    """A value as an error message names it."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):  # a time that Python has none for
+        return f"{value.type} {getattr(value, 'value', '')}".rstrip()
 
 
 def literal(value: object, data_type: pa.DataType | None = None) -> Literal:

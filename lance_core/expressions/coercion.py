@@ -88,7 +88,7 @@ def _cast(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
         if types.is_decimal(data_type):
             return pa.scalar(Decimal(value.as_py()), data_type)
         return value.cast(data_type)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 
 

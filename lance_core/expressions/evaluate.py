@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -115,10 +116,10 @@ def _by_dictionary(encoded: Datum, function: Callable[[Datum], Datum]) -> Datum:
     """`function` of encoded values, through the dictionary where that is shorter; nulls in give nulls out."""
     if not isinstance(encoded, pa.DictionaryArray):
         return function(encoded)
-    if len(encoded.dictionary) > len(encoded):
-        return function(encoded.dictionary_decode())
-    result = function(encoded.dictionary)
-    return result.take(encoded.indices)
+    if len(encoded.dictionary) <= len(encoded):
+        with suppress(pa.ArrowInvalid):  # perhaps of a value that no row has
+            return function(encoded.dictionary).take(encoded.indices)
+    return function(encoded.dictionary_decode())
 
 
 def _distinct_from(node: DistinctFrom, operands: list[Datum], batch: pa.RecordBatch) -> Datum:

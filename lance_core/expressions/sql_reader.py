@@ -267,8 +267,12 @@ def _array_of(values: list[Expression]) -> Literal:
         if wider is None:
             raise InvalidInputError(f"a list cannot hold values of types {common} and {constant.type}")
         common = wider
-    typed = [constant.cast(common).as_py() for constant in constants]
-    return build.literal(typed, pa.list_(common))
+    try:
+        typed = [pa.repeat(constant.cast(common), 1) for constant in constants]
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"a list cannot hold these values: {error}") from None
+    items = pa.concat_arrays(typed or [pa.nulls(0, common)])
+    return Literal(pa.ListArray.from_arrays([0, len(items)], items)[0])
 
 
 def _is_literal(node: Any) -> bool:

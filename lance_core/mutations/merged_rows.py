@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions.build import shown
 from lance_core.expressions.tree import Column, Expression, IsIn
 from lance_core.mutations.merge_join import Matches, key_fields
 from lance_core.mutations.merge_plan import MergePlan
@@ -163,7 +164,7 @@ class MergedRows:
         """The key of one pair, for messages."""
         names = [field.name for field in self.keys]
         values = self._source.take(matches.rows[place : place + 1], names)
-        return ", ".join(f"{name} = {value[0].as_py()!r}" for name, value in zip(names, values, strict=True))
+        return ", ".join(f"{name} = {shown(value[0])}" for name, value in zip(names, values, strict=True))
 
     def _given(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
         """Columns of the source by name, in the form of files."""

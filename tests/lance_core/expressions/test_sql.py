@@ -384,3 +384,35 @@ def test_nulls_without_a_type_and_comparisons_before_is(
 def test_logarithms_of_constants(text: str) -> None:
     batch = sql_cases.PLAIN.to_batches()[0]
     assert passing(parse_filter(text, batch.schema), batch).to_pylist() == [True] * batch.num_rows
+
+
+def test_what_dictionaries_hold_for_no_row_has_no_value_to_fail() -> None:
+    """Casts are those of the dictionary where that is shorter."""
+    words = pa.DictionaryArray.from_arrays(pa.array([0, None, 2], pa.int8()), pa.array(["1", "x", "-7"]))
+    batch = pa.record_batch({"w": words})
+    condition = parse_filter("cast(w AS int) > 0", batch.schema)
+    assert passing(condition, batch).to_pylist() == [True, False, False]
+    with pytest.raises(InvalidInputError, match="'x'"):
+        passing(condition, pa.record_batch({"w": words.fill_null("x")}))
+
+
+FAR = ["to_timestamp_seconds(99999999999999)", "cast(2000000000 AS date)"]
+
+
+@pytest.mark.parametrize("far", FAR)
+def test_times_for_which_python_has_no_value(far: str) -> None:
+    """T20: in messages and in lists they ended in an OverflowError."""
+    times = pa.array([[99999999999999], [0], None], pa.list_(pa.timestamp("s")))
+    batch = pa.record_batch({"l": times})
+    with pytest.raises(InvalidInputError, match=r"length takes text, not literal .* [0-9]+"):
+        parse_filter(f"length({far})", batch.schema)
+    condition = parse_filter(f"array_has_any(l, [{far}])", batch.schema)
+    expected = "seconds" in far
+    assert passing(condition, batch).to_pylist() == [expected, False, False]
+
+
+@pytest.mark.parametrize("text", ["array_has(['a', 1], 1)", "array_has([timestamp '2020-01-01'], 9e300)"])
+def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
+    """T20: they ended in errors of Arrow."""
+    with pytest.raises(InvalidInputError):
+        parse_filter(text, sql_cases.PLAIN.schema)

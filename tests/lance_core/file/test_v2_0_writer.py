@@ -31,6 +31,7 @@ def _write(data: pa.Table, path: Path, **arguments: object) -> lance_core.LanceD
         pa.list_(pa.struct([pa.field("m", pa.map_(pa.utf8(), pa.int8()))])),
         pa.list_(pa.struct([("x", pa.int8())]), 2),
         pa.list_(pa.utf8(), 2),
+        pa.binary(0),  # nobody reads them
         pa.list_(pa.dictionary(pa.int8(), pa.utf8()), 2),
     ],
     ids=str,

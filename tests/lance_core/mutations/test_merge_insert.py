@@ -410,3 +410,15 @@ def test_a_merge_is_committed_later(stable: bool, tmp_path: Path) -> None:
     twins.ours.delete("k = 2")
     with pytest.raises(CommitConflictError):
         lance_core.LanceDataset.commit(twins.our_path, later)
+
+
+FAR = [(pa.timestamp("s"), 99_999_999_999_999), (pa.duration("s"), 2**62), (pa.date32(), 2_000_000_000)]
+
+
+@pytest.mark.parametrize(("kind", "number"), FAR)
+def test_keys_for_which_python_has_no_value_are_named(kind: pa.DataType, number: int, tmp_path: Path) -> None:
+    rows = pa.table({"k": pa.array([number], f"int{kind.bit_width}").view(kind)})
+    dataset = lance_core.write_dataset(rows, tmp_path)
+    merge = dataset.merge_insert("k").when_matched_update_all()
+    with pytest.raises(InvalidInputError, match=f"same row of the table: k = .* {number}"):
+        merge.execute(pa.concat_tables([rows, rows]))

@@ -74,9 +74,7 @@ def check_type(arrow_type: pa.DataType, column: str) -> None:
         item = item.value_type
     if item is arrow_type and (pa.types.is_dictionary(item) or offset_bits(item)):
         return
-    if not (fixed_bits(item) or pa.types.is_null(item) or item == pa.binary(0)) or pa.types.is_dictionary(
-        item
-    ):
+    if not (fixed_bits(item) or pa.types.is_null(item)) or pa.types.is_dictionary(item):
         raise UnsupportedFeatureError("type in a 2.0 file", column=column, found=arrow_type)
 
 
