@@ -68,13 +68,10 @@ def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
 
 def _comparable(datum: Datum) -> Datum:
     """Arrow has no comparison of half floats, nor of dictionaries with each other."""
-    if pa.types.is_float16(datum.type):
-        return datum.cast(pa.float32())
     if pa.types.is_dictionary(datum.type):
-        return (
-            datum.cast(datum.type.value_type) if isinstance(datum, pa.Scalar) else datum.dictionary_decode()
-        )
-    return datum
+        is_scalar = isinstance(datum, pa.Scalar)
+        datum = datum.cast(datum.type.value_type) if is_scalar else datum.dictionary_decode()
+    return datum.cast(pa.float32()) if pa.types.is_float16(datum.type) else datum
 
 
 def _compare_with_constant(op: str, left: Datum, right: pa.Scalar) -> Datum:

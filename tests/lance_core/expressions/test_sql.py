@@ -416,3 +416,20 @@ def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
     """T20: they ended in errors of Arrow."""
     with pytest.raises(InvalidInputError):
         parse_filter(text, sql_cases.PLAIN.schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("d = h", [True, True, None, False]),
+        ("h > d", [False, False, None, True]),
+        ("d = d", [True, True, None, True]),
+        ("d IS DISTINCT FROM h", [False, False, True, True]),
+    ],
+)
+def test_dictionaries_of_half_floats_are_compared(text: str, expected: list[bool | None]) -> None:
+    words = pa.array(np.array([1.5, np.nan, 2], np.float16))
+    encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2], pa.int8()), words)
+    halves = pa.array(np.array([1.5, np.nan, 2, 2.5], np.float16))
+    batch = pa.record_batch({"d": encoded, "h": halves})
+    assert evaluate(parse_expression(text, batch.schema), batch).to_pylist() == expected
