@@ -1,8 +1,8 @@
 // Memory for decoded data.
 //
 // A fresh page costs more than decoding the values that go into it, so blocks of 64 KiB and more are kept for reuse, up
-// to a limit and as far as memory was in use before, and those of 1 MiB and more are made of huge pages. Smaller ones come from malloc. All are aligned to 64
-// bytes.
+// to a limit and as far as memory was in use before, and those of 1 MiB and more are made of huge pages. Smaller ones
+// come from malloc. All are aligned to 64 bytes.
 #pragma once
 
 #include <cstddef>
