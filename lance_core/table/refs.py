@@ -8,7 +8,8 @@ Source: Lance table format, "Branches", "Tags"; docs/format.md.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -117,13 +118,13 @@ def branch_names(root: Storage) -> list[str]:
 
 
 def list_tags(root: Storage) -> dict[str, Tag]:
-    """All tags by name; errors are those of `read_tag`."""
-    return {name: read_tag(root, name) for name in tag_names(root)}
+    """All tags by name; errors are those of `read_tag`, but for tags that are removed meanwhile."""
+    return _read_all(root, tag_names(root), read_tag)
 
 
 def list_branches(root: Storage) -> dict[str, Branch]:
-    """All branches but the main one by name; errors are those of `read_tag`."""
-    return {name: read_branch(root, name) for name in branch_names(root)}
+    """All branches but the main one by name; errors are those of `list_tags`."""
+    return _read_all(root, branch_names(root), read_branch)
 
 
 def branch_storage(root: Storage, branch: str | None) -> Storage:
@@ -162,6 +163,14 @@ def _names(root: Storage, directory: str) -> Iterator[str]:
     for entry in entries:
         if entry.name.endswith(_SUFFIX) and not entry.is_directory:
             yield entry.name.removesuffix(_SUFFIX)
+
+
+def _read_all(root: Storage, names: Iterable[str], read: Callable[[Storage, str], T]) -> dict[str, T]:
+    found = {}
+    for name in names:
+        with suppress(RefNotFoundError):  # removed since it was listed
+            found[name] = read(root, name)
+    return found
 
 
 def _read(root: Storage, path: str, parse: Callable[[dict[str, Any]], T], missing: str) -> T:

@@ -1,7 +1,9 @@
 """Tags and branches, beside the reference."""
 
 import json
+import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
@@ -11,6 +13,7 @@ import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError, RefNotFoundError, VersionNotFoundError
 from lance_core.storage import LocalStorage
 from lance_core.table.refs import branch_storage, list_branches, list_tags, read_tag
+from support.faults import CallStorage, before
 
 BAD_NAMES = ["", ".", "..", "a..b", "../x", "a b", "x.lock", "a\0", "a\\b", "a\nb", "%2e%2e", "x" * 300]
 
@@ -168,3 +171,20 @@ def test_a_link_in_place_of_a_branch_leads_nowhere(tmp_path: Path, dataset: lanc
     (tmp_path / "t" / "tree" / "dev").symlink_to(dataset.uri)
     with pytest.raises(lance_core.StorageError, match="link leaves"):
         lance_core.dataset(ours.uri).checkout_version(("dev", None))
+
+
+@pytest.mark.parametrize("kind", ["tags", "branches"])
+def test_what_is_removed_while_it_is_listed_is_not_listed(
+    kind: str, tmp_path: Path, dataset: lance.LanceDataset
+) -> None:
+    """T41: cleanup beside a branch that was removed at once ended in an error."""
+    path = tmp_path / "t.lance"
+    shutil.copytree(dataset.uri, path)
+    list_all = {"tags": list_tags, "branches": list_branches}[kind]
+    left = dict(list_all(LocalStorage(str(path))))
+    name = min(left)
+    del left[name]
+    file = path / "_refs" / kind / f"{quote(name, safe='')}.json"
+
+    storage = CallStorage(path, 0, before(file.unlink), only=f"open _refs/{kind}/{file.name}")
+    assert list_all(storage) == left
