@@ -70,11 +70,12 @@ clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The build requirements live in the environment itself (no build isolation), so CMake finds the same
-# compiler inputs each time and only compiles what changed.
+# compiler inputs each time and only compiles what changed. PySpark comes as sources: pip builds them with this
+# setuptools, and the one that Python's venv brings cannot make wheels.
 $(BIN)/cmake:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade pip
-	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=2.9' cmake ninja
+	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=2.9' cmake ninja 'setuptools>=77'
 
 # An editable install: Python sources are used in place; the kernels are rebuilt when one of BUILD_INPUTS is newer.
 $(RUN_READY): $(BUILD_INPUTS) | $(BIN)/cmake
