@@ -1,6 +1,6 @@
-"""Write into docs/reliability.md which tests work against which threat, as the docstrings of the tests say.
+"""Write the lists of tests in docs/reliability.md, from the threat numbers in the docstrings of the tests.
 
-With `--check` nothing is written; the exit code is 1 when the page is out of date.
+With `--check` the script writes nothing. Its exit code is 1 when the page is out of date.
 """
 
 import argparse
@@ -12,12 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
-ROW = re.compile(r"^(\| T(\d+) \|.*\| )[^|]*( \|)$", re.MULTILINE)
-MOST_NAMES_PER_FILE = 3
+SECTION = re.compile(r"^(### T(\d+) (?:(?!^#).)*?^\*\*Tests:\*\*)(?:(?!^#).)*", re.MULTILINE | re.DOTALL)
+"""A threat: heading, text up to the word "Tests:", and the list of tests, which ends at the next heading."""
 
 
 def tests_by_threat() -> dict[int, dict[str, list[str]]]:
-    """Threat number -> test file -> names of the tests whose docstrings name it."""
+    """Return threat number -> test file -> names of the tests whose docstrings name the threat."""
     named: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         name = path.relative_to(ROOT).as_posix()
@@ -28,17 +28,20 @@ def tests_by_threat() -> dict[int, dict[str, list[str]]]:
     return named
 
 
-def cell(tests: dict[str, list[str]]) -> str:
-    """The last column of one threat: `file::test`, or the file alone where many of its tests name it."""
-    ids = [
-        f"`{path}`" if len(names) > MOST_NAMES_PER_FILE else ", ".join(f"`{path}::{name}`" for name in names)
+def list_of_tests(tests: dict[str, list[str]]) -> str:
+    """Return what follows "Tests:" in a section: a link per test file, and below it one line per test."""
+    if not tests:
+        return " none yet\n\n"
+    lines = [
+        line
         for path, names in tests.items()
+        for line in (f"- [{path}](../{path})", *(f"  - `{name}`" for name in names))
     ]
-    return ", ".join(ids) or "open"
+    return "\n\n" + "\n".join(lines) + "\n\n"
 
 
 def main() -> int:
-    """Bring the page up to date, or say that it is not."""
+    """Bring the page up to date, or report that it is out of date; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -46,11 +49,12 @@ def main() -> int:
     check = parser.parse_args().check
     named = tests_by_threat()
     text = PAGE.read_text(encoding="utf-8")
-    listed = {int(row[2]) for row in ROW.finditer(text)}
+    listed = {int(section[2]) for section in SECTION.finditer(text)}
     if unknown := sorted(named.keys() - listed):
         print(f"docstrings name threats that the page does not list: {unknown}", file=sys.stderr)
         return 1
-    current = ROW.sub(lambda row: row[1] + cell(named.get(int(row[2]), {})) + row[3], text)
+    current = SECTION.sub(lambda section: section[1] + list_of_tests(named.get(int(section[2]), {})), text)
+    current = current.rstrip() + "\n"
     if current == text:
         return 0
     if check:
