@@ -55,7 +55,7 @@ def place_blobs(
         _check_uris(uri, field)
         for name in ("position", "size"):
             if name in members:
-                numbers[name] = np.asarray(pc.if_else(is_outside, members[name], None).fill_null(0))
+                numbers[name][:] = np.asarray(pc.if_else(is_outside, members[name], None).fill_null(0))
     large = np.flatnonzero(lengths > min(sizes.inline, sizes.shared)) if side_files is not None else ()
     for row in large:
         assert side_files is not None

@@ -201,8 +201,8 @@ _leaves: WeakKeyDictionary[Schema, dict[Path, tuple[Field, pa.DataType] | None]]
 def _ordered(schema: Schema, path: Path) -> Field | None:
     field = next((field for field in schema.fields if field.name == path[0]), None)
     for name in path[1:]:
-        if field is None or field.logical_type != "struct" or field.is_packed:
-            return None
+        if field is None or field.logical_type != "struct" or owns_column(field):
+            return None  # what is below has no column: the children of a blob are not those of its descriptor
         field = next((child for child in field.children if child.name == name), None)
     if (
         field is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import lance
 import numpy as np
@@ -246,3 +247,21 @@ def test_what_is_no_blob_is_refused_by_name(tmp_path: Path) -> None:
     for keys in ({}, {"indices": [0], "ids": [0]}):
         with pytest.raises(InvalidInputError, match="one of ids, addresses and indices"):
             dataset.take_blobs("image", **keys)
+
+
+@pytest.mark.parametrize("writer", [lance, lance_core], ids=["theirs", "ours"])
+def test_conditions_on_descriptors(tmp_path: Path, writer: ModuleType) -> None:
+    """A descriptor has members of the names that the value has: statistics of the latter say nothing."""
+    table = pa.table({"id": range(len(VALUES)), "b": lance.blob_array(VALUES)})
+    nested = pa.StructArray.from_arrays([lance.blob_array(VALUES)], fields=[lance.blob_field("b")])
+    writer.write_dataset(table.append_column("s", nested), str(tmp_path / "d"), data_storage_version="2.2")
+    dataset, reference = lance_core.dataset(tmp_path / "d"), lance.dataset(str(tmp_path / "d"))
+
+    for column in ("b", "s.b"):
+        for condition in ("size > 10", "size = 3", "size IS NULL", "kind = 1", "position = 0", "blob_id > 1"):
+            sql = f"{column}.{condition}"
+            expected = reference.to_table(columns=["id"], filter=sql)
+            for _ in range(2):  # the second time with the statistics that the first one found
+                assert dataset.to_table(columns=["id"], filter=sql) == expected, sql
+                assert dataset.count_rows(sql) == len(expected), sql
+    assert dataset.count_rows("b.size > 10") == 3

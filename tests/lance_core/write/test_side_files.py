@@ -240,6 +240,31 @@ def test_blobs_outside_the_dataset(tmp_path: Path) -> None:
         lance_core.write_dataset(blobs([lance.Blob(uri="no/scheme")]), tmp_path / "refused", **allowed)
 
 
+@pytest.mark.parametrize("large", [65_537, 100_000, (4 << 20) + 1])
+def test_large_blobs_beside_blobs_outside(large: int, tmp_path: Path) -> None:
+    """In one batch: those in side files get their places, those outside keep theirs."""
+    (tmp_path / "outside").write_bytes(bytes(range(200)))
+    uri = f"file://{tmp_path}/outside"
+    inside = _SOURCE.bytes(large)
+    part = lance.Blob.from_uri(uri, position=3, size=4)
+    table = blobs([inside, part, None, b"small", lance.Blob.from_uri(uri), inside[::-1]])
+    allowed = {"allow_external_blob_outside_bases": True}
+
+    for mode in ("create", "append"):
+        for writer, name in ((lance_core, "ours"), (lance, "theirs")):
+            writer.write_dataset(table, str(tmp_path / name), mode=mode, **allowed)
+
+    assert places(lance_core.dataset(tmp_path / "ours").to_table()) == places(
+        lance.dataset(str(tmp_path / "theirs")).to_table()
+    )
+    expected = [inside, bytes([3, 4, 5, 6]), b"small", bytes(range(200)), inside[::-1]]
+    rows = [0, 1, 3, 4, 5]
+    for dataset in (lance_core.dataset(tmp_path / "ours"), lance.dataset(str(tmp_path / "ours"))):
+        found = dataset.take_blobs("b", indices=[*rows, *(row + 6 for row in rows)])
+        assert [blob.readall() for blob in found] == expected * 2
+    lance_core.dataset(tmp_path / "ours").validate()
+
+
 def test_a_blob_that_is_nothing_is_refused(tmp_path: Path) -> None:
     field = lance.blob_field("b")
     members = [
