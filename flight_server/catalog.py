@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from flight_server.logs import log_event
 from flight_server.names import SUFFIX, DatasetReference, is_segment, shown
 from flight_server.staging import DIRECTORY as STAGING_DIRECTORY
 from lance_core.cache_use import CacheUse
@@ -34,8 +35,6 @@ from lance_core.table.versions import latest_version
 VERSIONS_DIRECTORY = "_versions"
 MAXIMUM_NAMESPACES = 32
 _WRITTEN_DIRECTORIES = ("data", "_transactions", STAGING_DIRECTORY)
-
-_log = logging.getLogger(__name__)
 
 
 class Catalog:
@@ -257,7 +256,7 @@ class Catalog:
     def _report(self, relative: str, problem: str) -> None:
         if relative not in self._reported:
             self._reported.add(relative)
-            _log.warning("directory %s %s", shown(relative), problem)
+            log_event(logging.WARNING, "skipped", {"directory": shown(relative)[1:-1], "message": problem})
 
 
 def _is_below(path: str, directory: str) -> bool:

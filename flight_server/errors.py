@@ -20,7 +20,6 @@ stays in the log, under the id.
 """
 
 import json
-import logging
 import secrets
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -55,8 +54,6 @@ _INTERNAL_CODE = 18
 _SERVICE_UNAVAILABLE_CODE = 17
 _THROTTLING_CODE = 21
 
-_log = logging.getLogger(__name__)
-
 
 class OverloadedError(LanceError):
     """The server runs as many streams as it may."""
@@ -85,6 +82,18 @@ FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
     OverloadedError: flight.FlightUnavailableError,
     DrainingError: flight.FlightUnavailableError,
 }
+
+
+REFUSALS = (
+    DatasetNotFoundError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+    DatasetExistsError,
+    CommitConflictError,
+    RefConflictError,
+    DrainingError,
+)
+"""Errors that tell of the request or of other writers; all others tell of the server or its storage."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +129,6 @@ def flight_error(report: ErrorReport, error: BaseException) -> Exception:
     if issubclass(kind, flight.FlightError):
         return kind(text, report.to_json().encode())
     return kind(text)
-
-
-def log_error(call: str, report: ErrorReport, error: BaseException) -> None:
-    """One log line for what the client may know, and the stack for what was not expected."""
-    if isinstance(error, LanceError):
-        _log.warning("%s failed: [%s] %s (%s)", call, report.name, report.message, report.error_id)
-    else:
-        _log.error("%s failed unexpectedly (%s)", call, report.error_id, exc_info=error)
 
 
 def _sendable(message: str, root: str) -> str:

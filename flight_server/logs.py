@@ -1,13 +1,27 @@
-"""Logging of the server process: one line per event on stderr, stdout is left to the ready line."""
+"""Log of the server process: one line per event on stderr, in the form `time level event name=value ...`.
 
+Stdout is left to the ready line. docs/operations.md lists the events.
+"""
+
+import json
 import logging
+import re
 import sys
 import traceback
+from collections.abc import Mapping
 from types import TracebackType
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 # The process runs with `sys.tracebacklimit = 0`, so that no stack reaches a client; the log says how deep
 # it wants one.
 _STACK_FRAMES = 40
+
+_PACKAGES = ("flight_server", "lance_core")
+_PUBLIC_PARAMETERS = ("ddbTableName",)
+"""Parameters of root URLs that are no secrets."""
+
+_PLAIN = re.compile(r"[^\s\"=]+")
+_log = logging.getLogger("flight_server")
 
 
 class LogFormatter(logging.Formatter):
@@ -28,7 +42,50 @@ class LogFormatter(logging.Formatter):
 
 
 def configure_logging(level: str) -> None:
-    """Send the records of `level` and above to stderr."""
+    """Send the records of `level` and above to stderr.
+
+    Other libraries get no level below WARNING: at DEBUG some log request headers, which hold credentials.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    number = logging.getLevelNamesMapping()[level]
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+    for package in _PACKAGES:
+        logging.getLogger(package).setLevel(number)
+
+
+def is_logged(level: int) -> bool:
+    """Return whether events of this level reach the log."""
+    return _log.isEnabledFor(level)
+
+
+def log_event(
+    level: int, event: str, facts: Mapping[str, object], stack_of: BaseException | None = None
+) -> None:
+    """Write one line: the event, then the facts in their order. A fact that is None is left out."""
+    if _log.isEnabledFor(level):
+        told = [f"{name}={_text(value)}" for name, value in facts.items() if value is not None]
+        _log.log(level, "%s", " ".join([event, *told]), exc_info=stack_of)
+
+
+def _text(value: object) -> str:
+    """Return the value as the log shows it: quoted like JSON if it holds spaces, quotes or `=`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def without_secrets(root: str) -> str:
+    """Return a root as the log may show it: passwords and the values of parameters become `***`."""
+    if "://" not in root:
+        return root
+    parts = urlsplit(root)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    query = "&".join(
+        f"{key}={value if key in _PUBLIC_PARAMETERS else '***'}"
+        for key, value in parse_qsl(parts.query, keep_blank_values=True)
+    )
+    netloc = f"{name}:***{at}{host}" if colon else parts.netloc
+    return urlunsplit((parts.scheme, netloc, parts.path, query, ""))

@@ -8,13 +8,13 @@ import threading
 import time
 from types import FrameType
 
-from flight_server.logs import configure_logging
+import lance_core
+from flight_server.logs import configure_logging, log_event, without_secrets
 from flight_server.server import FlightServer
 from flight_server.service import Service
-from flight_server.settings import Settings
+from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings
 from lance_core.errors import LanceError
 
-_log = logging.getLogger(__name__)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _LONGEST_SWEEP_SECONDS = 3600.0
@@ -38,12 +38,30 @@ def run_server(settings: Settings) -> None:
     configure_logging(settings.log_level)
     service = Service(settings)
     server = FlightServer(service)
+    log_event(logging.INFO, "start", _started(settings, server))
     print(server.uri, flush=True)
     threading.Thread(target=_expire_staged, args=(service,), daemon=True).start()
     # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
-    os.read(received, 1)
-    threading.Thread(target=_drain_and_exit, args=(server, service), daemon=True).start()
+    reason = signal.Signals(os.read(received, 1)[0]).name
+    threading.Thread(target=_drain_and_exit, args=(server, service, reason), daemon=True).start()
     os._exit(128 + os.read(received, 1)[0])
+
+
+def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
+    """Return what the log tells of a server that starts: no key, no credentials."""
+    own_key = settings.ticket_key != WELL_KNOWN_TICKET_KEY
+    return {
+        "version": lance_core.__version__,
+        "root": without_secrets(settings.root),
+        "address": server.uri,
+        "memory_limit": settings.memory_limit,
+        "max_streams": settings.max_streams,
+        "max_puts": settings.max_puts,
+        "verify_checksums": settings.verify_checksums,
+        "cache_dir": settings.cache_dir or "none",
+        "ticket_key": "own" if own_key else "well-known",
+        "auth": "none",
+    }
 
 
 def _stop_signals() -> int:
@@ -71,20 +89,29 @@ def _expire_staged(service: Service) -> None:
         try:
             service.staged.expire()
         except LanceError as error:  # a store that cannot be asked now, say
-            _log.warning("looking for expired staged writes failed: [%s] %s", type(error).__name__, error)
-        except Exception:
-            _log.exception("looking for expired staged writes failed")
+            log_event(logging.WARNING, "sweep_failed", {"error": type(error).__name__, "message": str(error)})
+        except Exception as error:
+            log_event(logging.ERROR, "sweep_failed", {"error": type(error).__name__}, error)
         time.sleep(seconds)
 
 
-def _drain_and_exit(server: FlightServer, service: Service) -> None:
-    service.admission.close()
-    if not service.admission.wait_idle(service.settings.drain_grace):
-        service.admission.end_streams()
-        service.admission.wait_idle(_LAST_WORDS_SECONDS)
+def _drain_and_exit(server: FlightServer, service: Service, reason: str) -> None:
+    began = time.perf_counter()
+    admission, grace = service.admission, service.settings.drain_grace
+    admission.close()
+    running = {"streams": admission.streams, "uploads": admission.puts}
+    log_event(logging.INFO, "stopping", {"reason": reason, **running, "grace_s": grace})
+    is_idle = admission.wait_idle(grace)
+    cut = {"streams_cut": admission.streams, "uploads_cut": admission.puts}
+    if not is_idle:
+        admission.end_streams()
+        admission.wait_idle(_LAST_WORDS_SECONDS)
     service.mutations.close()
     # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.
     shutdown = threading.Thread(target=server.shutdown, daemon=True)
     shutdown.start()
     shutdown.join(_LAST_WORDS_SECONDS)
+    drained = {f"{name}_drained": max(0, running[name] - cut[f"{name}_cut"]) for name in running}
+    ms = round(1000 * (time.perf_counter() - began))
+    log_event(logging.INFO, "stopped", {"reason": reason, **drained, **cut, "ms": ms})
     os._exit(0)

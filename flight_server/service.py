@@ -4,6 +4,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,8 @@ from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
 
 _EMPTY_SCHEMA = pa.schema([])
+
+Asked: TypeAlias = ScanCommand | TakeCommand | Ticket
 
 _KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
 
@@ -263,20 +266,22 @@ class Service:
             return self._taker(snapshot, command.columns).schema
         return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
 
-    def stream(self, ticket: bytes) -> ScanStream:
-        """The batches that a ticket, or a command used as one, stands for."""
-        if not is_ticket(ticket):
-            command = parse_command(ticket)
-            snapshot = self._catalog.open(command.dataset)
-            if isinstance(command, TakeCommand):
-                return self._take(snapshot, command.keys, command.columns)
-            plan = plan_scan(snapshot, scan_options(command, snapshot))
-            return self._stream(snapshot, plan, command.compression)
-        redeemed = self._redeemed(ticket)
-        snapshot = self._pinned(redeemed)
-        if redeemed.keys is not None:
-            return self._take(snapshot, redeemed.keys, redeemed.columns)
-        return self._stream(snapshot, plan_of(redeemed, snapshot), redeemed.compression)
+    def redeemed(self, ticket: bytes) -> Asked:
+        """Return what a ticket of this server, or a command used as one, asks for; nothing is opened."""
+        return self._redeemed(ticket) if is_ticket(ticket) else parse_command(ticket)
+
+    def stream(self, asked: Asked) -> ScanStream:
+        """Return the batches that a ticket or command asks for."""
+        if isinstance(asked, Ticket):
+            snapshot = self._pinned(asked)
+            if asked.keys is not None:
+                return self._take(snapshot, asked.keys, asked.columns)
+            return self._stream(snapshot, plan_of(asked, snapshot), asked.compression)
+        snapshot = self._catalog.open(asked.dataset)
+        if isinstance(asked, TakeCommand):
+            return self._take(snapshot, asked.keys, asked.columns)
+        plan = plan_scan(snapshot, scan_options(asked, snapshot))
+        return self._stream(snapshot, plan, asked.compression)
 
     def renew(self, ticket: bytes) -> tuple[bytes, int]:
         """A ticket for the same rows that expires later, and when: seconds since the epoch."""

@@ -4,8 +4,10 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from flight_server.catalog import Catalog
+from flight_server.logs import log_event
 from flight_server.mutations import (
     OPERATIONS,
     Mutations,
@@ -38,7 +40,14 @@ from lance_core.table.transaction import new_transaction, rewrite
 # left to the cleanup of the dataset, which knows what versions refer to.
 _CLAIM_SECONDS = 7 * 24 * 3600.0
 
-_log = logging.getLogger(__name__)
+
+@dataclass(frozen=True)
+class Committed:
+    """What a commit of staged writes made."""
+
+    version: int
+    num_rows: int | None = None
+    """Rows that were staged. None where the batch of a stream was committed before."""
 
 
 class StagedWrites:
@@ -94,8 +103,8 @@ class StagedWrites:
                 discard(opened.snapshot.storage, [result])
                 raise
 
-    def commit(self, command: CommitCommand) -> int:
-        """Make one version of staged writes and return it, all of them or none.
+    def commit(self, command: CommitCommand) -> Committed:
+        """Make one version of staged writes, of all of them or none.
 
         A `transaction_id` that was committed before is not committed again: its first result is given. Nor
         is a batch of a stream: where its version is gone, the latest one is given.
@@ -111,14 +120,14 @@ class StagedWrites:
         with self._mutations.target(command.dataset, creates=command.operation == "overwrite") as target:
             earlier = earlier_result(target.storage, command.transaction_id, operations)
             if earlier is not None:
-                return earlier.version
+                return Committed(earlier.version, earlier.rows)
             properties = dict(command.properties)
             if command.stream is not None:
                 # Whoever else commits the batch now has the same id, and is found by `commit_writes`.
                 if target.snapshot is not None and command.stream.is_committed(
                     target.snapshot.manifest.config
                 ):
-                    return target.snapshot.manifest.version
+                    return Committed(target.snapshot.manifest.version)
                 properties |= command.stream.properties
             staging = Staging(target.root)
             writes = staging.read(command.staged)
@@ -138,9 +147,9 @@ class StagedWrites:
                 if earlier is None:
                     staging.give_back(held)
                     raise
-                return earlier.version
+                return Committed(earlier.version, earlier.rows)
             staging.forget(command.staged)
-            return manifest.version
+            return Committed(manifest.version, sum(write.num_rows for write in writes))
 
     def abort(self, dataset: DatasetReference, receipts: Sequence[str]) -> int:
         """Remove staged writes; how many there were. Those that there are not are as good as removed.
@@ -160,7 +169,8 @@ class StagedWrites:
                 for receipt, age in staging.older_than(self._expiry):
                     self._expire(root, staging, receipt, age)
             except LanceError as error:
-                _log.warning("staged writes of a dataset cannot be looked through: %s", error)
+                facts = {"error": type(error).__name__, "message": str(error)}
+                log_event(logging.WARNING, "sweep_failed", facts)
             self._mutations.tidy(path)
 
     def _expire(self, root: Storage, staging: Staging, receipt: str, age: float) -> None:
@@ -168,13 +178,14 @@ class StagedWrites:
             claim = staging.claim_of(receipt)
             if claim is None or claim.transaction_id is None:
                 _remove(root, staging, receipt)
-                _log.info("staged write %s expired", receipt)
+                log_event(logging.INFO, "expired", {"receipt": receipt})
             elif age >= _CLAIM_SECONDS:
                 staging.forget([receipt])
         except CommitConflictError:
             pass  # it is being committed at this moment
         except LanceError as error:
-            _log.warning("staged write %s cannot be removed: %s", receipt, error)
+            facts = {"receipt": receipt, "error": type(error).__name__, "message": str(error)}
+            log_event(logging.WARNING, "sweep_failed", facts)
 
     def _check(self, command: CommitCommand, writes: Sequence[StagedWrite]) -> None:
         for receipt, write in zip(command.staged, writes, strict=True):

@@ -75,6 +75,12 @@ class StagedWrite:
     on: tuple[str, ...] = ()
     """The keys that its columns are joined by."""
 
+    @property
+    def num_rows(self) -> int:
+        """Return how many rows were uploaded; 0 where columns were uploaded for rows that are there."""
+        added = (*self.transaction.append.fragments, *self.transaction.overwrite.fragments)
+        return sum(fragment.physical_rows for fragment in added)
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from typing import Any
 
 from pyarrow import flight
 
 from flight_server.handlers.actions import ACTIONS
+from flight_server.handlers.actions.bodies import Done
+from flight_server.handlers.call import Call, named_in
 from flight_server.handlers.rpc import rpc
 from flight_server.names import shown
 from flight_server.service import Service
@@ -14,20 +17,27 @@ from lance_core.errors import UnsupportedFeatureError
 
 
 @rpc
-def do_action(
-    service: Service, context: flight.ServerCallContext, action: flight.Action
-) -> Iterator[flight.Result]:
+def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[flight.Result]:
+    call.describe(lambda: {"action": shown(action.type)[1:-1]})
     if action.type not in ACTIONS:
         raise UnsupportedFeatureError(
             f"action {shown(action.type)} is not supported; known: {', '.join(ACTIONS)}"
         )
     body = action.body.to_pybytes() if action.body is not None else b""
     asked = ACTIONS[action.type]
+    call.describe(lambda: named_in(body))
     with service.admission.change() if asked.changes else nullcontext():
-        result = asked.run(service, body)
+        result: dict[str, Any] | bytes | Done = asked.run(service, body)
+    facts: dict[str, object] = {}
+    if isinstance(result, Done):
+        facts, result = result.facts, result.answer
+    if asked.changes and isinstance(result, dict):
+        call.changed(result | facts)
+    elif asked.is_probe:
+        call.leave_out()
     yield flight.Result(result if isinstance(result, bytes) else json.dumps(result).encode())
 
 
 @rpc
-def list_actions(service: Service, context: flight.ServerCallContext) -> list[flight.ActionType]:
+def list_actions(service: Service, call: Call) -> list[flight.ActionType]:
     return [flight.ActionType(name, action.description) for name, action in ACTIONS.items()]

@@ -2,6 +2,7 @@
 
 from pyarrow import flight
 
+from flight_server.handlers.call import Call, named
 from flight_server.handlers.descriptor import lookup_of
 from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
@@ -12,13 +13,15 @@ from lance_core.errors import InvalidInputError
 @rpc
 def do_exchange(
     service: Service,
-    context: flight.ServerCallContext,
+    call: Call,
     descriptor: flight.FlightDescriptor,
     reader: flight.MetadataRecordBatchReader,
     writer: flight.MetadataRecordBatchWriter,
 ) -> None:
     """Writes only what it was asked for, and reads on when that is sent (threat T31)."""
     command = lookup_of(descriptor)
+    num_rows = 0
+    call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     with service.admission.stream():
         incoming = Incoming(reader, service.settings, service.admission.check_stream, service.allocator)
         lookup = service.lookup(command, incoming.schema)
@@ -29,3 +32,4 @@ def do_exchange(
             if keys is not None:
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)
+                    num_rows += rows.num_rows

@@ -8,18 +8,20 @@ from itertools import chain
 import pyarrow as pa
 from pyarrow import flight, ipc
 
-from flight_server.handlers.rpc import TranslatedErrors, rpc
+from flight_server.handlers.call import Call, named
+from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.service import ScanStream, Service
+from flight_server.tickets import Ticket
 from lance_core.scan.batches import Stretch
 
 
 @rpc
-def do_get(
-    service: Service, context: flight.ServerCallContext, ticket: flight.Ticket
-) -> flight.GeneratorStream:
-    stream = service.stream(ticket.ticket)
-    parts = _parts(service, context, stream)
+def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.GeneratorStream:
+    asked = service.redeemed(ticket.ticket)
+    call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
+    stream = service.stream(asked)
+    parts = _parts(service, call, stream)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
     return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
 
@@ -30,27 +32,39 @@ def _write_options(compression: str) -> ipc.IpcWriteOptions:
 
 
 def _parts(
-    service: Service, context: flight.ServerCallContext, stream: ScanStream
+    service: Service, call: Call, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
     """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
-    with service.admission.stream(), closing(stream.stretches):
+    with call, service.admission.stream(), closing(stream.stretches):
         yield None
-        with TranslatedErrors(service, context, "do_get"):
-            stretches = _until_stopped(service, stream)
-            if stream.has_dictionaries:
-                with kept_thread_state():
-                    yield from _one_reader(stream.schema, stretches)
-                return
-            if (first := next(stretches, None)) is not None:  # most takes have no other
-                yield first.sendable()
-            del first  # its memory must be free when the next one is asked for
+        stretches = _until_stopped(service, stream)
+        if call.is_traced:
+            stretches = _counted(call, stretches)
+        if stream.has_dictionaries:
             with kept_thread_state():
-                yield from map(Stretch.sendable, stretches)
+                yield from _one_reader(stream.schema, stretches)
+            return
+        if (first := next(stretches, None)) is not None:  # most takes have no other
+            yield first.sendable()
+        del first  # its memory must be free when the next one is asked for
+        with kept_thread_state():
+            yield from map(Stretch.sendable, stretches)
 
 
 def _until_stopped(service: Service, stream: ScanStream) -> Iterator[Stretch]:
     while (stretch := next(stream.stretches, None)) is not None:
         service.admission.check_stream()
+        yield stretch
+        del stretch  # its memory must be free when the next one is asked for
+
+
+def _counted(call: Call, stretches: Iterator[Stretch]) -> Iterator[Stretch]:
+    """Pass on what is sent, and add its rows and bytes to the call's line in the log."""
+    counts = {"rows": 0, "bytes": 0}
+    call.describe(lambda: counts)
+    for stretch in stretches:
+        counts["rows"] += stretch.rows.num_rows
+        counts["bytes"] += stretch.rows.nbytes
         yield stretch
         del stretch  # its memory must be free when the next one is asked for
 

@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from pyarrow import flight
 
+from flight_server.handlers.call import Call, named
 from flight_server.handlers.descriptor import write_of
 from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
@@ -14,23 +15,29 @@ from flight_server.service import Service
 @rpc
 def do_put(
     service: Service,
-    context: flight.ServerCallContext,
+    call: Call,
     descriptor: flight.FlightDescriptor,
     reader: flight.MetadataRecordBatchReader,
     writer: flight.FlightMetadataWriter,
 ) -> None:
     command = write_of(descriptor)
+    call.describe(lambda: {**named(command.dataset), "operation": command.mode})
     with service.admission.put():
         upload = Upload(
             Incoming(reader, service.settings, service.admission.check_stream, service.allocator),
             writer,
-            is_cancelled=context.is_cancelled,
+            is_cancelled=call.is_cancelled,
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
             report_bytes=command.report_bytes,
         )
+        received = upload.received
+        call.describe(lambda: {"rows": received.rows, "bytes": received.bytes})
         if command.stage:
             upload.tell({"staged": [service.staged.stage(command, upload)]})
+            call.describe(lambda: {"staged": True})
         else:
             written = asdict(service.mutations.put(command, upload))
             counts = written.pop("counts")
-            upload.tell({"result": written | counts})
+            result = written | counts
+            call.changed(result)
+            upload.tell({"result": result})

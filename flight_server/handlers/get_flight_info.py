@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_server.handlers.call import Call, named
 from flight_server.handlers.descriptor import command_of
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
@@ -17,12 +18,15 @@ REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
 @rpc
 def get_flight_info(
     service: Service,
-    context: flight.ServerCallContext,
+    call: Call,
     descriptor: flight.FlightDescriptor,
     locations: tuple[str, ...],
 ) -> flight.FlightInfo:
     """`locations` are the addresses under which this server advertises itself."""
-    planned = service.plan(command_of(descriptor))
+    command = command_of(descriptor)
+    call.describe(lambda: named(command.dataset))
+    planned = service.plan(command)
+    call.describe(lambda: {"version": planned.version, "endpoints": len(planned.tickets)})
     expires = expiration_time(planned.expires)
     endpoints = [
         flight.FlightEndpoint(ticket, [*locations, REUSE_CONNECTION], expiration_time=expires)

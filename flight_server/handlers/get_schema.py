@@ -2,13 +2,14 @@
 
 from pyarrow import flight
 
+from flight_server.handlers.call import Call, named
 from flight_server.handlers.descriptor import command_of
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
 
 
 @rpc
-def get_schema(
-    service: Service, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
-) -> flight.SchemaResult:
-    return flight.SchemaResult(service.schema(command_of(descriptor)))
+def get_schema(service: Service, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
+    command = command_of(descriptor)
+    call.describe(lambda: named(command.dataset))
+    return flight.SchemaResult(service.schema(command))

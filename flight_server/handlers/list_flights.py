@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pyarrow import flight
 
+from flight_server.handlers.call import Call
 from flight_server.handlers.rpc import rpc
 from flight_server.names import MAXIMUM_NAME_CHARACTERS
 from flight_server.service import DatasetSummary, Service
@@ -12,9 +13,7 @@ from lance_core.errors import InvalidInputError
 
 
 @rpc
-def list_flights(
-    service: Service, context: flight.ServerCallContext, criteria: bytes
-) -> Iterator[flight.FlightInfo]:
+def list_flights(service: Service, call: Call, criteria: bytes) -> Iterator[flight.FlightInfo]:
     """`criteria` is a glob on the name, empty for all."""
     if len(criteria) > MAXIMUM_NAME_CHARACTERS:
         raise InvalidInputError(f"criteria of {len(criteria)} bytes; at most {MAXIMUM_NAME_CHARACTERS}")
@@ -23,7 +22,7 @@ def list_flights(
     except UnicodeDecodeError:
         raise InvalidInputError("the criteria are not UTF-8") from None
     for summary in service.list_datasets(pattern):
-        if context.is_cancelled():
+        if call.is_cancelled():
             return
         yield _flight_info(summary)
 

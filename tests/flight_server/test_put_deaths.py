@@ -213,7 +213,7 @@ class Forwarder:
 def wait_for_failures(server: RunningServer, count: int) -> None:
     """Until the server has given up so many uploads."""
     ends = time.monotonic() + 20
-    while server.log.count("do_put failed") < count:
+    while server.log.count("refused rpc=DoPut") < count:
         assert time.monotonic() < ends, "the server still waits for a client that is gone"
         time.sleep(0.02)
 
@@ -237,7 +237,7 @@ def test_a_client_that_dies_leaves_nothing(
 ) -> None:
     """T27"""
     before = files_below(root)
-    failed = server.log.count("do_put failed")
+    failed = server.log.count("refused rpc=DoPut")
     die(server, mode)
     wait_for_failures(server, failed + 1)
     assert files_below(root) == before

@@ -69,7 +69,7 @@ def test_commits(tmp_path: Path, kind: str, fault: str) -> None:
     for folder, storage in broken(tmp_path, kind, faulty(fault)):
         command = folder.command()
         try:
-            assert folder.service(storage).staged.commit(command) == 2
+            assert folder.service(storage).staged.commit(command).version == 2
             assert folder.rows() == folder.after, storage.calls
         except (CommitUnknownError, Killed):
             assert folder.rows() in (BEFORE, folder.after), storage.calls
@@ -79,7 +79,7 @@ def test_commits(tmp_path: Path, kind: str, fault: str) -> None:
         if folder.versions() == 2:
             with pytest.raises((InvalidInputError, CommitConflictError)):
                 folder.service().staged.commit(other)
-        assert folder.service().staged.commit(command) == 2, storage.calls
+        assert folder.service().staged.commit(command).version == 2, storage.calls
         assert folder.rows() == folder.after, storage.calls
         with pytest.raises((InvalidInputError, CommitConflictError)):
             folder.service().staged.commit(other)
@@ -97,7 +97,7 @@ def test_stages(tmp_path: Path, fault: str) -> None:
         assert folder.rows() == BEFORE
         staged = folder.service().staged
         receipts.append(staged.stage(STAGE["append"], Uploaded(ROWS["append"][1])))
-        assert staged.commit(CommitCommand(T, "append", tuple(receipts))) == 2
+        assert staged.commit(CommitCommand(T, "append", tuple(receipts))).version == 2
         first = [{"n": 2}, {"n": 3}] if len(receipts) == 2 else []
         assert folder.rows() == [*BEFORE, *first, {"n": 4}]
 
@@ -166,7 +166,7 @@ def test_a_commit_during_a_removal(tmp_path: Path, kind: str) -> None:
 
         def meanwhile() -> None:
             with contextlib.suppress(InvalidInputError, CommitConflictError):
-                landed.append(folder.service().staged.commit(folder.command()))
+                landed.append(folder.service().staged.commit(folder.command()).version)
 
         return FaultStorage(folder.path, at, before(meanwhile))
 

@@ -20,6 +20,7 @@ from flight_server.handlers.actions import (
     tickets,
     versions,
 )
+from flight_server.handlers.actions.bodies import Done
 from flight_server.service import Service
 
 
@@ -28,9 +29,11 @@ class Action:
     """One action: what it does, for ListActions, and how."""
 
     description: str
-    run: Callable[[Service, bytes], dict[str, Any] | bytes]
+    run: Callable[[Service, bytes], dict[str, Any] | bytes | Done]
     changes: bool = True
-    """Whether it takes one of the slots for changes."""
+    """Whether it takes one of the slots for changes, and a line in the log."""
+    is_probe: bool = False
+    """Whether monitors call it so often that the log leaves it out."""
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -38,6 +41,7 @@ ACTIONS: Mapping[str, Action] = {
         "{} -> {status, version, uptime, caches}: whether the server answers",
         server.health,
         changes=False,
+        is_probe=True,
     ),
     "describe": Action(
         "{dataset, version | tag | asof, branch} -> {dataset, version, branch, identity, schema, rows, "

@@ -1,12 +1,21 @@
-"""What the bodies of actions have in common."""
+"""What the bodies and answers of actions have in common."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from flight_server.json_fields import Checker, check_fields, parse_object, string
 from flight_server.names import DatasetReference, is_segment, parse_name, shown
 from flight_server.write_command import transaction_id, write_target
 from lance_core.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Done:
+    """The answer of an action, and what else the log tells of it."""
+
+    answer: dict[str, Any]
+    facts: dict[str, object]
 
 
 def parse_change(

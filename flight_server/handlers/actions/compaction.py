@@ -44,7 +44,7 @@ def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
     command = CommitCommand(
         reference, "rewrite", values["receipts"], transaction_id=values.get("transaction_id")
     )
-    return {"version": service.staged.commit(command)}
+    return {"version": service.staged.commit(command).version}
 
 
 def _step(

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from flight_server.handlers.actions.bodies import Done
 from flight_server.service import Service
 from flight_server.write_command import parse_abort, parse_commit
 
 
-def commit(service: Service, body: bytes) -> dict[str, Any]:
-    return {"version": service.staged.commit(parse_commit(body))}
+def commit(service: Service, body: bytes) -> Done:
+    command = parse_commit(body)
+    made = service.staged.commit(command)
+    return Done({"version": made.version}, {"rows": made.num_rows, "staged": len(command.staged)})
 
 
 def abort(service: Service, body: bytes) -> dict[str, Any]:

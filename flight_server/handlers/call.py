@@ -1,0 +1,145 @@
+"""One request: who sent it, what it asks for, its lines in the log, and its errors on their way out."""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import unquote
+
+from pyarrow import flight
+
+from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
+from flight_server.logs import is_logged, log_event
+from flight_server.names import DatasetReference, shown
+from flight_server.service import Service
+from flight_server.tickets import Ticket
+from lance_core.errors import LanceError
+
+Facts = Mapping[str, object]
+
+_BODY_FIELDS = ("dataset", "target", "branch", "tag", "version", "operation", "dry_run")
+"""The fields of an action's body that the log repeats."""
+
+
+class Call:
+    """A request from its first byte to its last.
+
+    A `with` block translates errors: what leaves the block is a Flight error, and the trailer holds the
+    report (threat T45). Blocks may nest, or follow one another. The request ends with its last block.
+
+    The log gets one line for a change, one for an error, and at the level debug one for any other request.
+    """
+
+    __slots__ = ("_began", "_blocks", "_context", "_facts", "_is_logged", "_name", "_peer", "_service")
+
+    def __init__(self, service: Service, context: flight.ServerCallContext, name: str) -> None:
+        self._began = time.perf_counter()
+        self._blocks = 0
+        self._context = context
+        self._facts: list[Callable[[], Facts]] = []
+        self._is_logged = False
+        self._name = name
+        self._service = service
+        # The context must not be touched after the request, and a stream can end after it.
+        self._peer = _peer_of(context) if self.is_traced else None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the log shows every request. Only then is it worth counting what a stream sends."""
+        return is_logged(logging.DEBUG)
+
+    def is_cancelled(self) -> bool:
+        """Return whether the client has left."""
+        return bool(self._context.is_cancelled())
+
+    def describe(self, facts: Callable[[], Facts]) -> None:
+        """Add facts to the lines of this request. `facts` runs only when such a line is written."""
+        self._facts.append(facts)
+
+    def changed(self, result: Facts) -> None:
+        """Log a change that is complete: the request's facts, and the numbers and texts of `result`."""
+        self._is_logged = True
+        facts = {name: value for name, value in result.items() if isinstance(value, int | str)}
+        self._log(logging.INFO, "change", facts)
+
+    def leave_out(self) -> None:
+        """Write no line unless the request fails: probes would fill the log."""
+        self._is_logged = True
+
+    def __enter__(self) -> None:
+        self._blocks += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._blocks -= 1
+        if error is None:
+            if self._blocks == 0 and not self._is_logged and self.is_traced:
+                self._log(logging.DEBUG, "request", {})
+            return
+        if self._is_logged and isinstance(error, flight.FlightError | GeneratorExit):
+            return
+        self._is_logged = True
+        if isinstance(error, GeneratorExit):  # the client left
+            if self.is_traced:
+                self._log(logging.DEBUG, "request", {"ended": "early"})
+            return
+        if isinstance(error, flight.FlightError):  # a write failed, which it does only when the client left
+            self._log(logging.INFO, "left", {"message": str(error)})
+            return
+        report = report_error(error, self._service.settings.root)
+        facts = {"error": report.name, "error_id": report.error_id, "message": report.message}
+        if isinstance(error, REFUSALS):
+            self._log(logging.INFO, "refused", facts)
+        else:
+            is_expected = isinstance(error, LanceError)
+            level = logging.WARNING if is_expected else logging.ERROR
+            self._log(level, "failed", facts, None if is_expected else error)
+        self._context.add_trailer(TRAILER, report.to_json())
+        raise flight_error(report, error) from None
+
+    def _log(self, level: int, event: str, facts: Facts, stack_of: BaseException | None = None) -> None:
+        if not is_logged(level):
+            return
+        told: dict[str, object] = {"rpc": self._name}
+        for each in self._facts:
+            told |= each()
+        peer = self._peer or _peer_of(self._context)
+        message = {"message": facts["message"]} if "message" in facts else {}
+        told |= {name: value for name, value in facts.items() if name != "message"}
+        ms = round(1000 * (time.perf_counter() - self._began), 1)
+        log_event(level, event, told | {"ms": ms, "peer": peer} | message, stack_of)
+
+
+def named(target: DatasetReference | Ticket) -> Facts:
+    """The facts of a dataset: its name, and what chooses the version."""
+    facts: dict[str, object] = {}
+    if isinstance(target, Ticket):
+        facts["dataset"] = target.dataset
+    else:
+        facts |= {"dataset": target.name, "tag": target.tag, "ref": target.ref}
+    return facts | {"branch": target.branch, "version": target.version}
+
+
+def named_in(body: bytes) -> Facts:
+    """The facts that the body of an action gives; none where it is not a JSON object."""
+    try:
+        fields: Any = json.loads(body) if body else {}
+    except ValueError:
+        return {}
+    if not isinstance(fields, dict):
+        return {}
+    return {
+        name: shown(fields[name])[1:-1] if isinstance(fields[name], str) else fields[name]
+        for name in _BODY_FIELDS
+        if isinstance(fields.get(name), str | int)
+    }
+
+
+def _peer_of(context: flight.ServerCallContext) -> str:
+    """The client's address, and who it says it is where the server asks for that."""
+    identity = context.peer_identity().decode("utf-8", "replace")
+    address = unquote(context.peer())
+    return f"{identity}@{address}" if identity else address
