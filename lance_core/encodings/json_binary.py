@@ -2,7 +2,7 @@
 
 A value is a container: a big-endian header with its kind and number of members, an entry per member with type
 and length, then the bytes of all members. Whatever the file version, only this layer knows of it.
-Source: Lance table format, "Logical types"; docs/format.md.
+Source: docs/format.md, "Logical types".
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def show_json(array: pa.Array, field: Field) -> pa.Array:
 
 
 def store_json(array: pa.Array, column: str) -> pa.Array:
-    """JSON text, or binary JSON that a caller has made, as binary JSON.
+    """Return a column of JSON text, or of binary JSON that a caller has made, as binary JSON.
 
-    The text may be written as the reference allows: docs/format.md lists what that is beyond the standard.
+    The accepted text goes beyond the standard, as in the reference: see docs/format.md, "Logical types".
 
     Raises:
         InvalidInputError: a value is no JSON, with its number among those of the array; or no UTF-8; or the

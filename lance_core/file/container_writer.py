@@ -1,6 +1,6 @@
 """The container of 2.x files, writing side: buffers first, what describes them at the end.
 
-Order and gaps follow what readers insist on (docs/format.md, container): descriptor, column metadata, CMO
+Order and gaps follow what readers insist on (docs/format.md, "Container"): descriptor, column metadata, CMO
 table, GBO table and footer, one behind the other. Padding is zero, and a checksum of all that describes the
 file stands where readers skip, so that every byte of a file is known.
 """

@@ -5,7 +5,7 @@
 Footer, little endian: u64 start of the column metadata, u64 start of the column metadata offset (CMO) table,
 u64 start of the global buffer offset (GBO) table, u32 number of global buffers, u32 number of columns,
 u16 major, u16 minor, "LANC". Both tables hold one (u64 position, u64 size) pair per entry.
-Source: Lance file format, "Byte layout of a 2.x file"; docs/format.md.
+Source: docs/format.md, "Container".
 """
 
 import struct

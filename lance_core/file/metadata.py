@@ -2,7 +2,7 @@
 
 Opening a file reads its tail once, and what lies before the tail only when the metadata is larger than that.
 Columns are decoded when they are asked for: a projection of few columns out of thousands pays for the few.
-Source: Lance file format, `file2.proto` and "Global buffers"; docs/format.md.
+Source: docs/format.md, "Container".
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 A value up to one size stays in the data file, a larger one goes into a file that several share, and above
 another size each has a file of its own. The name is the number's 32 bits, lowest first, and `.blob`. They
 live and die with the data file.
-Source: Lance table format, "Blob side files"; sizes are those of the reference 14.0.2; docs/format.md, blobs.
+Source: docs/format.md, "Blobs".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Only the footer has a fixed place: u64 position of the metadata, u16 major, u16 
 schema of the file) and metadata are protobuf messages behind a u32 length. A cell of the page table is
 (i64 position, i64 items); its rows are numbered by field ids from the smallest one of the file on. The
 encoding of a page follows from the type of its field.
-Source: Lance file format 0.1; docs/format.md.
+Source: docs/format.md, "0.1".
 """
 
 import struct

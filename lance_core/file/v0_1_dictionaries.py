@@ -2,7 +2,7 @@
 
 A key means the same in every file, so a list may only grow, and only while nobody else writes the table: in a
 new one. A null is a key of a value of no bytes, which reads as null; other types have no place for it.
-Source: Lance file format 0.1, section 5.
+Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Every node of a field's tree has a column of its own: a struct one page that only says how many rows there
 are, a list the ends of its lists, a leaf its values. The pages of different columns end at different rows
-(docs/format.md, 2.0).
+(docs/format.md, "2.0").
 """
 
 from bisect import bisect_left

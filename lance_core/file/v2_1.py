@@ -1,7 +1,7 @@
 """Top-level columns of 2.1 and 2.2 files, read by row ranges.
 
 A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs
-and lists are put together from the layers that decoding a leaf gives (docs/format.md, levels).
+and lists are put together from the layers that decoding a leaf gives (docs/format.md, "Levels").
 """
 
 from __future__ import annotations

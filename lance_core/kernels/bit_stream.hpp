@@ -1,4 +1,4 @@
-// Numbers of any number of bits, one after the other (docs/format.md, 2.0 pages, bitpacked).
+// Numbers of any number of bits, one after the other (docs/format.md, "2.0").
 #pragma once
 
 #include "common.hpp"

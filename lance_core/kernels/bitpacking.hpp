@@ -1,4 +1,4 @@
-// Bit packing in the transposed order of groups of 1024 values (docs/format.md, bit packing).
+// Bit packing in the transposed order of groups of 1024 values (docs/format.md, "Bit packing").
 #pragma once
 
 #include "common.hpp"

@@ -1,4 +1,4 @@
-// The mini-block layout: headers of a row of chunks (docs/format.md, mini-block pages).
+// The mini-block layout: headers of a row of chunks (docs/format.md, "Mini-block pages").
 #pragma once
 
 #include "common.hpp"

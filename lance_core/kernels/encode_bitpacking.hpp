@@ -1,4 +1,4 @@
-// Bit packing, writing side: groups of 1024 values in transposed order (docs/format.md, bit packing).
+// Bit packing, writing side: groups of 1024 values in transposed order (docs/format.md, "Bit packing").
 #pragma once
 
 #include "bitpacking.hpp"

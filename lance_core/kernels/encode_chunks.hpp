@@ -1,5 +1,5 @@
-// The mini-block layout, writing side: chunks assembled from encoded values and levels (docs/format.md, mini-block
-// pages).
+// The mini-block layout, writing side: chunks assembled from encoded values and levels
+// (docs/format.md, "Mini-block pages").
 #pragma once
 
 #include "encode_levels.hpp"

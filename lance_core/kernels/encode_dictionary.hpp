@@ -1,4 +1,4 @@
-// Distinct values of a page and an index for each value (docs/format.md, dictionary pages).
+// Distinct values of a page and an index for each value (docs/format.md, "Dictionary pages").
 #pragma once
 
 #include "encode_levels.hpp"

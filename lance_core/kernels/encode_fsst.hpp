@@ -1,4 +1,4 @@
-// FSST, writing side: finding symbols that occur often, and strings as codes for them (docs/format.md, FSST).
+// FSST, writing side: finding symbols that occur often, and strings as codes for them (docs/format.md, "FSST").
 #pragma once
 
 #include "variable.hpp"

@@ -1,4 +1,4 @@
-// The full-zip layout, writing side (docs/format.md, full-zip pages).
+// The full-zip layout, writing side (docs/format.md, "Full-zip pages").
 #pragma once
 
 #include "fullzip.hpp"

@@ -1,5 +1,5 @@
-// Repetition and definition levels, writing side: Arrow structure to levels, and levels to bytes (docs/format.md,
-// levels).
+// Repetition and definition levels, writing side: Arrow structure to levels, and levels to bytes
+// (docs/format.md, "Levels").
 #pragma once
 
 #include "levels.hpp"

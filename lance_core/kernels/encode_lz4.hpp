@@ -1,4 +1,4 @@
-// LZ4 blocks (docs/format.md, general): the chunks of a page in one call.
+// LZ4 blocks (docs/format.md, "General"): the chunks of a page in one call.
 #pragma once
 
 #include "common.hpp"

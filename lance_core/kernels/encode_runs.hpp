@@ -1,4 +1,4 @@
-// Run lengths, writing side (docs/format.md, run length).
+// Run lengths, writing side (docs/format.md, "Run length").
 #pragma once
 
 #include "common.hpp"

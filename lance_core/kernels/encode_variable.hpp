@@ -1,4 +1,4 @@
-// Strings and binaries, writing side: mini-block chunks of offsets and bytes (docs/format.md, variable).
+// Strings and binaries, writing side: mini-block chunks of offsets and bytes (docs/format.md, "Variable").
 #pragma once
 
 #include "variable.hpp"

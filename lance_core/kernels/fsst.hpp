@@ -1,4 +1,4 @@
-// FSST: strings as one-byte codes for symbols of up to eight bytes (docs/format.md, FSST).
+// FSST: strings as one-byte codes for symbols of up to eight bytes (docs/format.md, "FSST").
 #pragma once
 
 #include "variable.hpp"

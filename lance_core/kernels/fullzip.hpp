@@ -1,5 +1,5 @@
-// The full-zip layout: level entries one after the other, each with its control word and value (docs/format.md,
-// full-zip).
+// The full-zip layout: level entries one after the other, each with its control word and value
+// (docs/format.md, "Full-zip pages").
 #pragma once
 
 #include "variable.hpp"

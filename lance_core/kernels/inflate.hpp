@@ -1,4 +1,4 @@
-// General compression as Lance frames it (docs/format.md, general): a size, then what the compressor made. No bytes
+// General compression as Lance frames it (docs/format.md, "General"): a size, then what the compressor made. No bytes
 // stand for no bytes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What both directions of JSON share: the constants of binary JSON (docs/format.md, "Types and names"), and the way
+// What both directions of JSON share: the constants of binary JSON (docs/format.md, "Logical types"), and the way
 // through the values of a column.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Repetition and definition levels: decoding them, cutting out rows, and turning them back into Arrow structure
-// (docs/format.md, levels).
+// (docs/format.md, "Levels").
 #pragma once
 
 #include "common.hpp"

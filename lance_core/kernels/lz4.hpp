@@ -1,4 +1,4 @@
-// LZ4 blocks, read (docs/format.md, general). Written by encode_lz4.hpp.
+// LZ4 blocks, read (docs/format.md, "General"). Written by encode_lz4.hpp.
 #pragma once
 
 #include "common.hpp"

@@ -1,5 +1,6 @@
 // Rows of mini-block pages, read and decoded in one go: what Python otherwise asks of the kernels for the parts, one
-// after the other (docs/format.md, mini-block pages). Covers flat columns and lists of them in the encodings that fill
+// after the other
+// (docs/format.md, "Mini-block pages"). Covers flat columns and lists of them in the encodings that fill
 // most pages; everything else goes the long way. Neighbouring pages that say the same of their chunks may be one.
 #pragma once
 

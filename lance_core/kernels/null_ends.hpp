@@ -1,4 +1,4 @@
-// End positions of strings and lists in which nulls are marked by an added constant (docs/format.md, 2.0 pages).
+// End positions of strings and lists in which nulls are marked by an added constant (docs/format.md, "2.0").
 #pragma once
 
 #include "common.hpp"

@@ -1,7 +1,7 @@
 // Single rows of mini-block pages, of many columns and files, in one go. A value is a few bytes out of a chunk of some
 // KiB: of a file that is mapped only these are touched, all values of a column side by side, so that the machine waits
-// for many places of memory together. Covers flat columns in the encodings that fill most pages (docs/format.md,
-// mini-block pages); everything else goes the long way.
+// for many places of memory together. Covers flat columns in the encodings that fill most pages
+// (docs/format.md, "Mini-block pages"); everything else goes the long way.
 #pragma once
 
 #include "miniblock.hpp"

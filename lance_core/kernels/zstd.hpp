@@ -1,4 +1,4 @@
-// Zstandard frames, read (docs/format.md, general).
+// Zstandard frames, read (docs/format.md, "General").
 // Source: RFC 8878, Zstandard Compression and the application/zstd Media Type.
 #pragma once
 

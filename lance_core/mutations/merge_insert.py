@@ -117,7 +117,7 @@ def _claim_all_keys(update: Transaction.Update, key_ids: Sequence[int]) -> None:
     A merge that inserts rows by primary key is in conflict with every other that may have inserted the same
     key, and is done again. Which keys these are the reference says in a Bloom filter; this one has all bits
     set, and a size that cannot be compared with others.
-    Source: Lance table format, "Conflict rules".
+    Source: docs/format.md, "Two writers".
     """
     update.inserted_rows.field_ids.extend(key_ids)
     bloom = update.inserted_rows.bloom

@@ -3,7 +3,7 @@
 One writer per fragment streams a row for every physical row, so that deletions meanwhile do no harm; one
 commit puts all files in, or none. A version that moved rows of such a fragment, or wrote the same columns, is
 in the way: what was streamed was meant for the rows that stood there before.
-Source: Lance table format, "Operations", DataReplacement; docs/format.md.
+Source: docs/format.md, "Operations".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Schemas of the next version: fields added, removed, renamed, with other types.
 
 Ids are never used for something else: a new field gets one above all that the schema and the data files have.
-Source: Lance table format, "Field ids"; docs/format.md.
+Source: docs/format.md, "Schema".
 """
 
 from __future__ import annotations

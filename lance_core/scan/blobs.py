@@ -2,7 +2,7 @@
 
 A descriptor says where a value lies: in the data file, in a side file beside it, or outside the dataset.
 Side files are in a directory named like the data file, each named by the 32 bits of its number, lowest first.
-Source: Lance table format, "Blob side files"; docs/format.md.
+Source: docs/format.md, "Blobs".
 """
 
 from __future__ import annotations

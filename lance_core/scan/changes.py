@@ -3,7 +3,7 @@
 With stable row ids each row says in which version it was made and last changed, and keeps its id wherever it
 is moved. Without them fragments and deletion files tell, as long as no row was moved. What neither
 tells is refused by name.
-Source: Lance table format, "Row addresses, row ids, lineage"; docs/format.md.
+Source: docs/format.md, "Row ids and lineage".
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class NumberColumn:
 
 
 class NullColumn:
-    """A column that no file of the fragment holds (Lance table format, section 4.1)."""
+    """A column that no file of the fragment holds (docs/format.md, "Fragments")."""
 
     def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
         self.page_rows = (0, num_rows)

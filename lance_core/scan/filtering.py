@@ -31,7 +31,7 @@ from lance_core.scan.selection import DENSE_SHARE, read_rows, select_rows
 from lance_core.scan.statistics import Gatherer
 from lance_core.scan.strategy import Strategy
 
-# Windows begin between two mini-blocks of a flat column (Lance file format 2.1, section 5).
+# Windows begin between two mini-blocks of a flat column (docs/format.md, "Mini-block pages").
 _WINDOW_MULTIPLE = 4096
 # What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20

@@ -1,6 +1,6 @@
 """Columns that tell of the rows themselves: ids, addresses, offsets, and the versions that made them.
 
-Source: Lance table format, "Row addresses, row ids, lineage".
+Source: docs/format.md, "Row ids and lineage".
 """
 
 from __future__ import annotations

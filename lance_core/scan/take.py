@@ -3,7 +3,7 @@
 Keys become row addresses first; the rows of each fragment are then read column by column, neighbouring rows
 together, and put into the order of the keys. A key given twice gives its row twice. Rows that were deleted,
 and ids that no live row has, are left out, as the reference does.
-Source: Lance table format, "Row addresses, row ids, lineage".
+Source: docs/format.md, "Row ids and lineage".
 """
 
 from __future__ import annotations

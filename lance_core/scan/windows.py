@@ -27,8 +27,8 @@ _FULL = 7 / 8
 _BATCH_MULTIPLE = 64
 # How many times more rows than usual may be read for a batch, because deleted rows lie between its rows.
 _MOST_SPREAD = 3
-# Mini-blocks hold a power of two of at most this many rows of a flat column (Lance file format 2.1,
-# section 5): pieces that begin between two blocks decode none of them twice.
+# A mini-block of a flat column has at most this many rows, a power of two (docs/format.md, "Mini-block
+# pages"). A piece that begins between two mini-blocks decodes neither of them twice.
 _PIECE_MULTIPLE = 4096
 # What one thread reads of one column for a table.
 _PIECE_BYTES = 16 << 20

@@ -1,8 +1,8 @@
-"""Which fields own a column of a data file.
+"""The fields that own a column of a data file.
 
-In 2.0 files every field does, but for the children of packed structs and blobs (Lance file format 2.0, "From
-schema to columns"). In 2.1 and 2.2 files only the leaves are stored; structs, lists and maps above them are
-rebuilt from the levels that each leaf carries (Lance file format 2.1, "Which columns exist"; docs/format.md).
+In 2.0 files every field owns a column, except the children of packed structs and blobs (docs/format.md,
+"2.0"). In 2.1 and 2.2 files only leaves own columns. Structs, lists and maps above them are rebuilt from the
+levels that each leaf stores (docs/format.md, "Columns").
 """
 
 from lance_core.schema.fields import Field

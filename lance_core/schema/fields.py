@@ -69,7 +69,7 @@ class Field:
 
     @property
     def is_packed(self) -> bool:
-        """Whether this is a struct whose children share one column (Lance file format, field metadata)."""
+        """Whether this is a struct whose children share one column (docs/format.md, "Columns")."""
         return self.logical_type == "struct" and (
             self.metadata.get(PACKED, "").lower() == "true"
             or self.metadata.get("packed", "").lower() == "true"

@@ -3,7 +3,7 @@
 Fields are numbered depth first, parents before children. Extension types are stored as their storage type,
 with name and parameters in the metadata. Types that a file version cannot hold are refused by the writer of
 that version; here only what no version can hold is.
-Source: Lance table format, "Schema"; Lance file format, "Field and field ids"; docs/format.md.
+Source: docs/format.md, "Schema".
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """The strings by which Lance names types, and the Arrow types they stand for.
 
-Source of the strings: Lance file format, `Field.logical_type`; listed in docs/format.md.
+The strings are the values of `Field.logical_type`. Source: docs/format.md, "Logical types".
 Types with child fields ("struct", "list", ...) are assembled in `fields.py`; this module knows the others.
 """
 

@@ -4,7 +4,7 @@ Integers, decimals and times are compared as the integers they are stored as, st
 bytes. NaN is counted and is no bound; a bound of zero is -0.0 below and +0.0 above. Of strings and binary at
 most 64 bytes are kept: the lower bound is cut, between two characters in a string; the upper bound is cut
 and then raised, so that it is above everything it stands for. Where it cannot be raised there is none.
-Source: Lance file format 0.1, section 7.3; docs/format.md, page statistics.
+Source: docs/format.md, "Page statistics and checksums".
 """
 
 from collections.abc import Sequence

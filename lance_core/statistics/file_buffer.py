@@ -14,7 +14,7 @@ for one page of one column of the file:
     crc32c      uint32  of the page's buffers, one after the other, without padding
 
 Columns of all types share one table, so a bound is kept as bytes (`stored_bounds`).
-Source: docs/format.md, "Page statistics and checksums in 2.x files".
+Source: docs/format.md, "Page statistics and checksums".
 """
 
 from __future__ import annotations

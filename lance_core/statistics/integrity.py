@@ -8,7 +8,7 @@
     everything between these      zero
 
 A file without a seal has none of this: others wrote it.
-Source: docs/format.md, "Page statistics and checksums in 2.x files".
+Source: docs/format.md, "Page statistics and checksums".
 """
 
 from __future__ import annotations

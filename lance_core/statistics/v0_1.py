@@ -4,7 +4,7 @@ A file keeps them as a table of its own: a struct column per field, named by the
 null_count, min_value and max_value, and one row per batch. The writer counted nulls and left them out of the
 bounds, but most types lose their nulls when they are stored: the rows come back as values the bounds do not
 know. Strings lose the difference between null and empty. So what is read is turned into what holds for the
-rows as they come back. Source: Lance file format 0.1, sections 6 and 7; docs/format.md.
+rows as they come back. Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Collection

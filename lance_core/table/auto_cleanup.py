@@ -3,7 +3,7 @@
 `lance.auto_cleanup.interval` says after which versions, `older_than` and `retain_versions` what goes. As with
 the reference it is the version before the new one that is cleaned up from, by its settings, and a cleanup
 that fails does not fail the commit.
-Source: Lance table format, "Config keys".
+Source: docs/format.md, "Cleanup".
 """
 
 import logging

@@ -4,7 +4,7 @@ have them.
 The path of a base is absolute; older releases also wrote the path they were given, which is relative to the
 working directory of whoever reads it. A base is the root of a dataset, with `data/` and its siblings below
 it, or a plain directory that holds the files themselves.
-Source: Lance table format, "Base paths"; docs/format.md.
+Source: docs/format.md, "Base paths".
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 A branch is a shallow clone in `tree/{branch}/` and a file that says where it began. The clone comes first, so
 that whoever sees the file can open the branch.
-Source: Lance table format, "Branches"; docs/format.md.
+Source: docs/format.md, "Tags and branches".
 """
 
 import time

@@ -3,7 +3,7 @@
 A reader uses an index for the fragments in its bitmap and scans the others. A bit too few costs time, a bit
 too many loses rows. So fragments whose indexed values change leave the bitmap, and no fragment enters it
 whose rows the index does not know.
-Source: Lance table format, "Duties of a writer that does not understand indices"; docs/format.md.
+Source: docs/format.md, "Operations".
 """
 
 from collections.abc import Collection, Iterable, Set

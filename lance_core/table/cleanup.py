@@ -10,7 +10,7 @@ that is broken off leaves files that nothing refers to, not versions without fil
 looked up once more: a version that somebody named meanwhile is put back, and files that a new version took up
 again (a restore) stay. Other datasets that use this one as a base are not known here; a tag protects what
 they need.
-Source: Lance table format, "Cleanup"; docs/format.md.
+Source: docs/format.md, "Cleanup".
 """
 
 import time

@@ -2,7 +2,7 @@
 
 The first manifest of the new table is that version's, with its number. Every file that was in the other table
 itself is found through a base path from then on; new files go into the new table.
-Source: Lance table format, "Shallow clone", "Branches"; docs/format.md.
+Source: docs/format.md, "Tags and branches".
 """
 
 from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExistsError, PutUnknownError

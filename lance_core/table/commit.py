@@ -9,7 +9,7 @@ committed, applies the transaction to the newest version, and tries again. A com
     refused   nothing happened; `CommitConflictError`, or the error of the storage
     unknown   the storage did not say; `CommitUnknownError`. Nothing is deleted, nothing is tried again.
 
-Source: Lance table format, "Algorithm for a safe concurrent writer"; docs/format.md.
+Source: docs/format.md, "Writing a version".
 """
 
 import random

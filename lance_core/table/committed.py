@@ -3,7 +3,7 @@
 A version is made by one transaction, whose id is in its manifest. The name of a transaction file tells the
 id, too, and the version that the transaction was made on: its own version is one of those after it, or, for a
 clone, that number itself.
-Source: Lance table format, "Transactions"; docs/format.md.
+Source: docs/format.md, "Two writers".
 """
 
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """What the table of conflicts asks of two transactions: the fragments, columns, settings and keys they share.
 
 Each rule is a pure function of the transaction that wants to commit and of the one that did.
-Source: Lance table format, "Conflict rules"; docs/format.md.
+Source: docs/format.md, "Two writers".
 """
 
 from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ values that an append has for a column that got another type. In one rows were d
 files. In one the table could not be read: an append with a column that was dropped, whose id another one got.
 They are not symmetric: one table per operation that wants to commit, one entry per operation that did. What
 is not listed fails.
-Source: Lance table format, "Conflict rules"; docs/format.md.
+Source: docs/format.md, "Two writers".
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Whether a manifest makes sense in itself: what readers take for granted, and the reference checks.
 
 Only deletion files are read; see `scan.validate` for the others.
-Source: Lance table format, "Fragments, data files", "Writing with stable row ids", "Index metadata".
+Source: docs/format.md, "Fragments".
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Two kinds exist: an Arrow IPC file with one uint32 column `row_id`, and a 32-bit Roaring bitmap in the
 portable serialization. A file is never changed: who deletes more rows writes a new one with all of them.
-Source: Lance table format, "Deletion files"; docs/format.md.
+Source: docs/format.md, "Deletions".
 """
 
 import secrets

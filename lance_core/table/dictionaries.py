@@ -1,7 +1,7 @@
 """The values of dictionary columns of 0.1 tables in manifests: every manifest file begins with them.
 
 Data files hold keys only. Later file versions leave the places in the schema empty.
-Source: Lance file format 0.1, section 5; docs/format.md.
+Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Mapping

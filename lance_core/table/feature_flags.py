@@ -1,7 +1,7 @@
 """Which tables may be read: the feature flags of a manifest.
 
-A reader must refuse a table whose reader flags hold a bit it does not implement (Lance table format, "Feature
-flags"; docs/format.md). Refusing here comes before anything else of the manifest is believed.
+A reader must refuse a table whose reader flags hold a bit it does not implement (docs/format.md,
+"Manifest"). Refusing here comes before anything else of the manifest is believed.
 """
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError

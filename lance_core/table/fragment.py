@@ -2,7 +2,7 @@
 
 A fragment is a view of its message in the manifest: a table may have very many, and most questions about a
 table need a field or two of each. What is derived from strings and lists is checked when it is first used.
-Source: Lance table format, "Fragments, data files"; docs/format.md.
+Source: docs/format.md, "Fragments".
 """
 
 from collections.abc import Mapping, Sequence
@@ -256,7 +256,7 @@ class Fragment:
         version = FileVersion.from_numbers(
             message.file_major_version, message.file_minor_version, file=self._manifest
         )
-        # Releases around 0.16 said 0.1 while they wrote 2.0 files (Lance table format, section 2.6).
+        # Releases around 0.16 said 0.1 while they wrote 2.0 files (docs/format.md, "Fragments").
         if self._format not in (None, FileVersion.V0_1, version):
             raise CorruptFileError(
                 "data file has another version than its table",

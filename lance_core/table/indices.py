@@ -2,7 +2,7 @@
 
 A manifest has one entry per segment; segments of one name are one index. The kind of an index follows from
 the type URL of its details, that of a vector index from the details themselves.
-Source: Lance table format, "Indices"; docs/format.md.
+Source: docs/format.md, "Dataset directory".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Row lineage: the versions in which each row of a fragment was made and last changed.
 
 A sequence is a list of runs of one version; a run has as many rows as its span has values.
-Source: Lance table format, "Version sequences"; docs/format.md.
+Source: docs/format.md, "Row ids and lineage".
 """
 
 import numpy as np

@@ -4,7 +4,7 @@
 
 The position in the footer leads to the length before the Manifest, which ends where the footer begins. The
 positions inside the Manifest lead to the lengths of the optional sections, in any order.
-Source: Lance table format, "Manifest file"; docs/format.md.
+Source: docs/format.md, "Manifest".
 """
 
 import struct

@@ -2,7 +2,7 @@
 
 What an operation does not mention is carried over. Feature flags are derived from the content; positions
 inside the file of the current manifest mean nothing in another file and are left out.
-Source: Lance table format, "What each operation does to the manifest"; docs/format.md.
+Source: docs/format.md, "Writing a version".
 """
 
 from collections.abc import Callable

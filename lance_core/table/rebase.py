@@ -5,7 +5,7 @@ second takes the rows of the newest version, adds its own, and writes a new file
 fragments are what they were but for deleted rows, and none of its rows is among those. Otherwise it has to be
 made anew.
 Files of an append lose the columns that the winner dropped: the next new column may get the id of one.
-Source: Lance table format, "Rebase details"; docs/format.md.
+Source: docs/format.md, "Two writers".
 """
 
 from collections.abc import Mapping, Set

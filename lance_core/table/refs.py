@@ -3,7 +3,7 @@
 `_refs/tags/{tag}.json` names a version, on the main branch or on another one. `_refs/branches/{branch}.json`,
 with `/` in the name written as `%2F`, tells where a branch began; its versions are in `tree/{branch}/`, a
 dataset of its own that shares files through base paths. All refs of all branches are below the main root.
-Source: Lance table format, "Branches", "Tags"; docs/format.md.
+Source: docs/format.md, "Tags and branches".
 """
 
 import json

@@ -1,7 +1,7 @@
 """Stable row ids: a number per physical row of a fragment that stays with the row when it moves.
 
 A sequence is a list of segments, each a range, a range with holes, a range with a bitmap or an array.
-Source: Lance table format, "RowIdSequence"; docs/format.md.
+Source: docs/format.md, "Row ids and lineage".
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """The row ids and versions that fragments of a table with stable row ids carry, as they are written.
 
-Source: Lance table format, "RowIdSequence", "Version sequences"; docs/format.md.
+Source: docs/format.md, "Row ids and lineage".
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 A ref is a small JSON file that is written whole. Cleanup removes no version that a ref names; since it may
 run at the same time, whoever creates a ref looks afterwards whether the version is still there, and cleanup
 looks for new refs after it has taken versions away (see `cleanup`).
-Source: Lance table format, "Tags", "Branches"; docs/format.md.
+Source: docs/format.md, "Tags and branches".
 """
 
 import json

@@ -1,7 +1,7 @@
 """Transactions: what one version changed. Each is a file, and repeated in the manifest of its version.
 
 Writers that started on an older version read the transactions of the versions since, to find out whether
-their own still makes sense. Source: Lance table format, "Transactions"; docs/format.md.
+their own still makes sense. Source: docs/format.md, "Writing a version".
 """
 
 from collections.abc import Iterable, Mapping, Sequence

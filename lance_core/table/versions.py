@@ -4,7 +4,7 @@ A table names its manifests by one of two schemes: `{version}.manifest`, or `{2^
 with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version
 hint, which may be stale) are no versions. Versions with the highest bit set are detached, have the name
 `d{version}.manifest` and are reached by number only.
-Source: Lance table format, "Names and version discovery"; docs/format.md.
+Source: docs/format.md, "Versions".
 """
 
 import re

@@ -2,7 +2,7 @@
 
 That is the manifest for a table, and the data file itself for the schema inside it. Values are a page of
 their own: var-binary for strings and bytes, plain for numbers. Strings of no bytes are null whatever the
-field says, the only way to store a null (Lance file format 0.1, section 5).
+field says, the only way to store a null (docs/format.md, "0.1").
 """
 
 import numpy as np

@@ -7,7 +7,7 @@
     dictionary       the keys; the values stand once in the file
 
 The format has no place for nulls, but for strings: those of no bytes are null where the field is nullable.
-A value that would come back as another one is refused. Source: Lance file format 0.1, sections 4 to 6.
+A value that would come back as another one is refused. Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Nested fields: structs have no page, lists have one of offsets into the items of the same batch.
 
 Neither can be null: a null struct comes back as one of its children's values, a null list as an empty one
-(Lance file format 0.1, sections 4.3, 4.4 and 6).
+(docs/format.md, "0.1").
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Nothing says how many bytes a page has, and nothing in the file is aligned. So every page is checked against
 the size of the file when its column is opened, and bytes are moved to aligned memory when they are read.
-Source: Lance file format 0.1, "Page table" and "Page encodings"; docs/format.md.
+Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Plain: values of one width, tightly packed; fixed-size lists are their items, booleans are bits.
 
-The bits of lists of booleans go on without a gap from list to list (Lance file format 0.1, section 4.1).
+The bits of lists of booleans go on without a gap from list to list (docs/format.md, "0.1").
 Nulls are not stored: where one was written, a value comes back.
 """
 

@@ -3,7 +3,7 @@
     column "7" (the field id) of struct<null_count: int64, min_value, max_value>
 
 A batch without any value that counts (all null, all NaN) has the widest bounds there are; strings have none.
-Source: Lance file format 0.1, section 7; docs/format.md.
+Source: docs/format.md, "0.1".
 """
 
 from collections import defaultdict

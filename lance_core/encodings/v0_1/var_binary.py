@@ -2,7 +2,7 @@
 
 A page is an array of positions, one more than values. The bytes of its values follow each other, anywhere in
 the file. A value of no bytes is null where the field is nullable: nothing tells it from an empty string.
-Source: Lance file format 0.1, sections 4.2 and 6; docs/format.md.
+Source: docs/format.md, "0.1".
 """
 
 from functools import cached_property

@@ -1,7 +1,8 @@
 """Bit packing: values of a word size kept in fewer bits, in groups of 1024.
 
 The values of a group are transposed so that whole vectors unpack at once: with T-bit words a group has
-1024/T lanes, and word k of lane l is stored at k * lanes + l. `docs/format.md` gives the permutation.
+1024/T lanes, and word k of lane l is stored at k * lanes + l. The permutation is in
+docs/format.md, "Bit packing".
 
 Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is
 padded with zeros.

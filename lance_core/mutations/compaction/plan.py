@@ -2,7 +2,7 @@
 
 A fragment is a candidate when it has fewer rows than the target, or when too many of its rows are deleted.
 Runs of neighbouring candidates that the same indices cover are cut into groups with as many rows as the
-target. Source: Lance table format, "Compaction and fragment reuse".
+target. Source: docs/format.md, "Operations".
 """
 
 from __future__ import annotations

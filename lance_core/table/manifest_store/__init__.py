@@ -9,7 +9,7 @@ remembers one row per version; who inserts the row has made the version. The byt
     4. let the row name that, remove the first copy
 
 Whoever meets a row between 2 and 4, reader or writer, finishes what a dead writer left.
-Source: Lance table format, "External manifest store"; docs/format.md.
+Source: docs/format.md, "Manifest stores".
 """
 
 from lance_core.table.manifest_store.choice import forget_table, manifest_store_of

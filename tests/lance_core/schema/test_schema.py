@@ -172,7 +172,7 @@ def test_storage_types_hold_no_extension(tmp_path: Path) -> None:
 
 
 def test_leaves_are_the_columns_that_the_reference_writes(tmp_path: Path) -> None:
-    """Lance file format 2.1, which columns exist: the data file lists exactly these fields, in this order."""
+    """docs/format.md, "Columns": the data file lists exactly these fields, in this order."""
     schema = pa.schema(
         [
             pa.field("i", pa.int32()),

@@ -98,7 +98,7 @@ def test_bitmaps_with_and_without_runs(dataset: Path, runs: bool) -> None:
     ids=["nullable", "int32", "name", "two batches", "null", "two columns"],
 )
 def test_arrow_files_of_another_form_are_corrupt(dataset: Path, batches: list[pa.RecordBatch]) -> None:
-    """Lance table format, deletion files: the reference rejects these too."""
+    """docs/format.md, "Deletions": the reference rejects these too."""
     deletion_file(dataset).write_bytes(arrow_file(batches))
     with pytest.raises(CorruptFileError, match=r"_deletions/.*row_id: uint32 not null"):
         read(dataset, count=1)

@@ -114,7 +114,7 @@ def test_large_deletions_are_bitmaps(tmp_path: Path) -> None:
 
 
 def test_obsolete_and_hidden_columns_are_left_out(tmp_path: Path, table: pa.Table) -> None:
-    """Lance table format, data files: -2 marks an obsolete column, -3 to -5 hidden ones."""
+    """docs/format.md, "Fragments": -2 marks an obsolete column, -3 to -5 hidden ones."""
     lance.write_dataset(table, str(tmp_path))
 
     def change(message: table_pb2.Manifest) -> None:
@@ -282,7 +282,7 @@ def test_files_of_several_versions_need_their_flag(tmp_path: Path, table: pa.Tab
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_unknown_row_counts_are_counted(tmp_path: Path, table: pa.Table, delete: bool) -> None:
-    """Lance table format, legacy details: libraries before 0.8 did not store them."""
+    """Libraries before 0.8 stored no numbers of rows and deleted rows."""
     dataset = lance.write_dataset(table, str(tmp_path), max_rows_per_file=5)
     if delete:
         dataset.delete("number IN (1, 7, 9)")

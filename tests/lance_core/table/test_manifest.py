@@ -85,7 +85,7 @@ def test_identity_survives_reopening_but_not_recreation(dataset: Path, table: pa
 
 
 def test_the_transaction_is_found_inline_and_by_file_name(dataset: Path) -> None:
-    """Lance table format, manifest message: field 23 wins over 21, both win over the file."""
+    """docs/format.md, "Manifest": field 23 wins over 21, both win over the file."""
     (file,) = (dataset / "_transactions").iterdir()
     uuid = transaction_pb2.Transaction.FromString(file.read_bytes()).uuid
     assert manifest_of(dataset).transaction_uuid == uuid
@@ -118,7 +118,7 @@ def test_the_transaction_is_found_inline_and_by_file_name(dataset: Path) -> None
 
 
 def test_the_footer_version_is_ignored(dataset: Path) -> None:
-    """Lance table format, manifest file: old libraries wrote other numbers, and the reference reads any."""
+    """docs/format.md, "Manifest": old libraries wrote other numbers, and the reference reads any."""
     file = newest_manifest(dataset)
     data = bytearray(file.read_bytes())
     data[-8:-4] = struct.pack("<HH", 9, 9)

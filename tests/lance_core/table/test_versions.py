@@ -88,7 +88,7 @@ def test_other_files_are_no_versions(history: Path) -> None:
 
 
 def test_two_naming_schemes_in_one_table_are_refused(history: Path) -> None:
-    """Lance table format, names and version discovery: the reference cannot open such a table either."""
+    """docs/format.md, "Versions": the reference cannot open such a table either."""
     path = history / manifest_path(storage(history), 4)
     plain, inverted = "4.manifest", f"{2**64 - 5:020}.manifest"
     shutil.copy(path, path.with_name(plain if path.name == inverted else inverted))

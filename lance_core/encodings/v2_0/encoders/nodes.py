@@ -5,7 +5,7 @@
     packed struct     all fields of a row side by side
     blob              position and size of each value, which lies outside the pages
 
-Source: Lance file format 2.0, "From schema to columns"; docs/format.md.
+Source: docs/format.md, "2.0".
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@
     strings            binary{ends, bytes}; where few values repeat, dictionary{indices, binary}
     dictionary         dictionary{indices, items}, where a null is an item
 
-Source: Lance file format 2.0, "Encodings"; docs/format.md.
+Source: docs/format.md, "2.0".
 """
 
 import re

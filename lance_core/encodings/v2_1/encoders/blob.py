@@ -1,4 +1,4 @@
-"""Blob pages: descriptors of values that are in the file already (docs/format.md, blobs).
+"""Blob pages: descriptors of values that are in the file already (docs/format.md, "Blobs").
 
 2.1 has positions and sizes. Version 2, of 2.2, also says what kind of place a value is in.
 """

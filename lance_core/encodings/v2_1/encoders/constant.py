@@ -1,6 +1,6 @@
 """The constant layout: pages without values, and in 2.2 pages of one value.
 
-docs/format.md, constant pages.
+docs/format.md, "Constant pages".
 """
 
 import struct

@@ -1,6 +1,6 @@
 """Dictionary pages: distinct values kept once, and indices in their place.
 
-docs/format.md, dictionary pages.
+docs/format.md, "Dictionary pages".
 """
 
 from dataclasses import replace

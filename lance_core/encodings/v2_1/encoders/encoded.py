@@ -21,7 +21,7 @@ class LeafColumn:
     """The layers, outermost first; the last is the leaf."""
     options: EncodingOptions
     is_2_2: bool
-    """Whether the file is 2.2, which has more (docs/format.md, types and encodings by version)."""
+    """Whether the file is 2.2, which has more (docs/format.md, "Types and encodings by version")."""
 
 
 @dataclass(frozen=True, slots=True)

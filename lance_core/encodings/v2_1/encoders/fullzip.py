@@ -1,6 +1,6 @@
 """The full-zip layout: each value beside its levels, for values so wide that chunks of them make no sense.
 
-docs/format.md, full-zip pages.
+docs/format.md, "Full-zip pages".
 """
 
 import pyarrow as pa

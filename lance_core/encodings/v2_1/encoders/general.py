@@ -34,7 +34,7 @@ def scheme_of(compression: str) -> proto.CompressionScheme:
 
 
 def compress_block(data: Bytes, compression: str, level: int | None) -> bytes:
-    """A frame: the size of the data, then what the compressor made (docs/format.md, general)."""
+    """A frame: the size of the data, then what the compressor made (docs/format.md, "General")."""
     if compression == "lz4":
         return bytes(lz4.block.compress(data, store_size=True))
     return memoryview(data).nbytes.to_bytes(8, "little") + _zstd(level).compress(data)

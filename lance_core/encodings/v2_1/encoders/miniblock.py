@@ -1,6 +1,6 @@
 """The mini-block layout: encoded values and levels as chunks of some KiB.
 
-docs/format.md, mini-block pages.
+docs/format.md, "Mini-block pages".
 """
 
 from lance_core import kernels

@@ -2,7 +2,7 @@
 
 A page declares of each layer only what occurs in it: nulls, empty lists, both or neither. Fixed-size lists of
 structs, and what is around them, are the exception (`_is_declared`). Numbers start at 1 and go from the leaf
-outwards (docs/format.md, levels).
+outwards (docs/format.md, "Levels").
 """
 
 from collections.abc import Sequence

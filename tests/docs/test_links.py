@@ -1,0 +1,128 @@
+"""Every link of the documents leads somewhere, and so does every reference of the code to them.
+
+Documents link with `[text](path#heading)`. Docstrings and comments refer to a heading of a document as
+`docs/format.md, "Levels"`, and to a decision record as `decision 14` or by its path.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = ("*.py", "*.pyi", "*.cpp", "*.hpp", "*.proto")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PATH = re.compile(r"\b((?:docs|benchmarks|demo)/[\w./-]+\.md)\b(?:,? (?:under )?\"([^\"]+)\")?")
+DECISION = re.compile(r"\bdecision (\d+)\b", re.IGNORECASE)
+NO_TITLE = re.compile(r"Lance (?:file|table) format(?: \d\.\d)?, (?:\"|sections? \d)")
+LINE_BREAK = re.compile(r"\n[ \t]*(?://|#)?[ \t]*")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Return the files of the repository that match one of the patterns, sorted."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in sorted(listed.stdout.split("\0")) if name and (ROOT / name).is_file()]
+
+
+PAGES = tracked("README.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md", "benchmarks/*.md", "demo/*.md")
+SOURCES = [path for path in tracked(*CODE) if path != Path(__file__)]
+
+
+def without_code_blocks(text: str) -> str:
+    """Return a document without its fenced blocks, whose lines may look like headings and links."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@cache
+def headings(page: Path) -> tuple[str, ...]:
+    """Return the headings of a document as they are written, without `#`."""
+    text = without_code_blocks(page.read_text(encoding="utf-8"))
+    return tuple(re.findall(r"^#+ (.+?)\s*$", text, flags=re.MULTILINE))
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def broken_link(page: Path, target: str) -> str | None:
+    """Return what is wrong with a link of a document, or None if it leads to a file and a heading."""
+    if re.match(r"[a-z]+:", target):
+        return None
+    path, _, fragment = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists():
+        return "no such file"
+    if fragment and fragment not in map(anchor, headings(file)):
+        return "no such heading"
+    return None
+
+
+def broken_references(text: str) -> list[str]:
+    """Return the references of a source file or a document to headings and decisions that do not exist."""
+    flat = LINE_BREAK.sub(" ", text)
+    broken = [match[0] for match in NO_TITLE.finditer(flat)]
+    for match in PATH.finditer(flat):
+        page = ROOT / match[1]
+        if not page.is_file() or (match[2] and match[2] not in headings(page)):
+            broken.append(match[0])
+    for match in DECISION.finditer(flat):
+        if not list((ROOT / "docs" / "decisions").glob(f"{int(match[1]):04d}-*.md")):
+            broken.append(match[0])
+    return broken
+
+
+def test_there_are_documents_and_sources() -> None:
+    assert ROOT / "docs" / "format.md" in PAGES
+    assert ROOT / "docs" / "decisions" / "0001-packaging.md" in PAGES
+    assert ROOT / "lance_core" / "kernels" / "levels.hpp" in SOURCES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_document_leads_somewhere(page: Path) -> None:
+    text = without_code_blocks(page.read_text(encoding="utf-8"))
+    broken = {target: wrong for target in LINK.findall(text) if (wrong := broken_link(page, target))}
+    assert not broken
+    assert not broken_references(re.sub(LINK, "", text))
+
+
+def test_every_reference_of_the_code_to_a_document_leads_somewhere() -> None:
+    broken = {
+        path.relative_to(ROOT).as_posix(): found
+        for path in SOURCES
+        if (found := broken_references(path.read_text(encoding="utf-8")))
+    }
+    assert not broken
+
+
+def test_the_code_names_a_heading_of_the_format() -> None:
+    """The format page is long: a reference of the packages to it names the heading."""
+    bare = [
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "lance_core")
+        for match in PATH.finditer(LINE_BREAK.sub(" ", path.read_text(encoding="utf-8")))
+        if match[1] == "docs/format.md" and not match[2]
+    ]
+    assert not bare
+
+
+def test_broken_references_are_found() -> None:
+    assert broken_references('# see docs/format.md,\n# "Levels"') == []
+    assert broken_references('docs/format.md, "No heading"') == ['docs/format.md, "No heading"']
+    assert broken_references("docs/nowhere.md") == ["docs/nowhere.md"]
+    assert broken_references("decision 1 and decision 99") == ["decision 99"]
+    assert broken_references('Lance file format 2.1, "Pages"') == ['Lance file format 2.1, "']
+    assert broken_link(ROOT / "README.md", "docs/format.md#mini-block-pages") is None
+    assert broken_link(ROOT / "README.md", "docs/format.md#nothing") == "no such heading"
+    assert broken_link(ROOT / "README.md", "docs/nothing.md") == "no such file"
