@@ -15,7 +15,7 @@ from pyarrow import flight
 
 from flight_client.actions import Actions
 from flight_client.allocator import keep_received_memory
-from flight_client.connection import Access, Server, Servers
+from flight_client.connection import Access, Server, Servers, to_json
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
@@ -154,11 +154,25 @@ class Client(Actions, Writes):
             "asof": asof,
         }
         described = self.action("describe", body, repeat=True)
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
+        stored_schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
         target = Target(
             described["dataset"], described["version"], described["branch"], described.get("identity")
         )
-        return Snapshot(self._servers, target, schema, described["rows"], self._options)
+        schema = self._scan_schema(target)
+        return Snapshot(self._servers, target, schema, stored_schema, described["rows"], self._options)
+
+    def _scan_schema(self, target: Target) -> pa.Schema:
+        """Return the schema of a scan of all columns.
+
+        GetFlightInfo tells it, since pyarrow's GetSchema raises other classes of errors than all other calls.
+        """
+        command = {**target.fields(), "limit": 0}
+        descriptor = flight.FlightDescriptor.for_command(to_json({"scan": command}))
+
+        def run(server: Server) -> pa.Schema:
+            return server.client.get_flight_info(descriptor, server.options()).schema
+
+        return self._servers.call(run)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be opened."""

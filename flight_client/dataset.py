@@ -87,7 +87,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns."""
+        """All columns, as reads return them: blobs as their descriptors."""
         return self._snapshot.schema
 
     def scanner(

@@ -80,7 +80,9 @@ class Snapshot:
     servers: Servers
     target: Target
     schema: pa.Schema
-    """All columns."""
+    """All columns, as scans return them: blobs as their descriptors."""
+    stored_schema: pa.Schema
+    """All columns, as rows that are appended have them: blobs as values."""
     num_rows: int
     options: ReadOptions
 
@@ -112,7 +114,7 @@ class RemoteScanner:
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """All columns of the dataset."""
+        """All columns of the dataset, as scans return them."""
         return self._schema
 
     @cached_property

@@ -57,7 +57,7 @@ class Destination:
             return Destination(options.table, options.branch, "create", lance_schema(rows))
         if overwrite:
             return Destination(options.table, options.branch, "overwrite", lance_schema(rows))
-        return Destination(options.table, options.branch, "append", _checked(there.schema, rows))
+        return Destination(options.table, options.branch, "append", _checked(there.stored_schema, rows))
 
     @property
     def operation(self) -> Mode:

@@ -146,14 +146,14 @@ def _schema_there(client: Client, dataset: str, mode: str) -> pa.Schema | None:
     if mode == "overwrite":
         return None
     try:
-        there = client.dataset(dataset)
+        there = client.snapshot(dataset)
     except DatasetNotFoundError:
         if mode == "create":
             return None
         raise
     if mode == "create":
         raise DatasetExistsError(f"dataset {dataset} exists")
-    return there.schema
+    return there.stored_schema
 
 
 def _schema(there: pa.Schema | None, given: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -184,3 +185,30 @@ def test_pushing_needs_the_setting_of_spark(spark: SparkSession, uri: str, numbe
             load(spark, uri, numbers, pushDownFilters=True).count()
     finally:
         spark.conf.set(setting, "true")
+
+
+def test_blobs_are_their_descriptors(
+    spark: SparkSession, client: flight_client.Client, uri: str, served: Root, tmp_path: Path
+) -> None:
+    """In the data file, shared and own side files, and outside; rows that are appended have values."""
+    (tmp_path / "outside").write_bytes(b"o" * 200)
+    outside = lance.Blob.from_uri(f"file://{tmp_path}/outside", position=0, size=200)
+    values = [b"inline", b"v" * 100_000, b"v" * (5 << 20), None, outside]
+    table = pa.table({"id": range(5), "b": lance.blob_array(values)})
+    path = str(served.path / "blobs.lance")
+    lance.write_dataset(table, path, data_storage_version="2.2", allow_external_blob_outside_bases=True)
+
+    frame = load(spark, uri, "blobs")
+    read = frame.toArrow().sort_by("id")
+    assert read.to_pylist() == lance.dataset(path).to_table().to_pylist()
+    large = frame.where("b.size > 10").select("id", "b.kind").orderBy("id")
+    assert [tuple(row) for row in large.collect()] == [(1, 1), (2, 2), (4, 3)]
+    assert load(spark, uri, "blobs", columns="id", filter="b.kind = 3").collect() == [(4,)]
+
+    first_form = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    rows = pa.table([pa.array([b"v" * 10], pa.large_binary())], schema=pa.schema([first_form]))
+    client.write("blobs_2_1", rows, "create", data_storage_version="2.1")
+    added = spark.createDataFrame([(bytearray(b"w" * 20),)], "b binary")
+    added.write.format(FORMAT).options(uri=uri, table="blobs_2_1").mode("append").save()
+    sizes = load(spark, uri, "blobs_2_1").selectExpr("CAST(b.size AS INT) AS size").orderBy("size")
+    assert [row[0] for row in sizes.collect()] == [10, 20]
