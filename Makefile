@@ -20,7 +20,11 @@ RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-share test-spark sanitize check fmt bench build clean
+# The emulator of Azure's storage, from the registry of npm, where the tests find it.
+AZURITE_VERSION := 3.35.0
+AZURITE         := .emulators/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob
+
+.PHONY: emulators help demo serve test test-all test-azure test-share test-spark sanitize check fmt bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +47,16 @@ test-share: $(DEV_READY) ## the part of the long tests whose turn it is at this 
 
 test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 	$(BIN)/python -m pytest -m "" tests/spark_pipeline
+
+test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `make emulators` installs
+	$(BIN)/python -m pytest -k az tests/lance_core/storage/test_conditional_puts.py
+
+emulators: $(AZURITE) ## install the emulator of Azure's storage into .emulators (needs Node.js with npm)
+
+$(AZURITE):
+	@command -v npm > /dev/null || { echo "no npm: the tests of Azure are skipped" >&2; exit 1; }
+	@rm -rf .emulators/azurite-*
+	timeout 180 npm install --silent --no-audit --no-fund --prefix .emulators/azurite-$(AZURITE_VERSION) azurite@$(AZURITE_VERSION)
 
 sanitize: $(DEV_READY) ## the kernel tests under the address and undefined-behaviour sanitizers (GCC)
 	$(BIN)/python scripts/sanitize.py
@@ -67,7 +81,7 @@ build: $(DEV_READY) ## a wheel in dist/
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
 
 clean: ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .emulators build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The build requirements live in the environment itself (no build isolation), so CMake finds the same
 # compiler inputs each time and only compiles what changed. PySpark comes as sources: pip builds them with this

@@ -1,4 +1,5 @@
-"""Server processes on datasets that the reference wrote, and `--long-share I/N`, a part of the long tests.
+"""Server processes on datasets that the reference wrote; `--long-share I/N`, a part of the long tests; and a
+look at the end of the run for files outside its temporary folder.
 
 The number of a test's part follows from its name: N runs with I from 0 to N - 1 have had every test once.
 """
@@ -6,6 +7,7 @@ The number of a test's part follows from its name: N runs with I from 0 to N - 1
 from __future__ import annotations
 
 import argparse
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.leftovers import Places, redirect_temporary_files
 from support.server import RunningServer, serving, start_server
 
 if TYPE_CHECKING:
     from support.served import Root, StartServer
+
+_BEFORE = pytest.StashKey[Places]()
+_LEFT = pytest.StashKey[list[str]]()
 
 SPARK_IS_SHARED = False
 """Whether shares take long tests of Spark: true once it is known why its Java can end under load."""
@@ -51,6 +57,33 @@ def _has_its_turn(item: pytest.Item, number: int, parts: int) -> bool:
     if long.args or (item.nodeid.startswith("tests/spark_pipeline/") and not SPARK_IS_SHARED):
         return False
     return zlib.crc32(item.nodeid.encode()) % parts == number
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # in the process that the others are started by
+        session.config.stash[_BEFORE] = Places.look()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that left something behind, where nobody else writes meanwhile: `.ci/run` sets `CI`."""
+    before = session.config.stash.get(_BEFORE, None)
+    if before is None:
+        return
+    session.config.stash[_LEFT] = before.new()
+    if session.config.stash[_LEFT] and "CI" in os.environ and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left := config.stash.get(_LEFT, []):
+        terminalreporter.section("new outside the temporary folder; tests use tmp_path", red=True)
+        for path in left:
+            terminalreporter.line(path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
+    redirect_temporary_files(tmp_path_factory.getbasetemp() / "tmp")
 
 
 @pytest.fixture(scope="session")

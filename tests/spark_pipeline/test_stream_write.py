@@ -85,9 +85,9 @@ def test_a_batch_that_is_repeated_is_one_version(client: Client, copy: Copy, ser
     assert staged(served, copy.name) == []
 
 
-def test_a_stream_without_a_name_is_refused(spark: SparkSession, client: Client, uri: str) -> None:
+def test_a_stream_without_a_name_is_refused(spark: SparkSession, tmp_path: Path, uri: str) -> None:
     """T44: neither a checkpoint of its own nor an app_id: what Spark makes up says nothing next time."""
-    spark.conf.set("spark.sql.streaming.checkpointLocation", "/nonexistent")
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "checkpoint"))
     try:
         rows = spark.readStream.format("rate").load()
         writer = rows.writeStream.format("lance_flight").options(uri=uri, table="streams/none", create="true")

@@ -1,8 +1,7 @@
 """Azurite, the emulator of Azure's blob storage, as a process of its own where it is installed.
 
-    npm install azurite
-
-It is found on `PATH`, or where the variable `LANCE_FLIGHT_AZURITE` says (the path of `azurite-blob`).
+`make emulators` installs it into `.emulators`. An `azurite-blob` on `PATH` is found, too. The variable
+`LANCE_FLIGHT_AZURITE` names another one.
 """
 
 from __future__ import annotations
@@ -67,8 +66,10 @@ class Azure:
 
 
 def azurite() -> str | None:
-    """The command, where it is installed."""
-    return os.environ.get("LANCE_FLIGHT_AZURITE") or shutil.which("azurite-blob")
+    """Return the command, or None where none is installed."""
+    installed = Path(__file__).parents[2].glob(".emulators/azurite-*/node_modules/.bin/azurite-blob")
+    given = os.environ.get("LANCE_FLIGHT_AZURITE") or next(map(str, installed), None)
+    return given or shutil.which("azurite-blob")
 
 
 @contextmanager

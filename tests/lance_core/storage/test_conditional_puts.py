@@ -32,7 +32,7 @@ ROUNDS = 10
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     command = azurite()
     if command is None:
-        pytest.skip("no azurite-blob on PATH or in LANCE_FLIGHT_AZURITE, see support/azure.py")
+        pytest.skip("no azurite-blob: `make emulators` installs it, see support/azure.py")
     with azure_server(command, tmp_path_factory.mktemp("azure") / "log") as server:
         yield server
 
