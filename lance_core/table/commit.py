@@ -39,7 +39,7 @@ from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
 from lance_core.table.next_manifest import TableSettings, next_manifest
 from lance_core.table.rebase import drop_whole_fragments, forget_columns, rebase
-from lance_core.table.snapshot import read_manifest
+from lance_core.table.snapshot import counted_manifest, read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
 from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
 
@@ -156,7 +156,7 @@ class _Attempt:
             current,
             self._transaction,
             self._settings,
-            read_version=lambda version: read_manifest(self._storage, version),
+            read_version=lambda version: self._counted(read_manifest(self._storage, version)),
         )
         serialized = self._transaction.SerializeToString()
         if message.transaction_file:
@@ -175,6 +175,10 @@ class _Attempt:
         if listing and listing.has_hint:
             self._forget_hint()
         return written_manifest(message, serialized, index_section, path, data)
+
+    def _counted(self, manifest: Manifest) -> Manifest:
+        """The manifest with row counts: readers trust those of a version that is signed, as ours is."""
+        return counted_manifest(self._storage, manifest)
 
     def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
         """The values of dictionary columns that the files of the new version mean."""
@@ -241,7 +245,7 @@ class _Attempt:
 
     def _check(self, listing: Listing) -> Manifest:
         """The newest version, after all since the last check were found to be compatible."""
-        current = read_manifest(self._storage, listing.latest, listing.path)
+        current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
         if current.version < self._transaction.read_version:
             raise CommitConflictError(
                 f"version {self._transaction.read_version} was read, {current.version} is the latest",

@@ -21,12 +21,18 @@ def check_manifest(snapshot: Snapshot) -> None:
     """Check fragments, row ids and indices of a version against each other.
 
     Raises:
-        CorruptFileError: fragments are not in the order of their ids or beyond the highest one, a row id is
-            live twice or beyond the next one, an index is listed twice, or segments of one index cover the
-            same fragment; or as `read_deletions`.
+        CorruptFileError: the manifest had to be repaired, fragments are not in the order of their ids or
+            beyond the highest one, a row id is live twice or beyond the next one, an index is listed twice,
+            or segments of one index cover the same fragment; or as `read_deletions`.
         StorageError: a deletion file cannot be read.
     """
     manifest = snapshot.manifest
+    if manifest.repairs:
+        raise CorruptFileError(
+            "the manifest is wrong in a way that reading repairs; any commit writes it right",
+            file=manifest.name,
+            found="; ".join(manifest.repairs),
+        )
     _check_fragments(manifest)
     deleted = [snapshot.read_deletions(fragment) for fragment in manifest.fragments]
     if manifest.has_stable_row_ids:

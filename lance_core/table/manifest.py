@@ -26,6 +26,7 @@ from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment
 from lance_core.table.indices import IndexDescription, IndexSegment, describe_indices, parse_segments
+from lance_core.table.repairs import repair_manifest
 
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
@@ -51,6 +52,10 @@ class Manifest:
     _index_section: bytes | None = field(repr=False)
     _content: bytes = field(repr=False)
     """The whole file, where fields have dictionary values in it; else nothing."""
+    repairs: tuple[str, ...] = ()
+    """What was wrong in the file and is right here, a sentence each: see `repairs`."""
+    is_counted: bool = False
+    """Whether the row counts were taken from the files, because those of the manifest cannot be trusted."""
 
     @property
     def version(self) -> int:
@@ -97,7 +102,14 @@ class Manifest:
 
     @property
     def has_row_counts(self) -> bool:
-        """Whether every fragment says how many rows it has and how many of them are deleted."""
+        """Whether the rows and the deleted rows of every fragment are known.
+
+        Releases before 0.8 did not count, those before 0.8.1 counted wrongly. Neither signed manifests.
+        """
+        if self.is_counted:
+            return True
+        if not self.message.HasField("writer_version"):
+            return not self._fragment_messages
         return all(map(_physical_rows, self._fragment_messages)) and all(
             message.num_deleted_rows for message in self._deletion_messages
         )
@@ -147,13 +159,18 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """Version of the data files, such as "2.1". Old manifests do not say; then that of the first file."""
+        """Version of the data files, such as "2.1".
+
+        Manifests before 0.15 do not say. Then it is that of the first data file; without any, a feature flag
+        tells 2.x from 0.1.
+        """
         if self.declared_file_version:
             return self.declared_file_version.name
         for fragment in self.fragments:
             for file in fragment.files:
                 return file.version.name
-        return FileVersion.V0_1.name
+        is_v2 = self.writer_feature_flags & feature_flags.V2_FORMAT
+        return (FileVersion.V2_2 if is_v2 else FileVersion.V0_1).name
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -290,6 +307,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     index_section = None
     if message.HasField("index_section"):
         index_section = _section(data, message.index_section, "index section", name)
+    index_section, repairs = repair_manifest(message, index_section, name)
     manifest = Manifest(
         name=name,
         size=len(data),
@@ -297,6 +315,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         _transaction=transaction,
         _index_section=index_section,
         _content=data if _has_dictionaries(message) else b"",
+        repairs=repairs,
     )
     _ = manifest.declared_file_version  # an unknown one is refused before anything else is read by it
     if manifest.has_stable_row_ids:

@@ -34,6 +34,7 @@ from lance_core.table.operations import (
 )
 from lance_core.table.operations.context import Context, TableSettings
 from lance_core.table.operations.fragments import reserve_until, sort_fragments
+from lance_core.table.repairs import has_several_file_versions
 from lance_core.table.signature import sign
 from lance_core.table.stream_progress import note_progress
 from lance_core.table.transaction import file_name
@@ -55,6 +56,9 @@ _APPLY: dict[str, Callable[[table_pb2.Manifest, Any, Context], None]] = {
     "update_bases": update_bases.apply,
     "update_config": update_config.apply,
 }
+
+_WITHOUT_FORMER_FILES = {"overwrite", "restore"}
+"""Operations after which the table has none of the files that it had."""
 
 
 def next_manifest(
@@ -83,7 +87,7 @@ def next_manifest(
     if current is None and operation != "overwrite":
         raise InvalidInputError(f"{operation} on a table that does not exist")
     if current is not None:
-        _check_writable(current)
+        _check_writable(current, operation)
     message = table_pb2.Manifest()
     if current is not None:
         message.CopyFrom(current.message)
@@ -104,7 +108,12 @@ def next_manifest(
     return message, context.indices.section
 
 
-def _check_writable(current: Manifest) -> None:
+def _check_writable(current: Manifest, operation: str) -> None:
+    if operation not in _WITHOUT_FORMER_FILES and has_several_file_versions(current.message):
+        raise UnsupportedFeatureError(
+            "writing to a table with data files of 0.1 and 2.x; restore an older version, or overwrite it",
+            file=current.name,
+        )
     feature_flags.check_writable(current.reader_feature_flags, current.writer_feature_flags, current.name)
     if any(segment.name == MEM_WAL for segment in current.index_segments):
         raise UnsupportedFeatureError("writing beside a write-ahead log", file=current.name, found=MEM_WAL)
@@ -137,7 +146,7 @@ def _version_of_files(message: table_pb2.Manifest) -> FileVersion:
     for fragment in message.fragments:
         for file in fragment.files:
             return FileVersion.from_numbers(file.file_major_version, file.file_minor_version, file=file.path)
-    return FileVersion.V2_2
+    return FileVersion.V2_2 if message.writer_feature_flags & feature_flags.V2_FORMAT else FileVersion.V0_1
 
 
 def _drop_what_is_empty(message: table_pb2.Manifest, context: Context) -> None:

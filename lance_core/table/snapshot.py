@@ -61,11 +61,16 @@ def open_snapshot(
     snapshot = Snapshot(storage, manifest, open_base)
     for base in manifest.used_base_paths:
         snapshot.storage_of(base.id)
-    return snapshot if manifest.has_row_counts else replace(snapshot, manifest=_with_row_counts(snapshot))
+    if manifest.has_row_counts:
+        return snapshot
+    return replace(snapshot, manifest=counted_manifest(storage, manifest, open_base))
 
 
 def read_manifest(storage: Storage, version: int, path: str | None = None) -> Manifest:
-    """The manifest of one version as it is stored, at `path` if that is known; errors of `open_snapshot`."""
+    """The manifest of one version, at `path` if that is known; errors of `open_snapshot`.
+
+    Row counts are those of the file, see `counted_manifest`.
+    """
     return _read_manifest(storage, version, path or manifest_path(storage, version))
 
 
@@ -95,21 +100,40 @@ def version_before(storage: Storage, time: datetime) -> int | None:
     return None
 
 
-def _with_row_counts(snapshot: Snapshot) -> Manifest:
-    """Count the rows of fragments whose manifest does not say, as libraries before 0.8 left them."""
-    manifest = snapshot.manifest
+def counted_manifest(storage: Storage, manifest: Manifest, open_base: BaseOpener = open_base) -> Manifest:
+    """Return the manifest with the row counts of all fragments; what it does not say is taken from the files.
+
+    A manifest without a writer version has no row counts, or wrong ones: releases before 0.8 did not count,
+    and release 0.8.0 took the rows that were left for all rows.
+
+    Raises:
+        LanceError: a file cannot be read.
+    """
+    if manifest.has_row_counts:
+        return manifest
+    snapshot = Snapshot(storage, manifest, open_base)
     message = table_pb2.Manifest()
     message.CopyFrom(manifest.message)
+    repairs = list(manifest.repairs)
+    is_signed = message.HasField("writer_version")
     for fragment, counted in zip(manifest.fragments, message.fragments, strict=True):
-        if not fragment.has_row_counts:
-            counted.physical_rows = fragment.physical_rows or _count_rows(snapshot, fragment)
-            if counted.HasField("deletion_file"):
-                counted.deletion_file.num_deleted_rows = len(snapshot.read_deletions(fragment))
-    return replace(manifest, message=message)
+        if is_signed and fragment.has_row_counts:
+            continue
+        if not (is_signed and fragment.physical_rows):
+            counted.physical_rows = _count_rows(snapshot, fragment)
+        if counted.HasField("deletion_file"):
+            counted.deletion_file.num_deleted_rows = 0  # nothing to compare with
+            bare = replace(manifest, message=table_pb2.Manifest(fragments=[counted]))
+            counted.deletion_file.num_deleted_rows = len(snapshot.read_deletions(bare.fragments[0]))
+        if fragment.physical_rows not in (0, counted.physical_rows):
+            repairs.append(
+                f"fragment {fragment.id} has {counted.physical_rows} rows, not {fragment.physical_rows}"
+            )
+    return replace(manifest, message=message, repairs=tuple(repairs), is_counted=True)
 
 
 def _count_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     for data_file in fragment.files:
         with snapshot.storage_of(data_file.base_id).open_file(data_file.path, data_file.size) as file:
             return open_data_file(file, data_file.version).num_rows
-    return 0
+    return fragment.physical_rows

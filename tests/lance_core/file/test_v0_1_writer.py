@@ -13,10 +13,8 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.v0_1 import LegacyFile
-from lance_core.proto import table_pb2
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.storage.local import LocalStorage
-from support.manifests import edit_manifest
 
 ROWS = 2500
 
@@ -218,18 +216,3 @@ def test_keys_are_not_outgrown(tmp_path: Path) -> None:
             data_storage_version="0.1",
             max_rows_per_group=1,
         )
-
-
-def test_tables_that_say_0_1_and_have_other_files_are_not_continued(tmp_path: Path) -> None:
-    """Releases around 0.16 left such tables."""
-    table = pa.table({"a": ["x"]})
-    lance_core.write_dataset(table, tmp_path, data_storage_version="2.0")
-
-    def lie(message: table_pb2.Manifest) -> None:
-        message.data_format.version = "0.1"
-
-    edit_manifest(tmp_path, lie)
-
-    with pytest.raises(UnsupportedFeatureError, match=r"expected 0\.1, found 2\.0"):
-        lance_core.write_dataset(table, tmp_path, mode="append")
-    assert lance_core.write_dataset(table, tmp_path, mode="overwrite").to_table().equals(table)

@@ -1,0 +1,212 @@
+"""Damage that releases of the reference are known to have left in manifests, repaired when one is read.
+
+| release | what is wrong | what a reader finds after the repair |
+|---|---|---|
+| before 0.8.15 | indices name fragments that they do not cover | the coverage of these indices is unknown |
+| before 0.11 | a new column got the id of a dropped one | the new column has an id of its own |
+| 0.16 | two fragments have one id | the later fragment has an id of its own |
+| 0.16 | the table says 0.1, all its data files are 2.x | the version of the data files |
+
+Wrong row counts, of releases before 0.8.1, are repaired in `snapshot`: that takes a look into data files.
+Ids are repaired only in manifests that such a release signed. In a newer manifest two of them are corruption.
+The next commit writes the repaired manifest.
+Source: Lance table format, "Known damage of old releases"; docs/format.md.
+"""
+
+import re
+from collections.abc import Iterable, Set
+
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CorruptFileError
+from lance_core.file.footer import FileVersion
+from lance_core.proto import table_pb2
+from lance_core.table.fragment import TOMBSTONE
+
+_REFERENCE = "lance"
+_Release = tuple[int, ...]
+_FIRST_WITH_COVERAGE: _Release = (0, 8, 15)
+_FIRST_WITH_OWN_FIELD_IDS: _Release = (0, 11)
+_FIRST_WITH_OWN_FRAGMENT_IDS: _Release = (0, 17)
+_LATER: _Release = (1 << 31,)
+
+
+def repair_manifest(
+    message: table_pb2.Manifest, index_section: bytes | None, name: str
+) -> tuple[bytes | None, tuple[str, ...]]:
+    """Repair `message`, of the manifest file `name`, in place.
+
+    Returns:
+        The index section without what is wrong, and for each repair a sentence that says what was wrong.
+
+    Raises:
+        CorruptFileError: two fragments of one id have a deletion file, which is named by that id.
+    """
+    release = _release(message)
+    notes: list[str] = []
+    if release < _FIRST_WITH_COVERAGE:
+        index_section = _forget_coverage(index_section)
+    if release < _FIRST_WITH_OWN_FIELD_IDS:
+        twice, moved = _separate_fields(message, name)
+        if twice:
+            index_section = _without_indices_on(index_section, moved)
+            notes.append(
+                f"fields {sorted(twice)} have two columns in one fragment, of which the last one counts"
+            )
+    if release < _FIRST_WITH_OWN_FRAGMENT_IDS and (ids := _separate_fragments(message, name)):
+        notes.append(f"two fragments have the id {ids[0]}")
+    if message.data_format.version == FileVersion.V0_1.name:
+        versions = _file_versions(message)
+        if len(versions) == 1 and (version := versions.pop()) != FileVersion.V0_1:
+            notes.append(f"the table says that its data files are 0.1, but they are {version}")
+            message.data_format.version = version.name
+    return index_section, tuple(notes)
+
+
+def has_several_file_versions(message: table_pb2.Manifest) -> bool:
+    """Whether a table that says 0.1, as one of 0.16 may, has data files of 0.1 and of 2.x."""
+    return message.data_format.version == FileVersion.V0_1.name and len(_file_versions(message)) > 1
+
+
+def _release(message: table_pb2.Manifest) -> _Release:
+    """The release of the reference that signed a manifest; `_LATER` for other libraries.
+
+    Releases before 0.8.1 did not sign.
+    """
+    if not message.HasField("writer_version"):
+        return ()
+    writer = message.writer_version
+    numbers = re.match(r"\d+(\.\d+)*", writer.version)
+    if writer.library != _REFERENCE or numbers is None:
+        return _LATER
+    return tuple(map(int, numbers[0].split(".")))
+
+
+def _forget_coverage(index_section: bytes | None) -> bytes | None:
+    """An index without a bitmap of fragments is one whose coverage is unknown; nobody trusts it."""
+    section = _decoded(index_section)
+    if section is None:
+        return index_section
+    for index in section.indices:
+        index.ClearField("fragment_bitmap")
+    return section.SerializeToString()
+
+
+def _without_indices_on(index_section: bytes | None, fields: Set[int]) -> bytes | None:
+    """Drop indices on fields with new ids: nobody knows which of two columns was indexed."""
+    section = _decoded(index_section)
+    if section is None:
+        return index_section
+    kept = [index for index in section.indices if not fields & set(index.fields)]
+    return table_pb2.IndexSection(indices=kept).SerializeToString() if kept else None
+
+
+def _decoded(index_section: bytes | None) -> table_pb2.IndexSection | None:
+    """The index section; None if there is none, or none that decodes: `Manifest.index_segments` says so."""
+    try:
+        return None if index_section is None else table_pb2.IndexSection.FromString(index_section)
+    except DecodeError:
+        return None
+
+
+def _separate_fields(message: table_pb2.Manifest, name: str) -> tuple[set[int], set[int]]:
+    """Give fields that have two columns in some fragment new ids.
+
+    The last column of a fragment is the one that was written for the field; the others belonged to a dropped
+    field. The columns of a 0.1 file follow from the distances between its field ids, so all fields of a file
+    move together, and all files that hold one of them.
+
+    Returns:
+        The fields that had two columns, and all fields that have new ids, both by their old ids.
+
+    Raises:
+        CorruptFileError: a column that does not count is the first one of a file with columns that do.
+    """
+    twice = {field for fragment in message.fragments for field in _repeated(fragment)}
+    if not twice:
+        return set(), set()
+    moved = set(twice)
+    while True:
+        together = {
+            field
+            for fragment in message.fragments
+            for file in _counting_files(fragment, moved)
+            for field in file.fields
+            if field >= 0
+        }
+        if together <= moved:
+            break
+        moved |= together
+    ids = [field.id for field in message.fields]
+    ids += [field for fragment in message.fragments for file in fragment.files for field in file.fields]
+    distance = max(ids) + 1 - min(moved)
+    for field in message.fields:
+        field.id += distance if field.id in moved else 0
+        field.parent_id += distance if field.parent_id in moved else 0
+    known = {field.id for field in message.fields}
+    for fragment in message.fragments:
+        _move_fields(fragment, moved, distance, name)
+        kept = [file for file in fragment.files if known.intersection(file.fields)]
+        del fragment.files[:]
+        fragment.files.extend(kept)
+    return twice, moved
+
+
+def _repeated(fragment: table_pb2.DataFragment) -> Iterable[int]:
+    """Fields with more than one column in a fragment."""
+    if len(fragment.files) < 2:
+        return ()
+    fields = [field for file in fragment.files for field in file.fields if field >= 0]
+    return {field for field in fields if fields.count(field) > 1} if len(set(fields)) < len(fields) else ()
+
+
+def _counting_files(fragment: table_pb2.DataFragment, fields: Set[int]) -> list[table_pb2.DataFile]:
+    """The files that hold the last column of one of `fields`, the last file first."""
+    seen: set[int] = set()
+    found = []
+    for file in reversed(fragment.files):
+        if (fields & set(file.fields)) - seen:
+            found.append(file)
+        seen.update(file.fields)
+    return found
+
+
+def _move_fields(fragment: table_pb2.DataFragment, moved: Set[int], distance: int, name: str) -> None:
+    seen: set[int] = set()
+    for file in _counting_files(fragment, moved):
+        if file.fields[0] in seen:
+            raise CorruptFileError(
+                f"field of fragment {fragment.id} has two columns", file=name, found=file.fields[0]
+            )
+        fields = list(file.fields)
+        file.fields[:] = [TOMBSTONE if f < 0 or f in seen else f + distance for f in fields]
+        seen.update(fields)
+
+
+def _separate_fragments(message: table_pb2.Manifest, name: str) -> list[int]:
+    """Give a fragment whose id an earlier fragment has a new id; returns the ids that were taken twice."""
+    seen: set[int] = set()
+    twice: list[int] = []
+    highest = max([message.max_fragment_id, *(fragment.id for fragment in message.fragments)])
+    for fragment in message.fragments:
+        if fragment.id in seen:
+            if fragment.HasField("deletion_file"):
+                raise CorruptFileError(
+                    "a fragment with deleted rows has the id of another one", file=name, found=fragment.id
+                )
+            twice.append(fragment.id)
+            highest += 1
+            fragment.id = highest
+        seen.add(fragment.id)
+    if twice:
+        message.max_fragment_id = highest
+    return twice
+
+
+def _file_versions(message: table_pb2.Manifest) -> set[FileVersion]:
+    numbers = {
+        (file.file_major_version, file.file_minor_version)
+        for fragment in message.fragments
+        for file in fragment.files
+    }
+    return {FileVersion.from_numbers(*pair) for pair in numbers}
