@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 
 _NOT_JOINED = ("These dictionaries cannot be combined", "Cannot yet unify dictionaries with nulls")
@@ -39,6 +40,33 @@ class Values(Protocol):
             CorruptData: the values do not have the width or the shape of the type.
         """
         ...
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of values that a page keeps as its dictionary, in bytes; 0 for kinds that are never kept."""
+        ...
+
+    def look_up(self, indices: "FixedValues", num_indices: int, num_values: int) -> "Values":
+        """The values at `indices`, out of `num_values`, as a dictionary page has them.
+
+        Raises:
+            CorruptData: an index names no value.
+            UnsupportedFeatureError: dictionaries of such values do not exist.
+        """
+        ...
+
+
+class _NoItems:
+    """Base of the values that no dictionary has as items."""
+
+    __slots__ = ()
+
+    @property
+    def num_bytes(self) -> int:
+        return 0
+
+    def look_up(self, indices: "FixedValues", num_indices: int, num_values: int) -> Values:
+        raise UnsupportedFeatureError("a dictionary of this kind of items")
 
 
 def as_buffer(block: "kernels.Block") -> pa.Buffer:
@@ -193,7 +221,7 @@ def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedValues:
+class FixedValues(_NoItems):
     """Values of one width, one after the other; a bitmap where the width is one bit."""
 
     data: pa.Buffer
@@ -226,6 +254,12 @@ class FixedValues:
             raise CorruptData(f"values of {self.bits} bits in a column of type {arrow_type}")
         return pa.Array.from_buffers(arrow_type, num_values, [validity, data])
 
+    def look_up(self, indices: "FixedValues", num_indices: int, num_values: int) -> Values:
+        if self.bits % 8:
+            return _NoItems.look_up(self, indices, num_indices, num_values)
+        values = kernels.gather_fixed(indices.data, num_indices, indices.bits, self.data, self.bits // 8)
+        return FixedValues(as_buffer(values), self.bits)
+
 
 @dataclass(frozen=True, slots=True)
 class VariableValues:
@@ -252,9 +286,19 @@ class VariableValues:
             raise CorruptData(f"values with {self.offset_bits}-bit offsets in a column of type {arrow_type}")
         return pa.Array.from_buffers(arrow_type, num_values, [validity, self.offsets, self.data])
 
+    @property
+    def num_bytes(self) -> int:
+        return int(self.offsets.size + self.data.size)
+
+    def look_up(self, indices: FixedValues, num_indices: int, num_values: int) -> "VariableValues":
+        offsets, data = kernels.gather_variable(
+            indices.data, num_indices, indices.bits, self.offsets, self.data, num_values, self.offset_bits
+        )
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
+
 
 @dataclass(frozen=True, slots=True)
-class ListValues:
+class ListValues(_NoItems):
     """Fixed-size lists: `dimension` items per value, with the validity of the items where some are null."""
 
     items: Values
@@ -287,7 +331,7 @@ class ListValues:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedValues:
+class PackedValues(_NoItems):
     """A packed struct, already split into its fields."""
 
     fields: Sequence[Values]
@@ -311,7 +355,7 @@ class PackedValues:
 
 
 @dataclass(frozen=True, slots=True)
-class DictionaryValues:
+class DictionaryValues(_NoItems):
     """Indices into the dictionary of an Arrow dictionary column."""
 
     indices: FixedValues
@@ -331,7 +375,7 @@ class DictionaryValues:
 
 
 @dataclass(frozen=True, slots=True)
-class NoValues:
+class NoValues(_NoItems):
     """Values that are all null, or of a type that has none."""
 
     def slice(self, start: int, num_values: int) -> "NoValues":

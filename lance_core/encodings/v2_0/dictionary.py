@@ -56,8 +56,7 @@ class _Dictionary(Encoding):
 
     @property
     def kept_bytes(self) -> int:
-        items = None if self._read_items is None else self._read_items.values
-        return items.offsets.size + items.data.size if isinstance(items, VariableValues) else 0
+        return 0 if self._read_items is None else self._read_items.values.num_bytes
 
     def _gather_validity(
         self, indices: FixedValues, num_values: int, bitmap: pa.Buffer, num_items: int

@@ -10,13 +10,16 @@ Out of line (blocks only): the width is in the description, 0 where all values a
 that is raw words or one padded group, told apart by the length of the block.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -32,11 +35,15 @@ class InlineBitpacking(Encoding):
     word_bits: int
 
     @classmethod
-    def parse(cls, message: proto.InlineBitpacking) -> "InlineBitpacking":
+    def parse(cls, message: proto.InlineBitpacking, parse_inner: ParseInner) -> InlineBitpacking:
         """From the page's description."""
         if message.HasField("values"):
             raise CorruptData("inline bit packing with a compressed buffer")
         return cls(_word_bits(message.uncompressed_bits_per_value))
+
+    @staticmethod
+    def describe(message: proto.InlineBitpacking, describe_inner: DescribeInner) -> str:
+        return f"inline bitpacking({message.uncompressed_bits_per_value})"
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
         return self.decode_blocks(buffers[0], counts)
@@ -48,6 +55,12 @@ class InlineBitpacking(Encoding):
         values = kernels.pick_inline(buffers[0], counts, picks, self.word_bits)
         return FixedValues(as_buffer(values), self.word_bits)
 
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.word_bits)
+
+    def level_coding(self) -> LevelCoding | None:
+        return LevelCoding("inline") if self.word_bits == 16 else None
+
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(Encoding):
@@ -58,7 +71,7 @@ class OutOfLineBitpacking(Encoding):
     packed_bits: int
 
     @classmethod
-    def parse(cls, message: proto.OutOfLineBitpacking) -> "OutOfLineBitpacking":
+    def parse(cls, message: proto.OutOfLineBitpacking, parse_inner: ParseInner) -> OutOfLineBitpacking:
         """From the page's description."""
         if message.values.WhichOneof("compression") != "flat":
             raise CorruptData("out-of-line bit packing over something that is not flat")
@@ -68,9 +81,18 @@ class OutOfLineBitpacking(Encoding):
             raise CorruptData(f"values of {word_bits} bits packed in {packed_bits}")
         return cls(word_bits, packed_bits)
 
+    @staticmethod
+    def describe(message: proto.OutOfLineBitpacking, describe_inner: DescribeInner) -> str:
+        return (
+            f"out-of-line bitpacking({message.uncompressed_bits_per_value}, {describe_inner(message.values)})"
+        )
+
     def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
         values = kernels.unpack_out_of_line(blocks, counts, self.word_bits, self.packed_bits)
         return FixedValues(as_buffer(values), self.word_bits)
+
+    def level_coding(self) -> LevelCoding | None:
+        return LevelCoding("packed", self.packed_bits) if self.word_bits == 16 else None
 
 
 def _word_bits(bits: int) -> int:

@@ -5,14 +5,16 @@ It compresses nothing; it helps the compressor behind it.
 float32 [a, b] with bytes a0 a1 a2 a3 and b0 b1 b2 b3:     a0 b0 a1 b1 a2 b2 a3 b3
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
-from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,20 @@ class ByteStreamSplit(Encoding):
     bits_per_value: int
 
     @classmethod
-    def parse(cls, values: Encoding) -> "ByteStreamSplit":
-        """From the encoding of the values, which is flat."""
-        if not isinstance(values, Flat) or values.bits_per_value not in (32, 64):
+    def parse(cls, message: proto.ByteStreamSplit, parse_inner: ParseInner) -> ByteStreamSplit:
+        """From the page's description; the values below are flat."""
+        bits = parse_inner(message.values).flat_bits
+        if bits not in (32, 64):
             raise CorruptData("byte stream split of values that are not flat words of 32 or 64 bits")
-        return cls(values.bits_per_value)
+        return cls(bits)
+
+    @staticmethod
+    def describe(message: proto.ByteStreamSplit, describe_inner: DescribeInner) -> str:
+        return f"byte stream split({describe_inner(message.values)})"
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
         values = kernels.join_byte_streams(buffers[0], counts, self.bits_per_value // 8)
         return FixedValues(as_buffer(values), self.bits_per_value)
+
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.bits_per_value)

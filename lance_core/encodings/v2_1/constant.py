@@ -21,7 +21,8 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.encoding import one_block, one_count
-from lance_core.encodings.v2_1.levels import Layer, LevelCoding, Structure
+from lance_core.encodings.v2_1.level_coding import LevelCoding
+from lance_core.encodings.v2_1.levels import Layer, Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
     ByteRange,
     Fetch,
@@ -154,11 +155,11 @@ class ConstantPage(Page):
         if where is None or where[1] == 0:
             return None
         if layout.HasField(coding):
-            encoding = LevelCoding.parse(getattr(layout, coding))
+            encoding = parse_levels(getattr(layout, coding))
             return None if encoding.all_zero else _LevelSource(where, encoding, num_levels)
         if where[1] % 2:
             raise CorruptData(f"{where[1]} bytes of levels of 2 bytes")
-        return _LevelSource(where, LevelCoding("flat", 0, None), where[1] // 2)
+        return _LevelSource(where, LevelCoding("flat"), where[1] // 2)
 
     def _decode(
         self, rep: pa.Buffer | None, def_: pa.Buffer | None, scalar: pa.Buffer | None, start: int, end: int

@@ -5,12 +5,14 @@ then the bitmap of the items and nothing else. A constant with a value is define
 by no release.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import DescribeInner, Encoding, ParseInner
 from lance_core.encodings.values import NoValues
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import Counts, Stream
@@ -22,13 +24,18 @@ class Constant(Encoding):
     """Values that are all null."""
 
     name = "constant"
+    is_list_item = True
 
     @classmethod
-    def parse(cls, message: proto.Constant) -> "Constant":
+    def parse(cls, message: proto.Constant, parse_inner: ParseInner) -> Constant:
         """From the page's description."""
         if message.HasField("value"):
             raise UnsupportedFeatureError("encoding 'constant' with a value")
         return cls()
+
+    @staticmethod
+    def describe(message: proto.Constant, describe_inner: DescribeInner) -> str:
+        return f"constant({len(message.value)} bytes)" if message.HasField("value") else "constant"
 
     @property
     def num_buffers(self) -> int:
@@ -42,4 +49,10 @@ class Constant(Encoding):
         return 0
 
     def decode_rows(self, rows: pa.Buffer, num_rows: int) -> NoValues:
+        return NoValues()
+
+    def row_widths(self, num_values: int) -> list[int]:
+        return []
+
+    def decode_row_parts(self, parts: Sequence[pa.Buffer], num_rows: int, num_values: int) -> NoValues:
         return NoValues()

@@ -7,13 +7,13 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.encodings.description import LayoutDescription
+from lance_core.encodings.v2_1.registry import ENCODINGS
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_1_pb2 as pb
 
@@ -32,7 +32,13 @@ def describe_encoding(encoding: pb.CompressiveEncoding) -> str:
     kind = encoding.WhichOneof("compression")
     if kind is None:
         return _unknown(encoding)
-    return _ENCODINGS[kind](getattr(encoding, kind))
+    message = getattr(encoding, kind)
+    if kind in ENCODINGS:
+        return ENCODINGS[kind].describe(message, describe_encoding)
+    inner = [
+        describe_encoding(value) for _, value in message.ListFields() if isinstance(value, type(encoding))
+    ]
+    return f"{kind.replace('_', ' ')}({', '.join(inner)})"
 
 
 def _describe_layout(layout: pb.PageLayout) -> LayoutDescription:
@@ -73,65 +79,6 @@ def _layers(layers: Any) -> tuple[str, ...]:
 def _layer(layer: int) -> str:
     known = pb.RepDefLayer.DESCRIPTOR.values_by_number.get(layer)
     return known.name.removeprefix("REPDEF_").lower().replace("_", " ") if known else f"unknown layer {layer}"
-
-
-def _scheme(compression: pb.BufferCompression) -> str:
-    known = pb.CompressionScheme.DESCRIPTOR.values_by_number.get(compression.scheme)
-    name = (
-        known.name.removeprefix("COMPRESSION_ALGORITHM_").lower()
-        if known
-        else f"unknown scheme {compression.scheme}"
-    )
-    return f"{name} {compression.level}" if compression.HasField("level") else name
-
-
-def _flat(flat: pb.Flat) -> str:
-    compressed = f", {_scheme(flat.data)}" if flat.HasField("data") else ""
-    return f"flat({flat.bits_per_value}{compressed})"
-
-
-def _variable(variable: pb.Variable) -> str:
-    compressed = f", {_scheme(variable.values)}" if variable.HasField("values") else ""
-    return f"variable({describe_encoding(variable.offsets)}{compressed})"
-
-
-def _packed_struct(struct: pb.PackedStruct) -> str:
-    widths = "+".join(str(bits) for bits in struct.bits_per_value)
-    return f"packed struct({widths} bits, {describe_encoding(struct.values)})"
-
-
-def _variable_packed_struct(struct: pb.VariablePackedStruct) -> str:
-    return f"packed struct({', '.join(describe_encoding(field.value) for field in struct.fields)})"
-
-
-def _fixed_size_list(fixed: pb.FixedSizeList) -> str:
-    validity = ", with nulls" if fixed.has_validity else ""
-    return f"list of {fixed.items_per_value}({describe_encoding(fixed.values)}{validity})"
-
-
-_ENCODINGS: Mapping[str, Callable[[Any], str]] = {
-    "flat": _flat,
-    "variable": _variable,
-    "constant": lambda constant: (
-        f"constant({len(constant.value)} bytes)" if constant.HasField("value") else "constant"
-    ),
-    "out_of_line_bitpacking": lambda packed: (
-        f"out-of-line bitpacking({packed.uncompressed_bits_per_value}, {describe_encoding(packed.values)})"
-    ),
-    "inline_bitpacking": lambda packed: f"inline bitpacking({packed.uncompressed_bits_per_value})",
-    "fsst": lambda fsst: f"fsst({describe_encoding(fsst.values)})",
-    "dictionary": lambda dictionary: (
-        f"dictionary({describe_encoding(dictionary.indices)}, items {describe_encoding(dictionary.items)})"
-    ),
-    "rle": lambda rle: f"rle({describe_encoding(rle.values)}, lengths {describe_encoding(rle.run_lengths)})",
-    "byte_stream_split": lambda split: f"byte stream split({describe_encoding(split.values)})",
-    "general": lambda general: (
-        f"general({_scheme(general.compression)}, {describe_encoding(general.values)})"
-    ),
-    "fixed_size_list": _fixed_size_list,
-    "packed_struct": _packed_struct,
-    "variable_packed_struct": _variable_packed_struct,
-}
 
 
 def _unknown(message: Any) -> str:

@@ -12,10 +12,7 @@ from lance_core.encodings.values import (
     DictionaryValues,
     FixedValues,
     Values,
-    VariableValues,
-    as_buffer,
 )
-from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 
 _MAX_ITEMS_PER_BYTE = 4096
@@ -30,54 +27,43 @@ def decode_dictionary(
         raise CorruptData(f"a dictionary of {num_items} items in {block.size} bytes")
     items = encoding.decode_blocks(one_block(block), one_count(num_items))
     if pa.types.is_dictionary(arrow_type):
-        return _Shared(items.to_arrow(num_items, arrow_type.value_type, None))
+        return _Shared(items.to_arrow(num_items, arrow_type.value_type, None), arrow_type.index_type)
     return items
 
 
-def look_up(
-    indices: Values, num_values: int, dictionary: Values, num_items: int, arrow_type: pa.DataType
-) -> Values:
+def look_up(indices: Values, num_values: int, dictionary: Values, num_items: int) -> Values:
     """The values that `indices` stand for; for a dictionary column the indices over the shared items."""
     if not isinstance(indices, FixedValues):
         raise CorruptData("dictionary indices that are no numbers")
-    if isinstance(dictionary, _Shared):
-        if indices.bits != arrow_type.index_type.bit_width:
-            raise CorruptData(f"indices of {indices.bits} bits in a column of type {arrow_type}")
-        # Arrow reads the indices as numbers of the index type, which may be signed.
-        signed = pa.types.is_signed_integer(arrow_type.index_type)
-        reachable = min(num_items, 1 << (indices.bits - signed))
-        kernels.check_indices(indices.data, num_values, indices.bits, reachable)
-        return DictionaryValues(indices, dictionary.array)
-    if isinstance(dictionary, VariableValues):
-        offsets, data = kernels.gather_variable(
-            indices.data,
-            num_values,
-            indices.bits,
-            dictionary.offsets,
-            dictionary.data,
-            num_items,
-            dictionary.offset_bits,
-        )
-        return VariableValues(as_buffer(offsets), as_buffer(data), dictionary.offset_bits)
-    if isinstance(dictionary, FixedValues) and dictionary.bits % 8 == 0:
-        values = kernels.gather_fixed(
-            indices.data, num_values, indices.bits, dictionary.data, dictionary.bits // 8
-        )
-        return FixedValues(as_buffer(values), dictionary.bits)
-    raise UnsupportedFeatureError("a dictionary of this kind of items")
+    return dictionary.look_up(indices, num_values, num_items)
 
 
 class _Shared:
     """Items of a dictionary column."""
 
-    def __init__(self, array: pa.Array) -> None:
+    def __init__(self, array: pa.Array, index_type: pa.DataType) -> None:
         self.array = array
+        self._index_type = index_type
 
     def slice(self, start: int, num_values: int) -> "_Shared":
-        return _Shared(self.array.slice(start, num_values))
+        return _Shared(self.array.slice(start, num_values), self._index_type)
 
     def pick(self, picks: pa.Buffer, num_values: int) -> "_Shared":
-        return _Shared(self.array.take(pa.Array.from_buffers(pa.int64(), picks.size // 8, [None, picks])))
+        numbers = pa.Array.from_buffers(pa.int64(), picks.size // 8, [None, picks])
+        return _Shared(self.array.take(numbers), self._index_type)
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return self.array
+
+    @property
+    def num_bytes(self) -> int:
+        return 0
+
+    def look_up(self, indices: FixedValues, num_indices: int, num_values: int) -> DictionaryValues:
+        if indices.bits != self._index_type.bit_width:
+            raise CorruptData(f"indices of {indices.bits} bits where the column has {self._index_type}")
+        # Arrow reads the indices as numbers of the index type, which may be signed.
+        signed = pa.types.is_signed_integer(self._index_type)
+        reachable = min(num_values, 1 << (indices.bits - signed))
+        kernels.check_indices(indices.data, num_indices, indices.bits, reachable)
+        return DictionaryValues(indices, self.array)

@@ -10,15 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.bitpacking import InlineBitpacking
-from lance_core.encodings.v2_1.byte_stream_split import ByteStreamSplit
-from lance_core.encodings.v2_1.encoding import Encoding
-from lance_core.encodings.v2_1.flat import Flat
-from lance_core.encodings.v2_1.fsst import Fsst
-from lance_core.encodings.v2_1.general import General
-from lance_core.encodings.v2_1.levels import LevelCoding, Structure
-from lance_core.encodings.v2_1.rle import Rle
-from lance_core.encodings.v2_1.variable import Variable
+from lance_core.encodings.v2_1.encoding import DirectValues, Encoding
+from lance_core.encodings.v2_1.level_coding import LevelCoding
+from lance_core.encodings.v2_1.levels import Structure
 from lance_core.encodings.values import (
     FixedValues,
     Values,
@@ -27,7 +21,7 @@ from lance_core.encodings.values import (
     fixed_bits,
     offset_bits,
 )
-from lance_core.kernels import Block, MiniBlocks, SymbolTable
+from lance_core.kernels import Block, MiniBlocks
 
 _Int64s = npt.NDArray[np.int64]
 
@@ -52,15 +46,9 @@ class DirectCoding(NamedTuple):
 
     structure: Structure
     large: bool
-    compression: str
-    """Of the values in a chunk; "none" without."""
-    values: str
-    """The name of the encoding."""
-    bits: int
-    """Of a value (an index, where there is a dictionary), or of an offset."""
+    values: DirectValues
     rep: tuple[str, int] | None
     def_: tuple[str, int] | None
-    symbols: SymbolTable | None
     dictionary_bits: int
     """Of the offsets of dictionary items; 0 without a dictionary."""
     num_dictionary_items: int
@@ -79,33 +67,24 @@ def direct_coding(
 
     `num_dictionary_items` is None without a dictionary.
     """
-    compression = "none"
-    if isinstance(values, General):
-        compression, values = values.compression, values.values
-    if not structure.is_flat_or_list or any(c and c.compression for c in (rep, def_)):
+    direct = values.direct()
+    if direct is None or not structure.is_flat_or_list or any(c and c.compression for c in (rep, def_)):
         return None
     if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
         return None
     has_dictionary = num_dictionary_items is not None
-    if isinstance(values, (Variable, Fsst)):
-        bits = values.offset_bits
-        fits = not has_dictionary and bits == offset_bits(arrow_type)
-    elif isinstance(values, (Flat, InlineBitpacking, ByteStreamSplit, Rle)):
-        bits = values.word_bits if isinstance(values, InlineBitpacking) else values.bits_per_value
-        fits = offset_bits(arrow_type) > 0 if has_dictionary else bits == fixed_bits(arrow_type)
+    if direct.has_offsets:
+        fits = not has_dictionary and direct.bits == offset_bits(arrow_type)
     else:
-        return None
+        fits = offset_bits(arrow_type) > 0 if has_dictionary else direct.bits == fixed_bits(arrow_type)
     if not fits:
         return None
     return DirectCoding(
         structure=structure,
         large=large,
-        compression=compression,
-        values=values.name,
-        bits=bits,
+        values=direct,
         rep=None if rep is None else (rep.coding, rep.bits),
         def_=None if def_ is None else (def_.coding, def_.bits),
-        symbols=values.table if isinstance(values, Fsst) else None,
         dictionary_bits=offset_bits(arrow_type) if has_dictionary else 0,
         num_dictionary_items=num_dictionary_items or 0,
     )
@@ -127,13 +106,13 @@ def direct_pages(
         places.length.data,
         places.first_value.data,
         coding.large,
-        coding.compression,
-        coding.values,
-        coding.bits,
+        coding.values.compression,
+        coding.values.name,
+        coding.values.bits,
         coding.def_,
         structure.max_def,
         structure.has_null_items,
-        coding.symbols,
+        coding.values.symbols,
         items,
     )
     if coding.rep is not None:

@@ -2,26 +2,64 @@
 
 The same encodings appear in three places, with different bytes: in the chunks of a mini-block page, as a
 block of its own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the
-places where the format allows it.
+places where the format allows it. What an encoding does not override says that it has no form there.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import Values, VariableValues
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.kernels import CorruptData, Counts, Stream, SymbolTable
+from lance_core.proto import encodings_v2_1_pb2 as proto
 
 MAX_VALUES = 1 << 48
 """Counts beyond this are lies, and would not fit into the arithmetic on sizes."""
 
 
-class Encoding:
+class DirectValues(NamedTuple):
+    """How the kernels that read and decode whole mini-block pages by themselves decode values."""
+
+    name: str
+    """Name of the encoding, as the kernels take it."""
+    bits: int
+    """Bits of a value, or of an offset where `has_offsets`."""
+    has_offsets: bool = False
+    compression: str = "none"
+    """Name of the compressor around the values."""
+    symbols: SymbolTable | None = None
+
+
+class Encoding(ABC):
     """One node of the chain of encodings that a page names for its values."""
 
     name: ClassVar[str]
+    """Field of the protobuf message `CompressiveEncoding` that describes the encoding."""
+    expansion: ClassVar[int] = 1
+    """Guess of how many bytes one stored byte becomes. Scans size their windows by it."""
+    is_list_item: ClassVar[bool] = False
+    """Whether the values may be the items of fixed-size lists."""
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, message: Any, parse_inner: ParseInner) -> Encoding:
+        """Make the encoding from its description; `parse_inner` parses the descriptions below it.
+
+        Raises:
+            CorruptData: the description contradicts itself.
+            UnsupportedFeatureError: no release writes such a description.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def describe(message: Any, describe_inner: DescribeInner) -> str:
+        """Describe the encoding in words; `describe_inner` describes the encodings below it."""
 
     @property
     def num_buffers(self) -> int:
@@ -36,9 +74,27 @@ class Encoding:
         """The values that `picks` (int64, ascending) number among those of a row of chunks."""
         return self.decode_chunks(buffers, counts).pick(picks, counts.total)
 
+    def direct(self) -> DirectValues | None:
+        """Return how kernels decode mini-block chunks of these values; None where they cannot."""
+        return None
+
+    @property
+    def flat_bits(self) -> int:
+        """Bits of a value, if values are stored as they are; else 0."""
+        return 0
+
+    @property
+    def plain_offset_bits(self) -> int:
+        """Bits of an offset, if values are stored as offsets and plain bytes; else 0."""
+        return 0
+
     def decode_blocks(self, blocks: Stream, counts: Counts) -> Values:
         """Decode blocks that stand for themselves, `counts` values in each."""
         raise self._not_here("a block")
+
+    def level_coding(self) -> LevelCoding | None:
+        """Return how kernels decode levels (16-bit numbers) of this encoding; None where it has no levels."""
+        return None
 
     @property
     def row_bytes(self) -> int:
@@ -53,8 +109,39 @@ class Encoding:
         """Decode the values of variable-width full-zip entries; a null entry has an empty payload."""
         raise self._not_here("variable-width full-zip entries")
 
+    @property
+    def items_per_value(self) -> int:
+        """Innermost items of a value; 1 unless values are lists."""
+        return 1
+
+    def row_widths(self, num_values: int) -> list[int]:
+        """Return the bytes of each part of a full-zip row with `num_values` of these values.
+
+        The parts are the bitmaps of the items, outermost first, and then the items.
+        """
+        raise self._not_here("items of fixed-width full-zip entries")
+
+    def decode_row_parts(self, parts: Sequence[pa.Buffer], num_rows: int, num_values: int) -> Values:
+        """Decode the parts of `num_rows` full-zip rows; `row_widths(num_values)` says how they are cut."""
+        raise self._not_here("items of fixed-width full-zip entries")
+
     def _not_here(self, place: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(f"encoding {self.name!r} in {place}")
+
+
+ParseInner = Callable[[proto.CompressiveEncoding], Encoding]
+DescribeInner = Callable[[proto.CompressiveEncoding], str]
+
+
+def describe_compression(compression: proto.BufferCompression) -> str:
+    """Return the name of a compressor and its level, where the description has one."""
+    known = proto.CompressionScheme.DESCRIPTOR.values_by_number.get(compression.scheme)
+    name = (
+        known.name.removeprefix("COMPRESSION_ALGORITHM_").lower()
+        if known
+        else f"unknown scheme {compression.scheme}"
+    )
+    return f"{name} {compression.level}" if compression.HasField("level") else name
 
 
 def one_block(block: pa.Buffer) -> Stream:

@@ -7,16 +7,16 @@ items; whether the list itself is null is a definition level.
                                           full-zip row: bitmap 01 | 1 _ (i32 each)
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.constant_values import Constant
-from lance_core.encodings.v2_1.encoding import Encoding
-from lance_core.encodings.v2_1.flat import Flat
-from lance_core.encodings.values import FixedValues, ListValues, NoValues, Values, as_buffer
+from lance_core.encodings.v2_1.encoding import DescribeInner, Encoding, ParseInner
+from lance_core.encodings.values import ListValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -29,24 +29,30 @@ class FixedSizeList(Encoding):
     """`dimension` items per value."""
 
     name = "fixed_size_list"
+    is_list_item = True
     dimension: int
-    values: "FixedSizeList | Flat | Constant"
+    values: Encoding
     has_validity: bool
 
     @classmethod
-    def parse(cls, message: proto.FixedSizeList, values: Encoding) -> "FixedSizeList":
+    def parse(cls, message: proto.FixedSizeList, parse_inner: ParseInner) -> FixedSizeList:
         """From the page's description and the encoding of the items."""
-        if not isinstance(values, FixedSizeList | Flat | Constant):
+        values = parse_inner(message.values)
+        if not values.is_list_item:
             raise CorruptData(f"fixed-size lists over {values.name!r}")
-        inner = values.num_items if isinstance(values, FixedSizeList) else 1
+        inner = values.items_per_value
         if not 0 < message.items_per_value * inner <= _MAX_ITEMS:
             raise CorruptData(f"fixed-size lists of {message.items_per_value} times {inner} items")
         return cls(message.items_per_value, values, message.has_validity)
 
+    @staticmethod
+    def describe(message: proto.FixedSizeList, describe_inner: DescribeInner) -> str:
+        validity = ", with nulls" if message.has_validity else ""
+        return f"list of {message.items_per_value}({describe_inner(message.values)}{validity})"
+
     @property
-    def num_items(self) -> int:
-        """Innermost items of a value."""
-        return self.dimension * (self.values.num_items if isinstance(self.values, FixedSizeList) else 1)
+    def items_per_value(self) -> int:
+        return self.dimension * self.values.items_per_value
 
     @property
     def num_buffers(self) -> int:
@@ -60,38 +66,24 @@ class FixedSizeList(Encoding):
 
     @property
     def row_bytes(self) -> int:
-        return sum(self._row_widths(1))
+        return sum(self.row_widths(1))
 
     def decode_rows(self, rows: pa.Buffer, num_rows: int) -> ListValues:
-        widths = self._row_widths(1)
+        widths = self.row_widths(1)
         parts = [rows]
         if len(widths) > 1:
             parts = [as_buffer(block) for block in kernels.split_rows(rows, num_rows, widths)]
-        return self._assemble(parts, num_rows, 1)
+        return self.decode_row_parts(parts, num_rows, 1)
 
-    def _row_widths(self, outer: int) -> list[int]:
-        """Bytes of the bitmaps, outermost first, and of the items, in a row with `outer` of these lists."""
-        items = outer * self.dimension
-        widths = [(items + 7) // 8] if self.has_validity else []
-        if isinstance(self.values, FixedSizeList):
-            return widths + self.values._row_widths(items)
-        if isinstance(self.values, Constant):
-            return widths
-        return [*widths, (items * self.values.bits_per_value + 7) // 8]
+    def row_widths(self, num_values: int) -> list[int]:
+        num_items = num_values * self.dimension
+        bitmap = [(num_items + 7) // 8] if self.has_validity else []
+        return bitmap + self.values.row_widths(num_items)
 
-    def _assemble(self, parts: list[pa.Buffer], num_rows: int, outer: int) -> ListValues:
-        items = outer * self.dimension
+    def decode_row_parts(self, parts: Sequence[pa.Buffer], num_rows: int, num_values: int) -> ListValues:
+        num_items = num_values * self.dimension
         validity = None
         if self.has_validity:
-            validity = as_buffer(kernels.join_row_bits(parts[0], num_rows, items))
-            parts = parts[1:]
-        values: Values
-        if isinstance(self.values, FixedSizeList):
-            values = self.values._assemble(parts, num_rows, items)
-        elif isinstance(self.values, Constant):
-            values = NoValues()
-        elif self.values.bits_per_value == 1:
-            values = FixedValues(as_buffer(kernels.join_row_bits(parts[0], num_rows, items)), 1)
-        else:
-            values = FixedValues(parts[0], self.values.bits_per_value)
-        return ListValues(values, self.dimension, validity)
+            validity = as_buffer(kernels.join_row_bits(parts[0], num_rows, num_items))
+        items = self.values.decode_row_parts(parts[self.has_validity :], num_rows, num_items)
+        return ListValues(items, self.dimension, validity)

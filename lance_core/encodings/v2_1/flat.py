@@ -6,13 +6,22 @@
 In a full-zip entry a bool takes a whole byte.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import (
+    DescribeInner,
+    DirectValues,
+    Encoding,
+    ParseInner,
+    describe_compression,
+)
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -23,10 +32,11 @@ class Flat(Encoding):
     """Uncompressed values of one width."""
 
     name = "flat"
+    is_list_item = True
     bits_per_value: int
 
     @classmethod
-    def parse(cls, message: proto.Flat) -> "Flat":
+    def parse(cls, message: proto.Flat, parse_inner: ParseInner) -> Flat:
         """From the page's description; compressed flat buffers do not exist in 2.1 and 2.2."""
         bits = message.bits_per_value
         if message.HasField("data"):
@@ -34,6 +44,21 @@ class Flat(Encoding):
         if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > 1 << 32):
             raise CorruptData(f"flat values of {bits} bits")
         return cls(bits)
+
+    @staticmethod
+    def describe(message: proto.Flat, describe_inner: DescribeInner) -> str:
+        compressed = f", {describe_compression(message.data)}" if message.HasField("data") else ""
+        return f"flat({message.bits_per_value}{compressed})"
+
+    @property
+    def flat_bits(self) -> int:
+        return self.bits_per_value
+
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.bits_per_value)
+
+    def level_coding(self) -> LevelCoding | None:
+        return LevelCoding("flat") if self.bits_per_value == 16 else None
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> FixedValues:
         return self.decode_blocks(buffers[0], counts)
@@ -56,3 +81,11 @@ class Flat(Encoding):
 
     def decode_rows(self, rows: pa.Buffer, num_rows: int) -> FixedValues:
         return FixedValues(rows, self.row_bytes * 8)
+
+    def row_widths(self, num_values: int) -> list[int]:
+        return [(num_values * self.bits_per_value + 7) // 8]
+
+    def decode_row_parts(self, parts: Sequence[pa.Buffer], num_rows: int, num_values: int) -> FixedValues:
+        if self.bits_per_value == 1:
+            return FixedValues(as_buffer(kernels.join_row_bits(parts[0], num_rows, num_values)), 1)
+        return FixedValues(parts[0], self.bits_per_value)

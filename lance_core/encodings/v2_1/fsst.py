@@ -7,15 +7,18 @@ text, which is common on small pages.
 The codes are stored as a `Variable` encoding would store bytes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
 from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream, SymbolTable
+from lance_core.proto import encodings_v2_1_pb2 as proto
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +26,24 @@ class Fsst(Encoding):
     """Symbol codes over a chain that gives offsets and bytes."""
 
     name = "fsst"
+    expansion = 3
     table: SymbolTable
     offset_bits: int
 
     @classmethod
-    def parse(cls, symbol_table: bytes, values: Encoding) -> "Fsst":
+    def parse(cls, message: proto.Fsst, parse_inner: ParseInner) -> Fsst:
         """From the page's symbol table and the encoding of the codes."""
-        offset_bits = getattr(values, "offset_bits", None)
-        if values.name != "variable" or offset_bits is None:
-            raise CorruptData(f"FSST over {values.name!r} instead of 'variable'")
-        return cls(SymbolTable(symbol_table), offset_bits)
+        codes = parse_inner(message.values)
+        if not codes.plain_offset_bits:
+            raise CorruptData(f"FSST over {codes.name!r} instead of 'variable'")
+        return cls(SymbolTable(message.symbol_table), codes.plain_offset_bits)
+
+    @staticmethod
+    def describe(message: proto.Fsst, describe_inner: DescribeInner) -> str:
+        return f"fsst({describe_inner(message.values)})"
+
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.offset_bits, has_offsets=True, symbols=self.table)
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
         offsets, data = kernels.expand_symbols(self.table, buffers[0], counts, self.offset_bits)

@@ -77,7 +77,7 @@ class FullZipPage(Page):
 
     @cached_property
     def decoded_bytes(self) -> int:
-        stored = self._buffers[0][1] * {"fsst": 3, "general": 4}.get(self._values.name, 1)
+        stored = self._buffers[0][1] * self._values.expansion
         # Nulls of any width can be as small as their control words.
         least = int(self.num_rows * self._structure.num_slots_per_row * least_bytes(self._leaf.arrow_type))
         return stored + least if self._has_index else max(stored, least)

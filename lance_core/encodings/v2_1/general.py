@@ -4,13 +4,22 @@ Of a mini-block chunk only the first buffer is compressed, each chunk on its own
 value is a frame.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import (
+    DescribeInner,
+    DirectValues,
+    Encoding,
+    ParseInner,
+    describe_compression,
+)
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import Values, VariableValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -26,18 +35,24 @@ class General(Encoding):
     """A compressor and the encoding of what it compressed."""
 
     name = "general"
+    expansion = 4
     compression: str
     """As the kernels name it."""
     values: Encoding
 
     @classmethod
-    def parse(cls, compression: proto.BufferCompression, values: Encoding) -> "General":
+    def parse(cls, message: proto.General, parse_inner: ParseInner) -> General:
         """From the page's description."""
-        if compression.scheme not in _SCHEMES:
-            raise CorruptData(f"compression scheme {compression.scheme}")
+        scheme, values = message.compression.scheme, parse_inner(message.values)
+        if scheme not in _SCHEMES:
+            raise CorruptData(f"compression scheme {scheme}")
         if values.num_buffers == 0:
             raise CorruptData(f"compressed values of encoding {values.name!r}, which has none")
-        return cls(_SCHEMES[compression.scheme], values)
+        return cls(_SCHEMES[scheme], values)
+
+    @staticmethod
+    def describe(message: proto.General, describe_inner: DescribeInner) -> str:
+        return f"general({describe_compression(message.compression)}, {describe_inner(message.values)})"
 
     @property
     def num_buffers(self) -> int:
@@ -48,6 +63,18 @@ class General(Encoding):
 
     def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> Values:
         return self.values.pick_chunks([self.inflate(buffers[0]), *buffers[1:]], counts, picks)
+
+    def direct(self) -> DirectValues | None:
+        inner = self.values.direct()
+        if inner is None or inner.compression != "none":
+            return None
+        return inner._replace(compression=self.compression)
+
+    def level_coding(self) -> LevelCoding | None:
+        inner = self.values.level_coding()
+        if inner is None or inner.compression:
+            return None
+        return replace(inner, compression=self.compression)
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> Values:
         return self.values.decode_blocks(self.inflate(blocks), counts)

@@ -18,11 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.bitpacking import InlineBitpacking, OutOfLineBitpacking
-from lance_core.encodings.v2_1.flat import Flat
-from lance_core.encodings.v2_1.general import General
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.v2_1.rle import Rle
 from lance_core.encodings.values import as_buffer, slice_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData, Counts, Stream
@@ -80,55 +77,18 @@ class ListLevels:
     """Highest level of a null struct that wraps the list directly; above it the list does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class LevelCoding:
-    """How levels are stored: a coding that the kernels know, perhaps compressed."""
+def parse_levels(message: proto.CompressiveEncoding) -> LevelCoding:
+    """Return how a page stores levels, which are 16-bit numbers before any encoding.
 
-    coding: str
-    bits: int
-    compression: General | None
-
-    @classmethod
-    def parse(cls, message: proto.CompressiveEncoding) -> "LevelCoding":
-        """From the page's description; levels are 16-bit numbers before any encoding."""
-        encoding = parse_encoding(message)
-        compression = None
-        if isinstance(encoding, General):
-            compression, encoding = encoding, encoding.values
-        match encoding:
-            case Flat(16):
-                return cls("flat", 0, compression)
-            case InlineBitpacking(16):
-                return cls("inline", 0, compression)
-            case OutOfLineBitpacking(16, bits):
-                return cls("packed", bits, compression)
-            case Rle(16):
-                return cls("runs", 0, compression)
+    Raises:
+        UnsupportedFeatureError: an encoding of values of another width, or one that levels do not have.
+        CorruptData: a description that contradicts itself.
+    """
+    encoding = parse_encoding(message)
+    coding = encoding.level_coding()
+    if coding is None:
         raise UnsupportedFeatureError(f"levels encoded as {encoding}")
-
-    @property
-    def all_zero(self) -> bool:
-        """Whether no bytes are kept because every level is 0."""
-        return self.coding == "packed" and self.bits == 0
-
-    def decode(self, stream: Stream, counts: Counts) -> pa.Buffer:
-        """All levels of a row of chunks as u16."""
-        return as_buffer(kernels.decode_levels(self._inflated(stream), counts, self.coding, self.bits))
-
-    def pick(self, stream: Stream, counts: Counts, picks: pa.Buffer) -> pa.Buffer:
-        """The levels that `picks` (int64, ascending) number, as u16."""
-        levels = kernels.pick_levels(self._inflated(stream), counts, picks, self.coding, self.bits)
-        return as_buffer(levels)
-
-    def decode_validity(self, stream: Stream, counts: Counts, limit: int, highest: int) -> pa.Buffer | None:
-        """A bitmap with one bit per level, set where level <= limit; None where all are set."""
-        bits, num_nulls = kernels.decode_validity(
-            self._inflated(stream), counts, self.coding, self.bits, limit, highest
-        )
-        return as_buffer(bits) if num_nulls else None
-
-    def _inflated(self, stream: Stream) -> Stream:
-        return stream if self.compression is None else self.compression.inflate(stream)
+    return coding
 
 
 class Structure:

@@ -22,7 +22,8 @@ from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
-from lance_core.encodings.v2_1.levels import LevelCoding, Structure
+from lance_core.encodings.v2_1.level_coding import LevelCoding
+from lance_core.encodings.v2_1.levels import Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
     PAGE_BYTES,
     Fetch,
@@ -33,7 +34,7 @@ from lance_core.encodings.v2_1.page import (
     PageRead,
 )
 from lance_core.encodings.v2_1.registry import parse_encoding
-from lance_core.encodings.values import Values, VariableValues, as_buffer, least_bytes, offset_bits
+from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
 from lance_core.kernels import CorruptData, Counts, MiniBlocks
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -59,8 +60,7 @@ class _ChunkIndex:
         """Memory of the arrays, and of what the kernels that read by themselves have of them."""
         arrays = {id(array): array.nbytes for array in (self.position, self.first_value)}
         arrays |= {id(array): array.nbytes for array in (self.first_row, self.ended_rows)}
-        items = self.dictionary
-        dictionary = items.offsets.size + items.data.size if isinstance(items, VariableValues) else 0
+        dictionary = 0 if self.dictionary is None else self.dictionary.num_bytes
         return 2 * sum(arrays.values()) + self.position.nbytes + dictionary
 
     @property
@@ -95,7 +95,7 @@ class MiniBlockCoding:
         structure = Structure(layout.layers, leaf.nesting)
         values = parse_encoding(layout.value_compression)
         dictionary = parse_encoding(layout.dictionary) if layout.HasField("dictionary") else None
-        rep = LevelCoding.parse(layout.rep_compression) if layout.HasField("rep_compression") else None
+        rep = parse_levels(layout.rep_compression) if layout.HasField("rep_compression") else None
         if layout.num_buffers != values.num_buffers:
             raise CorruptData(
                 f"{layout.num_buffers} buffers per chunk instead of {values.num_buffers} for {values.name!r}"
@@ -106,7 +106,7 @@ class MiniBlockCoding:
             raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
         if not structure.has_lists and rep is not None:
             raise CorruptData("repetition levels in a page without lists")
-        def_ = LevelCoding.parse(layout.def_compression) if layout.HasField("def_compression") else None
+        def_ = parse_levels(layout.def_compression) if layout.HasField("def_compression") else None
         num_dictionary_items = None if dictionary is None else layout.num_dictionary_items
         large = layout.has_large_chunk
         return cls(
@@ -154,10 +154,8 @@ class MiniBlockPage(Page):
         if coding.dictionary is not None:
             items = max(coding.num_dictionary_items, 1)
             encoded = coding.num_items * (4 + 2 * self._buffers[2][1] // items)
-        elif coding.values.name == "fsst":
-            encoded *= 3
-        elif coding.values.name == "general":
-            encoded *= 4
+        else:
+            encoded *= coding.values.expansion
         return max(encoded, least) + levels
 
     @property
@@ -338,8 +336,7 @@ class MiniBlockPage(Page):
         """The values, or what the dictionary has for them."""
         if index.dictionary is None:
             return values
-        arrow_type = self._leaf.arrow_type
-        return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items, arrow_type)
+        return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items)
 
     def _read_index(self, fetch: Fetch) -> _ChunkIndex:
         coding = self._coding

@@ -5,12 +5,13 @@
 The fields have fixed widths and no nulls; whether the struct is null is a definition level.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
-from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.v2_1.encoding import DescribeInner, Encoding, ParseInner
 from lance_core.encodings.values import FixedValues, PackedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -24,14 +25,19 @@ class PackedStruct(Encoding):
     field_bytes: tuple[int, ...]
 
     @classmethod
-    def parse(cls, message: proto.PackedStruct, values: Encoding) -> "PackedStruct":
-        """From the page's description and the encoding of the rows, which is flat."""
+    def parse(cls, message: proto.PackedStruct, parse_inner: ParseInner) -> PackedStruct:
+        """From the page's description; the rows are flat."""
         bits = list(message.bits_per_value)
         if any(width == 0 or width % 8 for width in bits):
             raise CorruptData(f"a packed struct of fields of {bits} bits")
-        if not isinstance(values, Flat) or values.bits_per_value != sum(bits):
+        if not bits or parse_inner(message.values).flat_bits != sum(bits):
             raise CorruptData(f"a packed struct of {sum(bits)} bits over rows that are not flat and as wide")
         return cls(tuple(width // 8 for width in bits))
+
+    @staticmethod
+    def describe(message: proto.PackedStruct, describe_inner: DescribeInner) -> str:
+        widths = "+".join(str(bits) for bits in message.bits_per_value)
+        return f"packed struct({widths} bits, {describe_inner(message.values)})"
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> PackedValues:
         rows = kernels.join_fixed(buffers[0], counts, sum(self.field_bytes))

@@ -6,14 +6,17 @@ A mini-block chunk keeps values and lengths in two buffers; a block holds `u64 s
 lengths`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
-from lance_core.encodings.v2_1.flat import Flat
+from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
+from lance_core.proto import encodings_v2_1_pb2 as proto
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,18 @@ class Rle(Encoding):
     bits_per_value: int
 
     @classmethod
-    def parse(cls, values: Encoding, run_lengths: Encoding) -> "Rle":
-        """From the encodings of the run values and the run lengths, both flat in 2.1 and 2.2."""
-        if not isinstance(values, Flat) or values.bits_per_value not in (8, 16, 32, 64):
+    def parse(cls, message: proto.Rle, parse_inner: ParseInner) -> Rle:
+        """From the page's description; run values and run lengths are flat in 2.1 and 2.2."""
+        bits = parse_inner(message.values).flat_bits
+        if bits not in (8, 16, 32, 64):
             raise CorruptData("run-length encoding of values that are not flat words")
-        if not isinstance(run_lengths, Flat) or run_lengths.bits_per_value != 8:
+        if parse_inner(message.run_lengths).flat_bits != 8:
             raise CorruptData("run lengths that are not single bytes")
-        return cls(values.bits_per_value)
+        return cls(bits)
+
+    @staticmethod
+    def describe(message: proto.Rle, describe_inner: DescribeInner) -> str:
+        return f"rle({describe_inner(message.values)}, lengths {describe_inner(message.run_lengths)})"
 
     @property
     def num_buffers(self) -> int:
@@ -41,6 +49,12 @@ class Rle(Encoding):
         return FixedValues(
             as_buffer(kernels.expand_runs(values, lengths, counts, self.bits_per_value)), self.bits_per_value
         )
+
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.bits_per_value)
+
+    def level_coding(self) -> LevelCoding | None:
+        return LevelCoding("runs") if self.bits_per_value == 16 else None
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
         return self.decode_chunks(kernels.split_runs(blocks, counts), counts)

@@ -11,13 +11,21 @@ A block says the width and where the bytes start, and counts from there:
 In a full-zip entry the value is its bytes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import (
+    DescribeInner,
+    DirectValues,
+    Encoding,
+    ParseInner,
+    describe_compression,
+)
 from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -31,7 +39,7 @@ class Variable(Encoding):
     offset_bits: int
 
     @classmethod
-    def parse(cls, message: proto.Variable) -> "Variable":
+    def parse(cls, message: proto.Variable, parse_inner: ParseInner) -> Variable:
         """From the page's description; offsets are flat in 2.1 and 2.2, and values not compressed here."""
         if message.HasField("values"):
             raise CorruptData("a variable encoding with a compressed buffer")
@@ -43,6 +51,18 @@ class Variable(Encoding):
         if bits not in (32, 64):
             raise CorruptData(f"offsets of {bits} bits")
         return cls(bits)
+
+    @staticmethod
+    def describe(message: proto.Variable, describe_inner: DescribeInner) -> str:
+        compressed = f", {describe_compression(message.values)}" if message.HasField("values") else ""
+        return f"variable({describe_inner(message.offsets)}{compressed})"
+
+    @property
+    def plain_offset_bits(self) -> int:
+        return self.offset_bits
+
+    def direct(self) -> DirectValues:
+        return DirectValues(self.name, self.offset_bits, has_offsets=True)
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
         offsets, data = kernels.join_variable(buffers[0], counts, self.offset_bits)

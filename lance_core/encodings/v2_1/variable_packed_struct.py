@@ -7,12 +7,15 @@ bytes, each under an encoding of its own. The
 payload of a null struct is empty.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoding import Encoding
+from lance_core.encodings.v2_1.encoding import DescribeInner, Encoding, ParseInner
 from lance_core.encodings.values import PackedValues, Values, VariableValues, as_buffer
 from lance_core.kernels import CorruptData
+from lance_core.proto import encodings_v2_1_pb2 as proto
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,9 @@ class VariablePackedStruct(Encoding):
     fields: tuple[PackedField, ...]
 
     @classmethod
-    def parse(cls, fields: list[PackedField]) -> "VariablePackedStruct":
-        """From the fields in column order."""
+    def parse(cls, message: proto.VariablePackedStruct, parse_inner: ParseInner) -> VariablePackedStruct:
+        """From the page's description, which has the fields in column order."""
+        fields = [_packed_field(field, parse_inner) for field in message.fields]
         for field in fields:
             if field.length_bits not in (0, 32, 64) or (field.width == 0) == (field.length_bits == 0):
                 raise CorruptData(
@@ -42,6 +46,10 @@ class VariablePackedStruct(Encoding):
             if field.width and field.values.row_bytes != field.width:
                 raise CorruptData(f"a packed field of {field.width} bytes over {field.values.row_bytes}")
         return cls(tuple(fields))
+
+    @staticmethod
+    def describe(message: proto.VariablePackedStruct, describe_inner: DescribeInner) -> str:
+        return f"packed struct({', '.join(describe_inner(field.value) for field in message.fields)})"
 
     def decode_payloads(self, payloads: VariableValues, num_values: int) -> PackedValues:
         columns = kernels.split_variable_rows(
@@ -59,3 +67,12 @@ class VariablePackedStruct(Encoding):
                 column = VariableValues(as_buffer(first), as_buffer(second), field.length_bits)
                 values.append(field.values.decode_payloads(column, num_values))
         return PackedValues(values)
+
+
+def _packed_field(message: proto.VariablePackedStruct.FieldEncoding, parse_inner: ParseInner) -> PackedField:
+    layout = message.WhichOneof("layout")
+    if layout == "bits_per_value" and message.bits_per_value % 8 == 0:
+        return PackedField(parse_inner(message.value), message.bits_per_value // 8, 0)
+    if layout == "bits_per_length":
+        return PackedField(parse_inner(message.value), 0, message.bits_per_length)
+    raise CorruptData("a packed field without a width in bytes")
