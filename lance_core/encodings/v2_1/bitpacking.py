@@ -18,13 +18,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.v2_1.chunks import Chunks, even_counts
 from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _WORDS = (8, 16, 32, 64)
+_GROUP = 1024
+"""Values of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +103,23 @@ def _word_bits(bits: int) -> int:
     if bits not in _WORDS:
         raise CorruptData(f"bit packing of values of {bits} bits")
     return bits
+
+
+def inline_bitpacking_message(word_bits: int) -> proto.CompressiveEncoding:
+    """Return the description of groups that carry their own bit width."""
+    message = proto.InlineBitpacking(uncompressed_bits_per_value=word_bits)
+    return proto.CompressiveEncoding(inline_bitpacking=message)
+
+
+def out_of_line_bitpacking_message(word_bits: int, packed_bits: int) -> proto.CompressiveEncoding:
+    """Return the description of groups of one bit width."""
+    message = proto.OutOfLineBitpacking(
+        uncompressed_bits_per_value=word_bits, values=flat_message(packed_bits)
+    )
+    return proto.CompressiveEncoding(out_of_line_bitpacking=message)
+
+
+def chunk_packed(data: pa.Buffer, bits: int, num_values: int) -> Chunks:
+    """Pack words into mini-block chunks of one group each."""
+    counts = Counts(even_counts(num_values, _GROUP).data)
+    return Chunks([kernels.pack_inline(data, bits)], counts, inline_bitpacking_message(bits))

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_core import kernels
+from lance_core.encodings.v2_1.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
 from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -42,3 +46,18 @@ class ByteStreamSplit(Encoding):
 
     def direct(self) -> DirectValues:
         return DirectValues(self.name, self.bits_per_value)
+
+
+def byte_stream_split_message(bits: int) -> proto.CompressiveEncoding:
+    """Return the description of values whose bytes are split into streams."""
+    message = proto.ByteStreamSplit(values=flat_message(bits))
+    return proto.CompressiveEncoding(byte_stream_split=message)
+
+
+def chunk_byte_streams(data: pa.Buffer, bits: int, num_values: int) -> Chunks:
+    """Split words of 32 or 64 bits into byte streams, in mini-block chunks."""
+    width = bits // 8
+    chunk_values = flat_chunk_values(bits)
+    counts = even_counts(num_values, chunk_values)
+    streams = kernels.split_byte_streams(data, width, chunk_values)
+    return Chunks([flat_chunks(streams, width, counts)], Counts(counts.data), byte_stream_split_message(bits))

@@ -87,3 +87,11 @@ class FixedSizeList(Encoding):
             validity = as_buffer(kernels.join_row_bits(parts[0], num_rows, num_items))
         items = self.values.decode_row_parts(parts[self.has_validity :], num_rows, num_items)
         return ListValues(items, self.dimension, validity)
+
+
+def fixed_size_list_message(
+    dimension: int, values: proto.CompressiveEncoding, *, has_validity: bool
+) -> proto.CompressiveEncoding:
+    """Return the description of lists of `dimension` items; `has_validity` if the items have bitmaps."""
+    message = proto.FixedSizeList(items_per_value=dimension, values=values, has_validity=has_validity)
+    return proto.CompressiveEncoding(fixed_size_list=message)

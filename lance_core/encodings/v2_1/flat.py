@@ -11,9 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.v2_1.chunks import (
+    MAX_CHUNK_VALUES,
+    Chunks,
+    even_counts,
+    even_stream,
+    flat_chunk_values,
+    flat_chunks,
+)
 from lance_core.encodings.v2_1.encoding import (
     DescribeInner,
     DirectValues,
@@ -89,3 +98,23 @@ class Flat(Encoding):
         if self.bits_per_value == 1:
             return FixedValues(as_buffer(kernels.join_row_bits(parts[0], num_rows, num_values)), 1)
         return FixedValues(parts[0], self.bits_per_value)
+
+
+def flat_message(bits: int) -> proto.CompressiveEncoding:
+    """Return the description of values of `bits` bits each."""
+    return proto.CompressiveEncoding(flat=proto.Flat(bits_per_value=bits))
+
+
+def chunk_flat(data: pa.Buffer, bits: int, num_values: int) -> Chunks:
+    """Cut values of `bits` bits (8 or more) into mini-block chunks; the values stay where they are."""
+    counts = even_counts(num_values, flat_chunk_values(bits))
+    return Chunks([flat_chunks(data, bits // 8, counts)], Counts(counts.data), flat_message(bits))
+
+
+def chunk_bits(bits: pa.Buffer, offset: int, num_values: int) -> Chunks:
+    """Cut a bitmap from bit `offset` on into mini-block chunks."""
+    counts = even_counts(num_values, MAX_CHUNK_VALUES)
+    if offset % 8:
+        bits, offset = as_buffer(kernels.cut_bits(bits, offset, Counts(np.array([num_values]).data))), 0
+    stream = even_stream(bits.slice(offset // 8), (counts + 7) // 8)
+    return Chunks([stream], Counts(counts.data), flat_message(1))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.variable import variable_message
 from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream, SymbolTable
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -61,3 +62,9 @@ class Fsst(Encoding):
             self.table, payloads.offsets, payloads.data, num_values, payloads.offset_bits
         )
         return VariableValues(as_buffer(offsets), as_buffer(data), payloads.offset_bits)
+
+
+def fsst_message(symbol_table: bytes, offset_bits: int) -> proto.CompressiveEncoding:
+    """Return the description of symbol codes in place of bytes."""
+    message = proto.Fsst(symbol_table=symbol_table, values=variable_message(offset_bits))
+    return proto.CompressiveEncoding(fsst=message)

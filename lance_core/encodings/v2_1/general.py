@@ -89,3 +89,12 @@ class General(Encoding):
     def inflate(self, chunks: Stream) -> Stream:
         """The chunks as they were before compression."""
         return kernels.inflate(chunks, self.compression)
+
+
+def general_message(
+    compression: str, level: int | None, values: proto.CompressiveEncoding
+) -> proto.CompressiveEncoding:
+    """Return the description of "lz4" or "zstd" around another encoding."""
+    scheme = next(number for number, name in _SCHEMES.items() if name == compression)
+    compressor = proto.BufferCompression(scheme=proto.CompressionScheme.Name(scheme), level=level)
+    return proto.CompressiveEncoding(general=proto.General(compression=compressor, values=values))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoding import DescribeInner, Encoding, ParseInner
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.values import FixedValues, PackedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -48,3 +49,9 @@ class PackedStruct(Encoding):
                 for column, width in zip(columns, self.field_bytes, strict=True)
             ]
         )
+
+
+def packed_struct_message(bits: Sequence[int]) -> proto.CompressiveEncoding:
+    """Return the description of members of `bits` bits each, one after the other."""
+    message = proto.PackedStruct(bits_per_value=bits, values=flat_message(sum(bits)))
+    return proto.CompressiveEncoding(packed_struct=message)

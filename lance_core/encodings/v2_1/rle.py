@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lance_core import kernels
+from lance_core.encodings.v2_1.chunks import MAX_CHUNK_VALUES, Chunks
 from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
@@ -58,3 +62,19 @@ class Rle(Encoding):
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> FixedValues:
         return self.decode_chunks(kernels.split_runs(blocks, counts), counts)
+
+
+_RUN_CHUNK_BYTES = 16 << 10
+"""Most bytes of run values in a chunk, so that a chunk stays well below what 2.1 allows."""
+
+
+def rle_message(word_bits: int) -> proto.CompressiveEncoding:
+    """Return the description of runs of words, with run lengths of one byte."""
+    message = proto.Rle(values=flat_message(word_bits), run_lengths=flat_message(8))
+    return proto.CompressiveEncoding(rle=message)
+
+
+def chunk_runs(data: pa.Buffer, bits: int) -> Chunks:
+    """Encode words as runs, in mini-block chunks; every run ends with its chunk."""
+    counts, values, lengths = kernels.encode_runs(data, bits, MAX_CHUNK_VALUES, _RUN_CHUNK_BYTES)
+    return Chunks([values, lengths], counts, rle_message(bits))

@@ -26,6 +26,7 @@ from lance_core.encodings.v2_1.encoding import (
     ParseInner,
     describe_compression,
 )
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -88,3 +89,8 @@ def single_block(blocks: Stream) -> pa.Buffer:
     if len(blocks) != 1:
         raise CorruptData(f"{len(blocks)} blocks of values where there is one")
     return pa.py_buffer(blocks.chunks()[0])
+
+
+def variable_message(offset_bits: int) -> proto.CompressiveEncoding:
+    """Return the description of offsets and bytes."""
+    return proto.CompressiveEncoding(variable=proto.Variable(offsets=flat_message(offset_bits)))

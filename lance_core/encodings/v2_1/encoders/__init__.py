@@ -6,5 +6,4 @@ page       values and levels -> the layout that suits them
 miniblock, fullzip, constant, dictionary, blob      the layouts
 words, text, vectors, packed, general               the values inside them
 options    what field metadata asks for
-messages   the descriptions that go into the file
 """

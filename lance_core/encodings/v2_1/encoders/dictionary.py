@@ -9,14 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.bitpacking import out_of_line_bitpacking_message
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
-from lance_core.encodings.v2_1.encoders.general import compress_block, scheme_of
+from lance_core.encodings.v2_1.encoders.general import compress_block
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.structure import Structure
 from lance_core.encodings.v2_1.encoders.text import text_of
 from lance_core.encodings.v2_1.encoders.words import encode_words
+from lance_core.encodings.v2_1.flat import flat_message
+from lance_core.encodings.v2_1.general import general_message
+from lance_core.encodings.v2_1.variable import variable_message
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
@@ -143,20 +146,20 @@ def _items_block(items: pa.Array, column: LeafColumn) -> tuple[Bytes, proto.Comp
         header = text.offset_bits.to_bytes(width, "little") + start.to_bytes(width, "little")
         first = int.from_bytes(text.offsets[:width], "little")
         block = b"".join([header, memoryview(offsets), text.data.slice(first, text.num_bytes)])
-        encoding = messages.variable(text.offset_bits)
+        encoding = variable_message(text.offset_bits)
     elif pa.types.is_boolean(items.type):
         block = pa.concat_arrays([items]).buffers()[1].slice(0, (len(items) + 7) // 8)
-        encoding = messages.flat(1)
+        encoding = flat_message(1)
     else:
         bits = fixed_bits(items.type)
         block = items.buffers()[1].slice(items.offset * bits // 8, len(items) * bits // 8)
-        encoding = messages.flat(bits)
+        encoding = flat_message(bits)
         if bits in (8, 16, 32, 64):
             packed_bits = kernels.survey_words(block, bits)[2]
             if packed_bits < bits and len(items) > 1024 // bits * packed_bits * 8 // bits:
                 packed = kernels.pack_out_of_line(block, bits, packed_bits)
                 if len(packed) < memoryview(block).nbytes:
-                    return as_buffer(packed), messages.out_of_line_bitpacking(bits, packed_bits)
+                    return as_buffer(packed), out_of_line_bitpacking_message(bits, packed_bits)
     return _compressed(block, encoding, column)
 
 
@@ -172,4 +175,4 @@ def _compressed(
     frame = compress_block(block, asked, level)
     if len(frame) >= size:
         return block, encoding
-    return frame, messages.general(scheme_of(asked), level, encoding)
+    return frame, general_message(asked, level, encoding)

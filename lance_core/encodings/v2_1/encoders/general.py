@@ -12,11 +12,10 @@ import numpy.typing as npt
 import zstandard
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
-from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_stream
+from lance_core.encodings.v2_1.chunks import Chunks, even_stream
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.general import general_message
 from lance_core.kernels import Stream
-from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
 _LEAST_BYTES = 4096
@@ -25,12 +24,6 @@ _ZSTD_LEVEL = 3
 _SAMPLE_BYTES = 256 << 10
 _WORTH = 0.97
 """Size of a compressed sample in parts of the plain one up to which values are compressed."""
-_SCHEMES = {"lz4": messages.LZ4, "zstd": messages.ZSTD}
-
-
-def scheme_of(compression: str) -> proto.CompressionScheme:
-    """The number of a compressor in descriptions of pages."""
-    return _SCHEMES[compression]
 
 
 def compress_block(data: Bytes, compression: str, level: int | None) -> bytes:
@@ -51,7 +44,7 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
     )
     if frames.num_bytes >= first.num_bytes:
         return chunks
-    encoding = messages.general(scheme_of(options.compression), options.level, chunks.encoding)
+    encoding = general_message(options.compression, options.level, chunks.encoding)
     return replace(chunks, streams=[frames, *chunks.streams[1:]], encoding=encoding)
 
 

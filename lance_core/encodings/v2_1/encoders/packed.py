@@ -4,11 +4,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
-from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
+from lance_core.encodings.v2_1.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.text import Text, text_of, zip_text
 from lance_core.encodings.v2_1.encoders.vectors import vectors_of, zip_vectors
+from lance_core.encodings.v2_1.flat import flat_message
+from lance_core.encodings.v2_1.packed_struct import packed_struct_message
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import Counts
@@ -44,7 +45,7 @@ def encode_packed(array: pa.StructArray) -> Chunks:
     rows = as_buffer(kernels.interleave_rows(columns, [each // 8 for each in bits], len(array)))
     counts = even_counts(len(array), flat_chunk_values(sum(bits)))
     return Chunks(
-        [flat_chunks(rows, sum(bits) // 8, counts)], Counts(counts.data), messages.packed_struct(bits)
+        [flat_chunks(rows, sum(bits) // 8, counts)], Counts(counts.data), packed_struct_message(bits)
     )
 
 
@@ -66,7 +67,7 @@ def zip_packed(array: pa.StructArray) -> tuple[Text, proto.CompressiveEncoding]:
         else:
             bits = fixed_bits(member.type)
             fields.append((bits // 8, 0, None, _fixed_data(member)))
-            packed.fields.add(value=messages.flat(bits), bits_per_value=bits)
+            packed.fields.add(value=flat_message(bits), bits_per_value=bits)
     validity = array.buffers()[0] if array.null_count else None
     offsets, data = kernels.join_variable_rows(fields, len(array), validity, array.offset)
     narrow, bits = as_buffer(offsets), 64

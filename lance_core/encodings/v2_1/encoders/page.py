@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.encoders import messages
-from lance_core.encodings.v2_1.encoders.chunks import Chunks
+from lance_core.encodings.v2_1.chunks import Chunks
 from lance_core.encodings.v2_1.encoders.constant import constant_page, null_page
 from lance_core.encodings.v2_1.encoders.dictionary import (
     dictionary_page,
@@ -25,7 +24,8 @@ from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows,
 from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
 from lance_core.encodings.v2_1.encoders.text import encode_text, text_of, zip_text
 from lance_core.encodings.v2_1.encoders.vectors import Bits, encode_vectors, vectors_of, zip_vectors
-from lance_core.encodings.v2_1.encoders.words import encode_bits, encode_words
+from lance_core.encodings.v2_1.encoders.words import encode_words
+from lance_core.encodings.v2_1.flat import chunk_bits, flat_message
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import ChunkOverflow
@@ -107,7 +107,7 @@ def _chunks(values: pa.Array, column: LeafColumn) -> Chunks:
         return encode_vectors(vectors_of(values))
     data = values.buffers()[1]
     if pa.types.is_boolean(arrow_type):
-        return encode_bits(data, values.offset, len(values))
+        return chunk_bits(data, values.offset, len(values))
     bits = fixed_bits(arrow_type)
     width = bits // 8
     data = data.slice(values.offset * width, len(values) * width)
@@ -136,10 +136,10 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
     if pa.types.is_boolean(arrow_type):  # a byte each
         flags = values.fill_null(False) if values.null_count else values
         data = pa.py_buffer(flags.to_numpy(zero_copy_only=False).astype(np.uint8))
-        return zip_fixed_page(structure, data, 1, messages.flat(8))
+        return zip_fixed_page(structure, data, 1, flat_message(8))
     width = fixed_bits(arrow_type) // 8
     data = values.buffers()[1].slice(values.offset * width, len(values) * width)
-    return zip_fixed_page(structure, data, width, messages.flat(8 * width))
+    return zip_fixed_page(structure, data, width, flat_message(8 * width))
 
 
 def _halves(rows: LeafRows, steps: tuple[Step, ...]) -> list[LeafRows]:

@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
+from lance_core.encodings.v2_1.bitpacking import out_of_line_bitpacking_message
 from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
+from lance_core.encodings.v2_1.flat import flat_message
+from lance_core.encodings.v2_1.rle import rle_message
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
@@ -58,10 +60,10 @@ class Levels:
             num_runs = kernels.count_changes(self.data) + num_levels // kernels.LONGEST_RUN + num_blocks
             in_runs = num_runs * _RUN_BYTES + num_blocks * _BLOCK_BYTES
             if in_runs < min(packed, num_levels * 2):
-                return ("runs", 0), messages.runs(LEVEL_BITS)
+                return ("runs", 0), rle_message(LEVEL_BITS)
         if num_levels <= group_words * num_blocks:
-            return ("flat", 0), messages.flat(LEVEL_BITS)
-        return ("packed", self.bits), messages.out_of_line_bitpacking(LEVEL_BITS, self.bits)
+            return ("flat", 0), flat_message(LEVEL_BITS)
+        return ("packed", self.bits), out_of_line_bitpacking_message(LEVEL_BITS, self.bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
-from lance_core.encodings.v2_1.encoders.chunks import Chunks
+from lance_core.encodings.v2_1.chunks import Chunks
 from lance_core.encodings.v2_1.encoders.general import compress_chunks, compress_values
 from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.fsst import fsst_message
+from lance_core.encodings.v2_1.general import general_message
+from lance_core.encodings.v2_1.variable import variable_message
 from lance_core.encodings.values import as_buffer, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -89,7 +91,7 @@ def zip_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.Compress
             offsets = np.zeros(text.num_values + 1, dtype)
             np.cumsum(lengths, out=offsets[1:])
             coded = replace(text, offsets=pa.py_buffer(offsets), data=pa.py_buffer(data))
-            return coded, messages.general(messages.ZSTD, options.level, messages.variable(text.offset_bits))
+            return coded, general_message("zstd", options.level, variable_message(text.offset_bits))
     return code_text(text, options)
 
 
@@ -105,5 +107,5 @@ def code_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.Compres
         if coded_bytes < _FSST_WORTH * sample_bytes:
             offsets, data = kernels.compress_symbols(table, *values)
             coded = replace(text, offsets=as_buffer(offsets), data=as_buffer(data))
-            return coded, messages.fsst(bytes(memoryview(table)), text.offset_bits)
-    return text, messages.variable(text.offset_bits)
+            return coded, fsst_message(bytes(memoryview(table)), text.offset_bits)
+    return text, variable_message(text.offset_bits)

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders import messages
-from lance_core.encodings.v2_1.encoders.chunks import Chunks, even_counts, even_stream, flat_chunk_values
+from lance_core.encodings.v2_1.chunks import Chunks, even_counts, even_stream, flat_chunk_values
+from lance_core.encodings.v2_1.fixed_size_list import fixed_size_list_message
+from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.values import as_buffer, fixed_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import Counts
@@ -58,10 +59,10 @@ class Vectors:
     @property
     def encoding(self) -> proto.CompressiveEncoding:
         """The description of the values."""
-        encoding = messages.flat(self.item_bits)
+        encoding = flat_message(self.item_bits)
         for level in reversed(self.levels):
             has_validity = level.validity is not None
-            encoding = messages.fixed_size_list(level.dimension, encoding, has_validity=has_validity)
+            encoding = fixed_size_list_message(level.dimension, encoding, has_validity=has_validity)
         return encoding
 
 
