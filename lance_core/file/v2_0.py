@@ -18,7 +18,7 @@ from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.file.v2_0_nodes import Columns, Stored, check_length, open_node
+from lance_core.file.v2_0_nodes import Columns, check_length, open_node
 from lance_core.kernels import OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -99,10 +99,10 @@ class ColumnReader:
             return []
         if rows[0] < 0 or rows[-1] >= self.num_rows:
             raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
-        root = self._root
-        if not isinstance(root, Stored) or (pages := root.pages_of(rows)) is None:
+        picks = self._root.pick_by_page(rows)
+        if picks is None:
             return read_rows(self, rows)
-        return (yield from together([root.pick(page, part) for page, part in pages]))
+        return (yield from together(picks))
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
         """Rows that lie in one page of every column of rows."""

@@ -120,6 +120,19 @@ class Node(ABC):
     def decoded_bytes(self) -> int:
         """About how many bytes all values take."""
 
+    @property
+    def can_pick(self) -> bool:
+        """Whether every page decodes single values without the others."""
+        return False
+
+    def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
+        """Return the work that decodes ascending rows alone, page by page; None if a page cannot do that.
+
+        The work raises OffsetOverflow if there are more values than are found one by one, or than offsets
+        can address.
+        """
+        return None
+
 
 class Stored(Node):
     """A node that is cut at the pages of its own column."""
@@ -138,23 +151,20 @@ class Stored(Node):
         """Memory of values that are kept for the next time."""
         return 0
 
-    def pages_of(self, rows: Rows) -> list[tuple[int, Rows]] | None:
-        """The pages that hold ascending rows, and which; None where one cannot give single values."""
+    def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
         first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
-        if first == last:
-            return [(first, rows)] if self._can_pick(first) else None
-        numbers = np.searchsorted(self.starts, rows, side="right") - 1
-        parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
-        pages = [(self._column_page(int(part[0])), part) for part in parts]
-        return pages if all(self._can_pick(page) for page, _ in pages) else None
+        pages = [(first, rows)]
+        if first != last:
+            numbers = np.searchsorted(self.starts, rows, side="right") - 1
+            parts = np.split(rows, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+            pages = [(self._column_page(int(part[0])), part) for part in parts]
+        if not all(self._can_pick(page) for page, _ in pages):
+            return None
+        return [self._pick(page, part) for page, part in pages]
 
-    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
-        """Single values of a page that can give them.
-
-        Raises:
-            OffsetOverflow: there are more of them than are found one by one, or than offsets can address.
-        """
-        raise NotImplementedError(self.name)
+    def _pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+        """Decode single values of a page for which `_can_pick` is true."""
+        raise AssertionError(f"page {page} of {self.name} does not decode single values")
 
     @cached_property
     def can_pick(self) -> bool:
@@ -220,7 +230,7 @@ class Leaf(Stored):
     def kept_bytes(self) -> int:
         return sum(page.kept_bytes for page in self._pages if page is not None)
 
-    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+    def _pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
         encoding = self._page(page)
         with located(self._column.file, self.name, page):
             decoded = yield from encoding.pick(rows - self.starts[page])
@@ -266,22 +276,21 @@ class _List(Stored):
         with located(self._column.file, self.name, page):
             return self._assemble(end - start, extents, items)
 
-    def pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
+    def _pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
         with located(self._column.file, self.name, page):
             extents = yield from self._pages[page].pick(rows - self.starts[page])
             wanted = self._bases[page] + _numbers(extents)
         arrays: list[pa.Array] = []
         if len(wanted):
-            items = self._items
-            if not isinstance(items, Stored) or (pages := items.pages_of(wanted)) is None:
-                raise NotImplementedError(self.name)  # nobody asks pages that cannot pick
-            arrays = yield from picked_together([items.pick(number, part) for number, part in pages])
+            picks = self._items.pick_by_page(wanted)
+            assert picks is not None  # `_can_pick` asked all pages of the items
+            arrays = yield from picked_together(picks)
         found = Extents(extents.offsets, extents.validity, 0, len(wanted))
         with located(self._column.file, self.name, page):
             return self._assemble(len(rows), found, _joined(arrays) if arrays else None)
 
     def _can_pick(self, page: int) -> bool:
-        return isinstance(self._items, Stored) and self._items.can_pick and self._pages[page].can_pick
+        return self._items.can_pick and self._pages[page].can_pick
 
     def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
         """Lists over items, or over none."""

@@ -45,7 +45,7 @@ def test_examples_run_in_order(
         padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
         if STORE_IN_EXAMPLES in padded:
             padded = padded.replace(STORE_IN_EXAMPLES, request.getfixturevalue("s3_endpoint"))
-        exec(compile(padded, page, "exec"), names)
+        exec(compile(padded, page, "exec", dont_inherit=True), names)
 
 
 @pytest.mark.timeout(900)  # all pages with Spark; a minute on a quiet machine

@@ -58,7 +58,11 @@ class Encoding(ABC):
 
     def pick(self, values: Int64s) -> Picking[Decoded]:
         """Decode the values of ascending numbers; only where `can_pick`. Errors are those of `read`."""
-        raise NotImplementedError(self.name)
+        raise AssertionError(f"encoding {self.name!r} does not decode single values")
+
+    def widened(self, dimension: int) -> "Encoding | None":
+        """Return the encoding of `dimension` values as one value; None if single values are not picked."""
+        return None
 
     @property
     def kept_bytes(self) -> int:

@@ -3,11 +3,10 @@
 fsl<int32, 2> [[1, null], [3, 4]]     items 1 _ 3 4 with the bitmap 0d
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lance_core.encodings.pieces import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
-from lance_core.encodings.v2_0.flat import Flat
 from lance_core.encodings.v2_0.steps import Steps
 from lance_core.encodings.values import FixedValues, ListValues
 
@@ -26,15 +25,15 @@ class FixedSizeList(Encoding):
 
     @property
     def can_pick(self) -> bool:
-        return isinstance(self.items, Flat) and self.items.bits > 1 and self.items.can_pick
+        return self.items.widened(self.dimension) is not None
 
     def pick(self, values: Int64s) -> Picking[Decoded]:
-        items = self.items
-        assert isinstance(items, Flat)
-        lists = replace(items, bits=items.bits * self.dimension)  # a list is a wide value
+        lists = self.items.widened(self.dimension)
+        assert lists is not None
         picked = yield from lists.pick(values)
         wide = picked.numbers("lists")
-        return Decoded(ListValues(FixedValues(wide.data, items.bits), self.dimension, None))
+        items = FixedValues(wide.data, wide.bits // self.dimension)
+        return Decoded(ListValues(items, self.dimension, None))
 
     @property
     def decoded_bytes(self) -> int:

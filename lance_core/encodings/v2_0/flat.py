@@ -7,7 +7,7 @@ Uncompressed values become the buffer of an array as they were read. A compresse
 the whole page.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +79,9 @@ class Flat(Encoding):
         width = self.bits // 8
         (data,) = yield [((self.buffer.offset + values * width).data, np.full(len(values), width).data)]
         return Decoded(FixedValues(data, self.bits))
+
+    def widened(self, dimension: int) -> "Flat | None":
+        return replace(self, bits=self.bits * dimension) if self.can_pick and self.bits > 1 else None
 
     def read_all(self) -> Steps[FixedValues]:
         """The whole buffer."""
