@@ -2,24 +2,35 @@
 
 import glob
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
 from pyarrow import flight
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from flight_server.cli.compressed import suffixes
 from flight_server.cli.errors import stderr
-from flight_server.cli.source_files import KINDS, Rows
+from flight_server.cli.source_files import COMPRESSIBLE, KINDS, Rows
 from flight_server.cli.targets import connect, is_remote, open_target
+from flight_server.cli.text_options import Column, text_options
 from flight_server.cli.values import readable_bytes
 from flight_server.mutations import written_by
-from lance_core.write.dataset import Mode
+from lance_core.dataset import dataset
+from lance_core.errors import InvalidInputError
+from lance_core.mutations.merge_insert import merge_insert
+from lance_core.mutations.merge_plan import MergePlan
+from lance_core.mutations.merge_source import MergeSource
 from lance_core.writing import write_dataset
+
+PutMode = Literal["create", "append", "overwrite", "merge"]
+WhenMatched = Literal["update_all", "do_nothing", "fail", "delete"]
+WhenNotMatched = Literal["insert_all", "do_nothing"]
+WhenNotMatchedBySource = Literal["keep", "delete"]
 
 _BATCH_BYTES = 2 << 20
 """What is sent at once."""
@@ -27,28 +38,106 @@ _BATCH_BYTES = 2 << 20
 
 def put(
     sources: Annotated[
-        list[str], typer.Argument(help=f"Files or quoted globs; all of one kind: {', '.join(KINDS)}.")
+        list[str],
+        typer.Argument(
+            help=f"Files or quoted globs; all of one kind: {', '.join(KINDS)}. Text may be .gz or .zst."
+        ),
     ],
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
-    mode: Annotated[Mode, typer.Option(help="What becomes of rows that are there.")] = "append",
+    mode: Annotated[PutMode, typer.Option(help="What becomes of rows that are there.")] = "append",
+    on: Annotated[
+        list[str] | None,
+        typer.Option(help="merge: key columns, comma separated; the dataset's primary key if left out."),
+    ] = None,
+    when_matched: Annotated[
+        WhenMatched | None, typer.Option(help="merge: rows with the key of a new one.  [default: update_all]")
+    ] = None,
+    when_matched_condition: Annotated[
+        str | None, typer.Option(help="merge: SQL on source.COLUMN and target.COLUMN; only such pairs.")
+    ] = None,
+    when_not_matched: Annotated[
+        WhenNotMatched | None, typer.Option(help="merge: new rows with a new key.  [default: insert_all]")
+    ] = None,
+    when_not_matched_by_source: Annotated[
+        WhenNotMatchedBySource | None,
+        typer.Option(help="merge: rows whose key no new row has.  [default: keep]"),
+    ] = None,
+    when_not_matched_by_source_condition: Annotated[
+        str | None, typer.Option(help="merge: SQL; only such rows are deleted.")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help=r"CSV: between cells, such as ';' or '\t'.  [default: comma; tab for .tsv]"),
+    ] = None,
+    quote: Annotated[str, typer.Option(help="CSV: around cells; '' if there is none.")] = '"',
+    nulls: Annotated[
+        list[str] | None,
+        typer.Option(help="CSV: unquoted cells that are null, comma separated.  [default: the empty cell]"),
+    ] = None,
+    quoted_nulls: Annotated[
+        bool, typer.Option("--quoted-nulls", help="CSV: these cells are null within quotes, too.")
+    ] = False,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(help="CSV, JSON: the type of a column: zip=string; repeatable.", metavar="COLUMN=TYPE"),
+    ] = None,
+    no_infer: Annotated[
+        bool, typer.Option("--no-infer", help="CSV: columns without a known type are text.")
+    ] = False,
+    encoding: Annotated[str, typer.Option(help="CSV, JSON: such as latin-1 or utf-16.")] = "utf-8",
+    decimal_point: Annotated[str, typer.Option(help="CSV: of numbers, such as ','.")] = ".",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what the columns become, and write nothing.")
+    ] = False,
     data_storage_version: Annotated[
         str | None, typer.Option("--storage-version", help="Of the data files: 0.1, 2.0, 2.1, 2.2 or stable.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Write the rows of files as a new version of a dataset: all of them, or none."""
+    """Write the rows of files as a new version of a dataset: all of them, or none.
+
+    Types of CSV and JSON files are inferred where the dataset and --types do not tell them, and printed
+    before anything is written. No value changes without a word; docs/commands.md has the rules.
+    """
     files = _files(sources)
-    # There has to be one to append to, and what text means depends on its columns.
-    table = open_target(target).facts().schema if mode == "append" else None
-    rows = _Sent(Rows(files, table))
-    options = {"data_storage_version": data_storage_version} if data_storage_version else {}
-    written = (_send if is_remote(target) else _write)(rows, target, mode, options)
+    options = text_options(
+        _kind(files[0]),
+        delimiter=delimiter,
+        quote=quote,
+        nulls=nulls,
+        quoted_nulls=quoted_nulls,
+        types=types,
+        no_infer=no_infer,
+        encoding=encoding,
+        decimal_point=decimal_point,
+    )
+    merge = _merge_plan(
+        mode,
+        on=tuple(key for keys in on or () for key in keys.split(",")),
+        when_matched=when_matched,
+        when_matched_condition=when_matched_condition,
+        when_not_matched=when_not_matched,
+        when_not_matched_by_source=when_not_matched_by_source,
+        when_not_matched_by_source_condition=when_not_matched_by_source_condition,
+    )
+    # There has to be a table to append to or to merge with, and what text means depends on its columns.
+    table = open_target(target).facts().schema if mode in ("append", "merge") else None
+    source = Rows(files, table, options)
+    _show_columns(source.columns)
+    columns = [column.as_data() for column in source.columns]
+    if dry_run:
+        if as_json:
+            print(json.dumps({"columns": columns}))
+        return
+    rows = _Sent(source)
+    settings = {"data_storage_version": data_storage_version} if data_storage_version else {}
+    written = (_send if is_remote(target) else _write)(rows, target, mode, merge, settings)
     if as_json:
-        print(json.dumps(written))
+        print(json.dumps(written | ({"columns": columns} if columns else {})))
     else:
         print(
-            f"version {written['version']}: {written['rows']:,} rows, {readable_bytes(written['bytes'])} "
-            f"in {written['fragments']} new fragments"
+            f"version {written['version']}: {_changes(written)}, "
+            f"{readable_bytes(written['bytes'])} in {written['fragments']} new fragments"
         )
 
 
@@ -57,10 +146,54 @@ def _files(sources: Sequence[str]) -> list[str]:
     for file in files:
         if not Path(file).is_file():
             raise typer.BadParameter(f"no such file: {file}")
-    kinds = {KINDS.get(Path(file).suffix.lower()) for file in files}
+    kinds = {_kind(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         raise typer.BadParameter(f"files have to be of one kind: {', '.join(KINDS)}")
     return files
+
+
+def _kind(file: str) -> str | None:
+    """What kind of file a name says; None for none, and for files that cannot be read while compressed."""
+    suffix, codec = suffixes(Path(file))
+    kind = KINDS.get(suffix)
+    return kind if codec is None or kind in COMPRESSIBLE else None
+
+
+def _merge_plan(mode: str, **fields: Any) -> MergePlan | None:
+    given = {name: value for name, value in fields.items() if value not in (None, ())}
+    if mode != "merge":
+        for name in given:
+            hint = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter("goes with --mode merge", param_hint=hint)
+        return None
+    plan = MergePlan(**{"when_matched": "update_all", "when_not_matched": "insert_all"} | given)
+    try:
+        plan.check()
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error), param_hint="--mode") from None
+    return plan
+
+
+def _changes(written: Mapping[str, Any]) -> str:
+    """How many rows were written, or what a merge did to how many."""
+    kinds = [kind for kind in ("inserted", "updated", "deleted") if f"num_{kind}_rows" in written]
+    changes = [f"{written[f'num_{kind}_rows']:,} rows {kind}" for kind in kinds]
+    return ", ".join(changes) or f"{written['rows']:,} rows"
+
+
+def _show_columns(columns: Sequence[Column]) -> None:
+    """Tell on stderr what columns of text files become, a line for each."""
+    cells = [
+        (each.name, str(each.type), ": ".join(filter(None, (_SOURCES[each.source], each.example))))
+        for each in columns
+    ]
+    widths = [max((len(row[place]) for row in cells), default=0) for place in range(2)]
+    for name, type_name, why in cells:
+        line = f"{name:{widths[0]}}  {type_name:{widths[1]}}  {why}"
+        stderr.print(line, markup=False, soft_wrap=True)
+
+
+_SOURCES = {"given": "--types", "dataset": "the dataset", "inferred": "inferred", "text": "stays text"}
 
 
 class _Sent:
@@ -92,19 +225,31 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _write(rows: _Sent, path: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
-    written = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **options).snapshot
-    result = asdict(written_by(written.storage, written.manifest))
-    del result["counts"]  # of merges
-    return result
+def _write(
+    rows: _Sent, path: str, mode: PutMode, merge: MergePlan | None, settings: dict[str, Any]
+) -> dict[str, Any]:
+    if mode != "merge":
+        made = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **settings).snapshot
+    else:
+        assert merge is not None
+        with MergeSource(rows.batches(), rows.schema) as source:
+            made, _ = merge_insert(dataset(path).snapshot, source, merge)
+    written = asdict(written_by(made.storage, made.manifest))
+    counts: dict[str, Any] = written.pop("counts")  # of merges, as a server tells them
+    return written | counts
 
 
-def _send(rows: _Sent, target: str, mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
+def _send(
+    rows: _Sent, target: str, mode: PutMode, merge: MergePlan | None, settings: dict[str, Any]
+) -> dict[str, Any]:
     client, name = connect(target)
     if not name:
         raise typer.BadParameter(f"{target} names no dataset (grpc://host:port/name)")
-    command = {"write": {"dataset": name, "mode": mode, **options}}
-    descriptor = flight.FlightDescriptor.for_command(json.dumps(command))
+    command = {"dataset": name, "mode": mode, **settings}
+    if merge is not None:
+        command |= {field: value for field, value in asdict(merge).items() if value not in (None, ())}
+        command["mode"] = "merge_insert"
+    descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": command}))
     writer, reader = client.do_put(descriptor, rows.schema)
     answers: dict[str, Any] = {}
     try:

@@ -215,6 +215,36 @@ def test_globs_and_modes(target: Callable[[str], str], name: str, root: Path, tm
     assert lance.dataset(str(root / f"{Path(aim).stem}.lance")).data_storage_version == "2.1"
 
 
+def test_merges(target: Callable[[str], str], name: str, root: Path, tmp_path: Path) -> None:
+    """Update what matches and insert the rest is the default; the other plans are options."""
+    (tmp_path / "first.csv").write_text("a,b,x,zip\n1,1,1.5,001\n1,2,2.5,002\n2,1,3.5,003\n")
+    (tmp_path / "second.csv").write_text("b,a,x\n2,1,20\n9,9,90\n")
+    aim = target(name)
+    put(tmp_path / "first.csv", aim, "--mode", "create")
+    merge = (tmp_path / "second.csv", aim, "--mode", "merge", "--on", "a,b")
+
+    def rows() -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in written(root, aim).to_pylist())
+
+    done = put(*merge)
+    assert "1 rows inserted, 1 rows updated, 0 rows deleted" in done.stdout
+    # Columns that the file lacks keep their values.
+    expected = [(1, 1, 1.5, "001"), (1, 2, 20.0, "002"), (2, 1, 3.5, "003"), (9, 9, 90.0, None)]
+    assert rows() == expected
+
+    result = json.loads(put(*merge, "--when-matched", "do_nothing", "--json").stdout)
+    assert (result["num_inserted_rows"], result["num_updated_rows"], result["num_deleted_rows"]) == (0, 0, 0)
+    assert "matches" in put(*merge, "--when-matched", "fail", code=1).stderr
+    put(*merge, "--when-matched", "do_nothing", "--when-not-matched", "do_nothing", code=2)
+    put(*merge, "--when-matched-condition", "source.x > 50", "--when-not-matched", "do_nothing")
+    assert rows() == expected
+    bounds = ["--when-not-matched-by-source-condition", "x > 2"]
+    put(*merge, "--when-not-matched-by-source", "delete", *bounds)
+    assert rows() == [expected[0], expected[1], expected[3]]
+    assert "no such key column" in put(*merge[:-1], "a,nope", code=1).stderr
+    assert "key" in put(*merge[:-2], code=1).stderr
+
+
 def test_failures_leave_nothing(target: Callable[[str], str], name: str, root: Path, tmp_path: Path) -> None:
     good, other, broken = (tmp_path / f"{name}.parquet" for name in ("good", "other", "broken"))
     parquet.write_table(TABLE, good)
@@ -246,7 +276,7 @@ def test_wrong_usage(target: Callable[[str], str], tmp_path: Path) -> None:
         [tmp_path / "missing.parquet", target("x")],
         [tmp_path / "a.parquet", tmp_path / "a.csv", target("x")],
         [tmp_path / "a.txt", target("x")],
-        [tmp_path / "a.parquet", target("x"), "--mode", "merge"],
+        [tmp_path / "a.parquet", target("x"), "--mode", "upsert"],
         [tmp_path / "a.parquet"],
     ):
         put(*arguments, code=2)

@@ -1,0 +1,59 @@
+"""One file that `put` reads, whatever kind it is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from lance_core.errors import InvalidInputError
+
+TEXT_BYTES = 16 << 20
+"""Bytes of text that are read at once: what types are inferred from, and the longest line of CSV."""
+
+
+class SourceFile(ABC):
+    """One file."""
+
+    path: str
+    schema: pa.Schema
+    """The columns of the file. The types of text files were decided from their first rows."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows there are; None where they would have to be read for it."""
+        return None
+
+    @abstractmethod
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows with the columns of `schema`: those the file lacks are null."""
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Name the file in errors of Arrow's readers, which do not."""
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path} cannot be read", found=error) from None
+
+
+def readable(data_type: pa.DataType) -> pa.DataType:
+    """What a reader makes, to become the type: readers make no extension types and few dictionaries."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return readable(data_type.storage_type)
+    return data_type.value_type if types.is_dictionary(data_type) else data_type
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a batch in the order and with the types of a schema, null where the batch has none."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
