@@ -13,7 +13,7 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def suffixes(path: PurePath) -> tuple[str, str | None]:
-    """Return what the name of a file says: the suffix of its kind in lower case, and its codec.
+    """Return the suffix of the kind of a file, in lower case, and its codec, both from its name.
 
     `trips.CSV.gz` gives `(".csv", "gzip")`, `trips.csv` gives `(".csv", None)`.
     """

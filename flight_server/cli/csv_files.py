@@ -1,4 +1,4 @@
-"""CSV files: all cells are read as text, which then becomes values without a change."""
+"""CSV files: read all cells as text, then make values of them that say the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_core.errors import InvalidInputError
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 _HEADER_BYTES = 1 << 16
-"""Of a file, in which its header is looked for."""
+"""Bytes at the begin of a file in which its header is looked for."""
 
 
 class CsvFile(SourceFile):
@@ -45,7 +45,7 @@ class CsvFile(SourceFile):
             raise InvalidInputError("two columns have the same name", file=path, column=twice[0])
 
     def first_texts(self, names: Sequence[str]) -> dict[str, pa.Array]:
-        """The cells of some columns in the first rows."""
+        """Return the cells of some columns in the first rows."""
         if not names:
             return {}
         with self._open(dict.fromkeys(names, pa.string())) as reader:
@@ -53,7 +53,7 @@ class CsvFile(SourceFile):
         return {name: pa.array([], pa.string()) if batch is None else batch[name] for name in names}
 
     def convert(self, columns: Mapping[str, Column], conversions: Mapping[str, Conversion]) -> None:
-        """Note what becomes of each column."""
+        """Set the type of each column and the way to it."""
         self._columns, self._conversions = columns, conversions
         self.schema = pa.schema([(name, columns[name].type) for name in self.names])
 
@@ -83,7 +83,7 @@ class CsvFile(SourceFile):
             ) from None
 
     def _open(self, text: Mapping[str, pa.DataType]) -> csv.CSVStreamingReader:
-        """Read these columns as text or bytes; without any all columns, as Arrow sees them."""
+        """Open the file to read these columns as text or bytes. Without any, Arrow infers all types."""
         options = self._options
         return csv.open_csv(
             open_input(self.path),
@@ -181,18 +181,18 @@ def open_csv_files(
 
 
 class _Guess:
-    """The types that keep all texts of a column that were looked at."""
+    """The types that keep all cells of one column, as far as the cells were seen."""
 
     def __init__(self, candidates: Iterable[Inferred]) -> None:
         self._candidates = list(candidates)
         self._num_values = 0
         self._longest = -1
-        """How many values the type kept that kept most before it failed."""
+        """The most values that a dropped type kept before it failed."""
         self._example = ""
-        """The text that it would have changed."""
+        """The cell at which that type failed, and where the cell is."""
 
     def look(self, text: pa.Array, path: str | None) -> None:
-        """Drop the types that would change a text; `path` names the file where there are several."""
+        """Drop the types that would change a cell; `path` names the file if there are several."""
         for candidate in list(self._candidates):
             row = candidate.first_failure(text)
             if row is None:
@@ -205,13 +205,13 @@ class _Guess:
         self._num_values += pc.count(text).as_py()
 
     def result(self, name: str) -> tuple[Column, Conversion]:
-        """The first type that is left, else text."""
+        """Return the first type that is left, else text."""
         if self._num_values and self._candidates:
             return Column(name, self._candidates[0].type, "inferred"), self._candidates[0]
         return Column(name, pa.string(), "text", self._example or "no values"), Declared(pa.string())
 
 
 def _text_type(data_type: pa.DataType) -> pa.DataType:
-    """Bytes do not have to be text."""
+    """Return the type to read cells as: bytes do not have to be UTF-8."""
     kinds = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     return pa.binary() if any(is_kind(data_type) for is_kind in kinds) else pa.string()

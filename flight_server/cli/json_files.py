@@ -22,7 +22,7 @@ from lance_core.errors import InvalidInputError
 _BOM = b"\xef\xbb\xbf"
 
 _LONG_INTEGER = re.compile(rb"[0-9]{16}")
-"""As many digits as the least integer has that a double rounds."""
+"""The digits of the least integer that a double rounds."""
 
 _NOT_FINITE = re.compile(rb"([:\[,]\s*)-?(?:NaN|Infinity)")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
@@ -32,7 +32,7 @@ _IS_OF_NUMBER = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE", np.uin
 
 
 class JsonFile(SourceFile):
-    """One file."""
+    """One file with an object on each line."""
 
     def __init__(self, path: str, options: TextOptions, known: Mapping[str, pa.DataType]) -> None:
         """Infer the types of columns from the first lines; those of `known` are known.
@@ -51,7 +51,7 @@ class JsonFile(SourceFile):
         self.inferred = pa.schema([(name, decimals.get(name, type_)) for name, type_ in _pairs(inferred)])
 
     def convert(self, columns: Mapping[str, Column]) -> None:
-        """Note what becomes of the columns of all files."""
+        """Set the columns of all files."""
         self._columns = columns
         self.schema = pa.schema([(name, column.type) for name, column in columns.items()])
 
@@ -63,7 +63,7 @@ class JsonFile(SourceFile):
             line += block.count(b"\n")
 
     def _blocks(self) -> Iterator[bytes]:
-        """Whole lines, about `TEXT_BYTES` at once."""
+        """Yield whole lines, about `TEXT_BYTES` at once."""
         with open_input(self.path) as file:
             if self._encoding != "utf-8":
                 file = pa.transcoding_input_stream(file, self._encoding, "utf-8")
@@ -79,7 +79,7 @@ class JsonFile(SourceFile):
                 yield rest
 
     def _read(self, block: bytes, line: int) -> pa.Table:
-        """The rows of a block whose first line is number `line`."""
+        """Return the rows of a block whose first line is number `line`."""
         columns = list(self._columns.values())
         try:
             return _table(block, columns)
@@ -93,7 +93,7 @@ class JsonFile(SourceFile):
             raise self._error(lines[wrong], line + wrong, error) from None
 
     def _error(self, text: bytes, line: int, error: pa.ArrowInvalid) -> InvalidInputError:
-        """What is wrong with a line."""
+        """Return the error that says what is wrong with a line."""
         try:
             row = python_json.loads(text)
         except ValueError:
@@ -169,7 +169,7 @@ def _whole(block: bytes) -> json.ReadOptions:
 
 
 def _table(block: bytes, columns: Sequence[Column]) -> pa.Table:
-    """The columns of a block. ArrowInvalid: a value would change, or is of another kind."""
+    """Return the columns of a block. ArrowInvalid: a value would change, or is of another kind."""
     if not block.strip():
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
     schema = pa.schema([(column.name, _read_as(readable(column.type))) for column in columns])
@@ -190,7 +190,7 @@ def _parsed(block: bytes, schema: pa.Schema, unexpected: str) -> pa.Table:
 
 
 def _with_leaves(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """A type of objects and arrays with other types at its leaves."""
+    """Return a type of objects and arrays with other types at its leaves."""
     if types.is_struct(data_type):
         return pa.struct([(field.name, _with_leaves(field.type, leaf)) for field in data_type])
     if _is_list(data_type):
@@ -204,7 +204,7 @@ def _is_list(data_type: pa.DataType) -> bool:
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
-    """What Arrow infers, with text where it sees times (it drops their zone) or no value at all."""
+    """Return an inferred type with text instead of times (Arrow drops their zone) and of nulls."""
     is_text = (types.is_timestamp, types.is_null)
     return _with_leaves(
         data_type, lambda leaf: pa.string() if any(is_kind(leaf) for is_kind in is_text) else leaf
@@ -212,7 +212,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def _read_as(data_type: pa.DataType) -> pa.DataType:
-    """What Arrow reads as it stands, to become the type."""
+    """Return the type that Arrow reads JSON as before `_converted` makes another type of it."""
 
     def leaf(wanted: pa.DataType) -> pa.DataType:
         if types.is_temporal(wanted):
@@ -227,7 +227,7 @@ def _read_as(data_type: pa.DataType) -> pa.DataType:
 
 
 def _converted(array: pa.Array, data_type: pa.DataType, keeps_integers: bool) -> pa.Array:
-    """The values that `_read_as` read for the type."""
+    """Return values that were read as `_read_as` says, in their own type."""
     if types.is_struct(data_type):
         children = [
             _converted(array.field(place), readable(field.type), keeps_integers)
@@ -251,7 +251,7 @@ def _converted(array: pa.Array, data_type: pa.DataType, keeps_integers: bool) ->
 
 
 def _decimals(block: bytes, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Types of the columns in which some floats of `schema` have to become decimals: they are integers."""
+    """Return the types of the columns whose inferred floats are integers beyond 64 bits: decimals."""
     exact = {
         path: _integer_type(text)
         for path, text in _texts_of_floats(block, schema)
@@ -276,7 +276,7 @@ def _integer_type(text: pa.Array) -> pa.DataType:
 
 
 def _texts_of_floats(block: bytes, schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
-    """The floats of a block as they are written, by the path of their leaf; nothing if all of them are short.
+    """Yield the texts of the floats of a block by the path of their leaf; nothing if all numbers are short.
 
     Arrow reads `9007199254740993` as a float without a word where other values of the field have a fraction.
     """
@@ -298,7 +298,7 @@ def _has_floats(data_type: pa.DataType) -> bool:
 
 
 def _number_texts(data_type: pa.DataType) -> pa.DataType:
-    """The type in which a value is read when all numbers are quoted."""
+    """Return the type to read a value as when all numbers are quoted."""
     return _with_leaves(readable(data_type), lambda leaf: leaf if types.is_boolean(leaf) else pa.string())
 
 
@@ -315,7 +315,7 @@ def _float_leaves(
 
 
 def _with_quoted_numbers(block: bytes) -> bytes:
-    """The block with quotes around every number, and null for numbers that are not finite."""
+    """Return the block with quotes around every number, and null for numbers that are not finite."""
     block = _NOT_FINITE.sub(rb"\1null", block)
     # Without escapes every quote begins or ends a text.
     data = np.frombuffer(_ESCAPED.sub(b"__", block), np.uint8)
@@ -329,7 +329,7 @@ def _with_quoted_numbers(block: bytes) -> bytes:
 
 
 def _unknown_field(value: Any, data_type: pa.DataType) -> str | None:
-    """The path of a field in a value of JSON that a type lacks."""
+    """Return the path of a field in a value of JSON that a type lacks, or None."""
     if isinstance(value, dict) and types.is_struct(data_type):
         known = {field.name: readable(field.type) for field in data_type}
         for name, child in value.items():

@@ -33,7 +33,7 @@ WhenNotMatched = Literal["insert_all", "do_nothing"]
 WhenNotMatchedBySource = Literal["keep", "delete"]
 
 _BATCH_BYTES = 2 << 20
-"""What is sent at once."""
+"""Bytes of the batches that are sent."""
 
 
 def put(
@@ -153,7 +153,7 @@ def _files(sources: Sequence[str]) -> list[str]:
 
 
 def _kind(file: str) -> str | None:
-    """What kind of file a name says; None for none, and for files that cannot be read while compressed."""
+    """Return the kind of a file by its name; None for unknown and for compressed ones that need no codec."""
     suffix, codec = suffixes(Path(file))
     kind = KINDS.get(suffix)
     return kind if codec is None or kind in COMPRESSIBLE else None
@@ -175,14 +175,14 @@ def _merge_plan(mode: str, **fields: Any) -> MergePlan | None:
 
 
 def _changes(written: Mapping[str, Any]) -> str:
-    """How many rows were written, or what a merge did to how many."""
+    """Return the number of rows that were written, or the numbers that a merge changed."""
     kinds = [kind for kind in ("inserted", "updated", "deleted") if f"num_{kind}_rows" in written]
     changes = [f"{written[f'num_{kind}_rows']:,} rows {kind}" for kind in kinds]
     return ", ".join(changes) or f"{written['rows']:,} rows"
 
 
 def _show_columns(columns: Sequence[Column]) -> None:
-    """Tell on stderr what columns of text files become, a line for each."""
+    """Print the columns of text files to stderr, one line each."""
     cells = [
         (each.name, str(each.type), ": ".join(filter(None, (_SOURCES[each.source], each.example))))
         for each in columns

@@ -22,17 +22,17 @@ class SourceFile(ABC):
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows there are; None where they would have to be read for it."""
+        """The number of rows, or None if the file would have to be read to count them."""
         return None
 
     @abstractmethod
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows with the columns of `schema`: those the file lacks are null."""
+        """Yield the rows with the columns of `schema`. Columns that the file lacks are null."""
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Name the file in errors of Arrow's readers, which do not."""
+    """Name the file in errors of Arrow's readers, which do not tell it."""
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -40,14 +40,14 @@ def reading(path: str) -> Iterator[None]:
 
 
 def readable(data_type: pa.DataType) -> pa.DataType:
-    """What a reader makes, to become the type: readers make no extension types and few dictionaries."""
+    """Return the type that a reader makes first. Readers make no extension types and few dictionaries."""
     if isinstance(data_type, pa.BaseExtensionType):
         return readable(data_type.storage_type)
     return data_type.value_type if types.is_dictionary(data_type) else data_type
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a batch in the order and with the types of a schema, null where the batch has none."""
+    """Return a batch with the columns and types of a schema. Columns that the batch lacks are null."""
     if batch.schema.equals(schema):
         return batch
     columns = [

@@ -28,7 +28,7 @@ KINDS = {
     ".arrow": "ipc",
     ".feather": "ipc",
 }
-"""Of files, by the end of their names."""
+"""Kinds of files by the suffix of their names."""
 
 COMPRESSIBLE = {"csv", "json"}
 """Kinds whose files may be compressed as a whole."""
@@ -48,7 +48,7 @@ class Rows:
         kind = KINDS[suffixes(Path(files[0]))[0]]
         self._files: Sequence[SourceFile]
         self.columns: list[Column] = []
-        """What the columns of text files become; empty for files that have types of their own."""
+        """The columns of text files; empty for files that have types of their own."""
         options = options or TextOptions()
         if kind == "csv":
             self._files, self.columns = open_csv_files(files, table, options)
@@ -65,13 +65,13 @@ class Rows:
 
     @property
     def num_rows(self) -> int | None:
-        """Rows of all files where their ends tell."""
+        """The number of rows, or None if the files would have to be read to count them."""
         counts = [file.num_rows for file in self._files]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, checked: readers take text as it comes, whether it is UTF-8 or not."""
+        """Yield the rows, checked: not every reader makes sure that text is UTF-8."""
         for file in self._files:
             with reading(file.path):
                 for batch in file.batches(self.schema):
@@ -109,7 +109,7 @@ class _DatasetFile(SourceFile):
 
 
 class _ArrowStream(SourceFile):
-    """What other programs keep in `.arrow` files as well: batches without an index of them."""
+    """An Arrow stream, which other programs keep in `.arrow` files as well: batches without an index."""
 
     def __init__(self, path: str) -> None:
         self.path = path

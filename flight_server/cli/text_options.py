@@ -1,4 +1,4 @@
-"""How text files are to be read, and what their columns became."""
+"""Options for reading text files, and the report about their columns."""
 
 import codecs
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from lance_core.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How CSV and JSON files are to be read.
+    """Options for reading CSV and JSON files.
 
     Attributes:
         types: the types of columns by name, which inference and the dataset do not change.
@@ -40,12 +40,12 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of text files became, and why.
+    """The report about one column of text files: its type, and the reason for the type.
 
     Attributes:
         name: of the column.
-        type: what its cells become.
-        source: what the type comes from: `--types`, the dataset, the first rows, or nothing (text).
+        type: the type that its cells become.
+        source: `--types`, the dataset or the first rows; "text" if no type keeps all cells.
         example: for text, a cell that keeps the column from another type.
     """
 
@@ -55,7 +55,7 @@ class Column:
     example: str = ""
 
     def as_data(self) -> dict[str, Any]:
-        """The column as JSON."""
+        """Return the report as JSON."""
         data = {"name": self.name, "type": str(self.type), "source": self.source}
         return data | ({"example": self.example} if self.example else {})
 

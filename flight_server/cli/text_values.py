@@ -1,7 +1,7 @@
 """Text of CSV cells and JSON strings as values, and which types keep what a text says.
 
-Two rules: a type that was asked for has to be able to parse every text; a type that is inferred has to keep
-every text besides, so that nothing is lost that somebody may have meant (`007`, `+1`, `12E4`, 30 digits).
+Two rules: a declared type has to parse every text. An inferred type has to parse and keep every text, so that
+nothing is lost that somebody may have meant (`007`, `+1`, `12E4`, 30 digits).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 _PREFIXES = (1 << 8, 1 << 16)
-"""Cells that are looked at before all of them: most types that do not fit, do not fit the first cells."""
+"""Numbers of first cells to try before all cells: most types that do not fit fail early."""
 
 _SHOWN_CHARACTERS = 40
 
 
 class Conversion(ABC):
-    """How text becomes values of one type."""
+    """A way from text to values of one type."""
 
     type: pa.DataType
 
@@ -70,7 +70,7 @@ def _fails(attempt: Callable[[int, int], Any], start: int, stop: int) -> bool:
 
 @dataclass(frozen=True)
 class Declared(Conversion):
-    """A type that was asked for: by an option, or as the type of the dataset's column.
+    """A type from an option or from the column of the dataset: texts have to be values of it.
 
     Attributes:
         type: the type, none that is nested.
@@ -108,7 +108,7 @@ class Declared(Conversion):
 
 @dataclass(frozen=True)
 class Inferred(Conversion):
-    """A type that keeps what a text says.
+    """A type for texts that the type does not change.
 
     Attributes:
         type: the type.
@@ -169,14 +169,14 @@ def _require(holds: pa.Array) -> None:
 
 
 def _pointed(text: pa.Array, decimal_point: str) -> pa.Array:
-    """Numbers with Arrow's decimal point; what has another kind of point, as between thousands, is none."""
+    """Return numbers with Arrow's decimal point. A point between thousands makes the text no number."""
     if decimal_point == ".":
         return text
     return pc.replace_substring(pc.replace_substring(text, ".", "_"), decimal_point, ".")
 
 
 def _keeps_digits(text: pa.Array, values: pa.Array) -> pa.Array:
-    """Whether the shortest text of each double has the significant digits of the text it was parsed from."""
+    """Return whether the shortest text of each double has the significant digits of the parsed text."""
     return pc.equal(_significant(text), _significant(pc.cast(values, pa.string())))
 
 
@@ -186,7 +186,7 @@ def _significant(text: pa.Array) -> pa.Array:
 
 
 def _times(text: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Times of day; Arrow parses them as parts of timestamps alone."""
+    """Return times of day. Arrow parses them as parts of timestamps only."""
     _require(pc.match_substring_regex(text, "^[0-9]{2}:"))
     moments = pc.binary_join_element_wise(pa.scalar("1970-01-01"), text, pa.scalar(" "))
     return pc.cast(pc.cast(moments, pa.timestamp(data_type.unit)), data_type)

@@ -39,12 +39,12 @@ def put(tmp_path: Path) -> Put:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Callable[[], pa.Table]:
-    """The rows of the dataset that `put` wrote, as the reference reads them."""
+    """Read the rows that `put` wrote with the reference."""
     return lambda: lance.dataset(str(tmp_path / "rows.lance")).to_table()
 
 
 def inferred(*cells: str | None, decimal_point: str = ".") -> str:
-    """The type that a column with these cells becomes."""
+    """Return the type that a column with these cells becomes."""
     text = pa.array(cells, pa.string())
     kept = (each for each in inferred_types(decimal_point) if each.first_failure(text) is None)
     return str(next((each.type for each in kept), "text"))
@@ -131,7 +131,7 @@ def test_decimal_points() -> None:
     ],
 )
 def test_a_type_that_was_asked_for(data_type: pa.DataType, cells: list[str], expected: Any) -> None:
-    """What does not fit is refused, by the position of the first text."""
+    """Texts that do not fit are refused; the position of the first one is known."""
     conversion = Declared(data_type)
     text = pa.array(cells, pa.string())
     if isinstance(expected, int):
