@@ -56,7 +56,7 @@ class Query:
 
 
 def queries(num_rows: int) -> list[Query]:
-    """An aggregate of all columns, one of two, and a range of rows of a sorted column."""
+    """Return an aggregate of all columns, one of two, and a range of rows of a sorted column."""
     first = num_rows * 5 // 8
     last = first + RANGE_ROWS - 1
     largest = ("id", "hash", "small", "value", "ratio", "maybe", "time", "category", "text")
@@ -157,7 +157,7 @@ def _best_way(
     *,
     by_hand: bool,
 ) -> Callable[[], pa.Table]:
-    """The query over the plain server, in the way that took it least in two rounds."""
+    """Return the query over the plain server, in the way that took it least in two rounds."""
     clients = [flight.connect(plain.uri) for _ in range(FRAGMENTS)]
 
     def ticket(size: int | None, fragment: int | None) -> flight.Ticket:

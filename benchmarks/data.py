@@ -75,7 +75,7 @@ MakeBatch = Callable[[int, int], pa.RecordBatch]
 
 
 def prepare(folder: Path, scale: float, prefixes: Sequence[str] = ("",)) -> list[Dataset]:
-    """The datasets whose names begin so; what is missing below `folder` is written.
+    """Return the datasets whose names begin so; what is missing below `folder` is written.
 
     Args:
         folder: where they lie.

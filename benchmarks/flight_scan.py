@@ -33,7 +33,7 @@ class Server:
     process: subprocess.Popen[str]
 
     def peak_bytes(self) -> int:
-        """The most memory the process ever had resident."""
+        """Return the most memory the process ever had resident."""
         return peak_bytes_of(self.process.pid)
 
 
@@ -112,7 +112,8 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
 
 
 def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int) -> Measurement:
-    """The time until a client holds its first batch, ours with planning; streams are cancelled then.
+    """Return the time until a client holds its first batch, ours with planning; streams are cancelled
+    then.
 
     Servers decode on for a while after that, which is waited for.
     """
@@ -160,13 +161,13 @@ def ratios(measurement: Measurement) -> list[Ratio]:
 
 
 def best_plain(measurement: Measurement, *, parallel: bool) -> str:
-    """The batch size with which the plain server was fastest."""
+    """Return the batch size with which the plain server was fastest."""
     suffix = "parallel" if parallel else ""
     return min((plain_name(size, suffix) for size in BATCH_SIZES), key=lambda name: measurement.seconds[name])
 
 
 def plain_name(batch_size: int | None, suffix: str = "") -> str:
-    """The name of one way to ask the plain server."""
+    """Return the name of one way to ask the plain server."""
     size = "default" if batch_size is None else f"{batch_size >> 10}k"
     return f"plain {size}" + (f", {suffix}" if suffix else "")
 
@@ -208,7 +209,7 @@ def _ticket(dataset: Dataset, batch_size: int | None = None, fragment: int | Non
 
 
 def _command(dataset: Dataset) -> flight.Ticket:
-    """The whole scan as the ticket, which our server plans when it is redeemed."""
+    """Return the whole scan as the ticket, which our server plans when it is redeemed."""
     return flight.Ticket(json.dumps({"scan": {"dataset": dataset.name}}).encode())
 
 

@@ -19,7 +19,7 @@ _FIXED = ("id", "hash", "small", "value", "ratio", "time", "flag")
 
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
-    """The whole table, then each column by itself."""
+    """Yield the whole table, then each column by itself."""
     if dataset.columns == ("vector",):
         yield _measure(dataset, None, targets.SCAN_VECTORS, runs)
         return

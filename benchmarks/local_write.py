@@ -44,12 +44,12 @@ def sorted_batch(first_row: int, rows: int) -> pa.RecordBatch:
 
 
 def category_batch(first_row: int, rows: int) -> pa.RecordBatch:
-    """The categories of the mixed table."""
+    """Return the categories of the mixed table."""
     return mixed_batch(first_row, rows).select(["category"])
 
 
 def text_batch(first_row: int, rows: int) -> pa.RecordBatch:
-    """The text of the mixed table."""
+    """Return the text of the mixed table."""
     return mixed_batch(first_row, rows).select(["text"])
 
 

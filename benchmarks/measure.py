@@ -78,7 +78,7 @@ def _cpu_ticks(process: int) -> int:
 
 
 def peak_bytes_of(process: int | str) -> int:
-    """The most memory a process ("self" or its id) ever had resident.
+    """Return the most memory a process ("self" or its id) ever had resident.
 
     Unlike `ru_maxrss` this starts anew with the program; the other includes the parent's at the fork.
     """

@@ -44,7 +44,7 @@ _SETTINGS = {
 
 
 def measure(dataset: Dataset, ours: Server, runs: int) -> Iterator[tuple[Measurement, list[Ratio]]]:
-    """The whole table, columns of it, and few rows of it.
+    """Yield the whole table, columns of it, and few rows of it.
 
     Each of the other sources is measured against ours by itself, so that both follow both equally often. In
     rounds of three ours would nearly always follow Parquet, whose garbage and compiling it would pay for.
@@ -114,7 +114,7 @@ def _drain(frame: DataFrame) -> None:
 
 
 def _write_batches(remote: flight_client.RemoteDataset, folder: Path) -> int:
-    """The batches of each endpoint as Spark gets them; their bytes."""
+    """Return the batches of each endpoint as Spark gets them; their bytes."""
     schema = spark_schema(remote.schema)
     (folder / SCHEMA_FILE).write_text(schema.json())
     num_bytes = 0

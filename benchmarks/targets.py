@@ -116,7 +116,7 @@ class Line:
 
 
 def lines(ratios: Iterable[Ratio]) -> list[Line]:
-    """The lines that were measured, in the order of `TARGETS`."""
+    """Return the lines that were measured, in the order of `TARGETS`."""
     grouped: dict[str, list[Ratio]] = {name: [] for name in TARGETS}
     for ratio in ratios:
         grouped[ratio.line].append(ratio)

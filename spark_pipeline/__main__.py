@@ -75,7 +75,7 @@ class Settings:
     tls_root_certs: str | None
 
     def session(self, name: str, conf: Mapping[str, str] | None = None) -> SparkSession:
-        """The session of this process; settings of the command line win."""
+        """Return the session of this process; settings of the command line win."""
         # What pyspark logs of each error is said in one line, and pandas 3 does what is needed of it here.
         for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -559,7 +559,7 @@ def _line(name: str, outcome: Outcome, seconds: float) -> str:
 
 
 def _short(value: Any) -> str:
-    """A detail, without the end of a long list; `--json` has all of it."""
+    """Return a detail, without the end of a long list; `--json` has all of it."""
     text = str(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 

@@ -76,12 +76,12 @@ def known_types(schema: pa.Schema, names: Iterable[str]) -> spark.StructType:
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """The Arrow schema that Spark wants batches of these types to have."""
+    """Return the Arrow schema that Spark wants batches of these types to have."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def to_spark(batch: pa.RecordBatch, schema: spark.StructType) -> pa.RecordBatch:
-    """The columns that `schema` names, with exactly the types that Spark expects.
+    """Return the columns that `schema` names, with exactly the types that Spark expects.
 
     Raises:
         InvalidInputError: a column that is missing, or a value that its type in Spark does not hold.
@@ -111,7 +111,7 @@ def all_to_spark(batches: Iterable[pa.RecordBatch], schema: spark.StructType) ->
 
 
 def lance_schema(schema: spark.StructType) -> pa.Schema:
-    """The columns of a dataset that is made of rows of Spark.
+    """Return the columns of a dataset that is made of rows of Spark.
 
     Raises:
         UnsupportedFeatureError: a column of a type that a dataset has no counterpart for.
@@ -122,7 +122,7 @@ def lance_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def to_lance(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a dataset, `schema`, from a batch that Spark writes.
+    """Return the columns of a dataset, `schema`, from a batch that Spark writes.
 
     Raises:
         InvalidInputError: a column that is missing, or a value that the dataset cannot hold.
@@ -143,7 +143,7 @@ def _batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.Reco
 
 
 def _is_as_wanted(schema: pa.Schema, target: pa.Schema) -> bool:
-    """Whether batches need no change: neither of types nor of what extension types say in metadata.
+    """Return whether batches need no change: neither of types nor of what extension types say in metadata.
 
     Batches without columns have to be made for the number of their rows, and nanoseconds to be cut off.
     """
@@ -170,7 +170,7 @@ def _spark_field(field: pa.Field, path: str) -> spark.StructField:
 
 
 def _spark_type(kind: pa.DataType, path: str) -> spark.DataType:
-    """The type of the column at `path`, a name with dots."""
+    """Return the type of the column at `path`, a name with dots."""
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     if isinstance(kind, pa.BaseExtensionType):

@@ -24,7 +24,7 @@ def selection_of(options: Options) -> Selection:
 
 
 def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
-    """The columns that are read; the server is asked only where they are not those of the dataset."""
+    """Return the columns that are read; the server is asked only where they are not those of the dataset."""
     return snapshot.schema if selection.columns is None else snapshot.scanner(selection).projected_schema
 
 
@@ -60,7 +60,7 @@ class BatchReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of one partition, as Spark wants them.
+        """Return the batches of one partition, as Spark wants them.
 
         Where several servers redeem the tickets, each partition begins with another one.
         """
@@ -97,7 +97,7 @@ class PushingReader(BatchReader):
 
 
 def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Selection:
-    """The selection without the columns that `schema` does not name.
+    """Return the selection without the columns that `schema` does not name.
 
     Raises:
         InvalidInputError: one is not selected, or a column of the dataset cannot become what it is there.

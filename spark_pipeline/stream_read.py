@@ -49,7 +49,7 @@ _KINDS = {"inserted": "insert", "updated": "update", "deleted": "delete"}
 
 
 def with_change_columns(schema: StructType) -> StructType:
-    """The columns of a stream that reports changes.
+    """Return the columns of a stream that reports changes.
 
     Raises:
         InvalidInputError: the dataset has columns of these names.
@@ -163,11 +163,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return asdict(Position.of_version(self._since(begin, last)[-1]))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The latest version, for the progress of the query."""
+        """Return the latest version, for the progress of the query."""
         return asdict(self._latest())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The rows of a batch, one partition per endpoint.
+        """Return the rows of a batch, one partition per endpoint.
 
         Raises:
             UnsupportedFeatureError: rows were changed or deleted, and the user did not say what then.
@@ -183,7 +183,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(replace(part, number=number)) for number, part in enumerate(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of one partition, as Spark wants them."""
+        """Yield the batches of one partition, as Spark wants them."""
         part: _Part = partition.value
         with self._options.client() as client:
             endpoint = flight.FlightEndpoint.deserialize(part.endpoint)
@@ -202,7 +202,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._options.client()
 
     def _changed(self, listed: list[dict[str, Any]]) -> Iterator[_Part]:
-        """The rows of all versions but the first one of the list."""
+        """Yield the rows of all versions but the first one of the list."""
         mode = self._options.on_changes
         added: list[int] = []
         for index, version in enumerate(listed[1:], 1):
@@ -228,7 +228,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _scanned(
         self, version: int, fragments: list[int] | None, kind: str = "insert", commit: int | None = None
     ) -> Iterator[_Part]:
-        """The rows of fragments, of all if None, of a version; that, or `commit`, did what `kind` says."""
+        """Yield the rows of fragments, of all if None, of a version; that, or `commit`, did what `kind`
+        says.
+        """
         snapshot = self._client.snapshot(self._options.table, version, branch=self._options.branch)
         selection = narrowed(selection_of(self._options), snapshot, self._columns)
         chosen = None if fragments is None else tuple(fragments)
@@ -259,7 +261,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._client.versions(self._options.table, branch=self._options.branch, **fields)
 
     def _since(self, begin: Position, last: int | None, *, rows: bool = False) -> list[dict[str, Any]]:
-        """The versions from that of `begin` on.
+        """Return the versions from that of `begin` on.
 
         Raises:
             DatasetNotFoundError: the dataset is not the one that the stream has read.

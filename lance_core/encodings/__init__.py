@@ -1,1 +1,1 @@
-"""How pages become Arrow arrays: one folder per file format generation, one file per encoding."""
+"""Decoders and encoders of pages: one folder per generation of the file format, one file per encoding."""

@@ -1,4 +1,4 @@
-"""What is said about a page to people who look into a file, whatever the version."""
+"""Descriptions of pages for people who inspect a file, the same for all file versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LayoutDescription:
-    """How one page is laid out.
+    """The layout of one page.
 
     Attributes:
         layout: `mini-block`, `full-zip`, `constant` or `blob`; `array` in 2.0 files.

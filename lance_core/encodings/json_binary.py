@@ -17,7 +17,7 @@ from lance_core.schema.fields import Field
 
 
 def holds_json(field: Field) -> bool:
-    """Whether a field or one below it is binary JSON."""
+    """Return whether a field or one below it is binary JSON."""
     return any(node.is_json for node in field.walk())
 
 
@@ -78,7 +78,9 @@ def store_json(array: pa.Array, column: str) -> pa.Array:
 def _converted(
     array: pa.Array, kernel: Callable[..., tuple[Block, Block]]
 ) -> tuple[pa.Buffer | None, tuple[Block, Block]]:
-    """The validity, from bit 0 on, and what a kernel makes of the values of an array with 64-bit offsets."""
+    """Return the validity, from bit 0 on, and what a kernel makes of the values of an array with 64-bit
+    offsets.
+    """
     validity, offsets, data = array.buffers()
     blocks = kernel(
         (offsets or pa.py_buffer(bytes(8))).slice(8 * array.offset),
@@ -112,6 +114,6 @@ def _fields(data_type: pa.StructType, children: list[pa.Array]) -> list[pa.Field
 
 
 def _with_values(data_type: pa.DataType, array: pa.Array, values: pa.Array, num_buffers: int) -> pa.Array:
-    """The lists of `array` over other values."""
+    """Return the lists of `array` over other values."""
     buffers = array.buffers()[:num_buffers]
     return pa.Array.from_buffers(data_type, len(array), buffers, offset=array.offset, children=[values])

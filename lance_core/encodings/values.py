@@ -19,14 +19,14 @@ _NOT_JOINED = ("These dictionaries cannot be combined", "Cannot yet unify dictio
 
 
 class Values(Protocol):
-    """What every container can do."""
+    """Methods of every container of decoded values."""
 
     def slice(self, start: int, num_values: int) -> "Values":
         """Values `[start, start + num_values)`."""
         ...
 
     def pick(self, picks: pa.Buffer, num_values: int) -> "Values":
-        """The values that `picks` (int64) number, out of `num_values`.
+        """Return the values that `picks` (int64) number, out of `num_values`.
 
         Raises:
             CorruptData: there are fewer values than a pick says.
@@ -34,7 +34,7 @@ class Values(Protocol):
         ...
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-        """An array of `num_values` values.
+        """Return an array of `num_values` values.
 
         Raises:
             CorruptData: the values do not have the width or the shape of the type.
@@ -70,12 +70,12 @@ class _NoItems:
 
 
 def as_buffer(block: "kernels.Block") -> pa.Buffer:
-    """An Arrow buffer over a kernel's block; no copy."""
+    """Return an Arrow buffer over a kernel's block; no copy."""
     return pa.py_buffer(block)
 
 
 def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
-    """The arrays one after the other.
+    """Return the arrays one after the other.
 
     Where Arrow joins dictionaries it takes the bits of half floats for numbers: 1.0 becomes 15360.0. And a
     dictionary with a NaN is not the same as itself, which has to be joined, and cannot be if it has nulls. So
@@ -96,7 +96,7 @@ def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def flatten_lists(array: pa.Array) -> pa.Array:
-    """The items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
+    """Return the items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
     if array.null_count == len(array):  # of some types Arrow cannot make an array without values
         return array.values.slice(0, 0)
     words = _with_words(array.type)
@@ -106,7 +106,7 @@ def flatten_lists(array: pa.Array) -> pa.Array:
 
 
 def take_values(array: pa.Array, places: pa.Array) -> pa.Array:
-    """The values at `places`, see `uncut`.
+    """Return the values at `places`, see `uncut`.
 
     Raises:
         pyarrow.ArrowCapacityError: they need larger offsets.
@@ -119,7 +119,7 @@ def take_values(array: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
-    """The same values as an array of another type of the same layout; no copy of any but odd arrays.
+    """Return the values as an array of another type of the same layout. Only unusual arrays are copied.
 
     `Array.view` refuses what is null below a null struct where the field has no nulls.
     """
@@ -141,7 +141,7 @@ class _Seen:
 
 
 def uncut(array: pa.Array) -> pa.Array:
-    """The array; copied where it has vectors of vectors that do not begin with the first.
+    """Return the array; copied where it has vectors of vectors that do not begin with the first.
 
     `take` and `filter` of Arrow give other vectors than the wanted ones out of such.
     """
@@ -153,7 +153,7 @@ def uncut(array: pa.Array) -> pa.Array:
 
 
 def _all_parts(array: pa.Array) -> Iterator[pa.Array]:
-    """The array and those below it; not the dictionaries."""
+    """Yield the array and those below it; not the dictionaries."""
     yield array
     if isinstance(array, pa.ExtensionArray):
         yield from _all_parts(array.storage)
@@ -175,7 +175,7 @@ def _raise_capacity(error: pa.ArrowInvalid) -> None:
 
 
 def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:
-    """The type with integers for floats in dictionaries, here and below; None where there are none."""
+    """Return the type with integers for floats in dictionaries, here and below; None if there are none."""
     return with_other_leaves(arrow_type, _words)
 
 
@@ -189,7 +189,7 @@ def _words(arrow_type: pa.DataType) -> pa.DataType | None:
 def with_other_leaves(
     arrow_type: pa.DataType, other: Callable[[pa.DataType], pa.DataType | None]
 ) -> pa.DataType | None:
-    """The type with what `other` gives for some of its leaves; None where it gives nothing.
+    """Return the type with what `other` gives for some of its leaves; None if it gives nothing.
 
     Extension types around such leaves become what they are stored as.
     """
@@ -391,7 +391,7 @@ class NoValues(_NoItems):
 
 
 def _items_of(picks: pa.Buffer, dimension: int) -> pa.Buffer:
-    """The numbers of the items of picked lists of `dimension` items."""
+    """Return the numbers of the items of picked lists of `dimension` items."""
     firsts = np.frombuffer(picks, np.int64) * dimension
     return pa.py_buffer((firsts[:, np.newaxis] + np.arange(dimension)).ravel())
 
@@ -405,7 +405,9 @@ def fixed_bits(arrow_type: pa.DataType) -> int:
 
 
 def is_empty_binary(arrow_type: pa.DataType) -> bool:
-    """Whether values have a fixed width of no bytes at all: null or not is all that is known of them."""
+    """Return whether values have a fixed width of no bytes at all: null or not is all that is known of
+    them.
+    """
     return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)
 
 

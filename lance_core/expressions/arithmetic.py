@@ -138,7 +138,9 @@ def _duration(operand: Expression, unit: str) -> Expression:
 
 
 def _shifted(op: str, moment: Expression, interval: Expression) -> Expression:
-    """A date or time moved by a constant interval; a date that gets a time of day becomes a timestamp."""
+    """Return a date or time moved by a constant interval; a date that gets a time of day becomes a
+    timestamp.
+    """
     data_type = value_type(moment.type)
     if not isinstance(interval, Literal) or not (types.is_date(data_type) or types.is_timestamp(data_type)):
         raise InvalidInputError(f"{describe(moment)} {op} {describe(interval)} has no meaning")
@@ -150,7 +152,7 @@ def _shifted(op: str, moment: Expression, interval: Expression) -> Expression:
 
 
 def compute(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
-    """The kernel of an operator on operands that `arithmetic` has given their types."""
+    """Return the kernel of an operator on operands that `arithmetic` has given their types."""
     if types.is_float16(data_type):
         wide = pa.float32()
         return compute(op, left.cast(wide), right.cast(wide), wide).cast(data_type, safe=False)

@@ -40,7 +40,7 @@ _SHARED = And | Or | Not | Column | Literal | Comparison | IsIn | IsNull | Start
 
 
 def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """The condition on rows of `schema`.
+    """Return the condition on rows of `schema`.
 
     Raises:
         InvalidInputError: it names a column that is not there, or is no condition.
@@ -57,13 +57,13 @@ def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Expression:
 
 
 def _nesting(text: str) -> int:
-    """The most brackets that are open at one place of a text."""
+    """Return the most brackets that are open at one place of a text."""
     signs = (1 if character == "(" else -1 for character in text if character in "()")
     return max(accumulate(signs), default=0)
 
 
 def _columns(expression: pc.Expression, text: str, schema: pa.Schema) -> list[str]:
-    """The top-level columns without which Arrow cannot evaluate the expression."""
+    """Return the top-level columns without which Arrow cannot evaluate the expression."""
     named = [name for name in schema.names if _appears(name, text)]
     _bind(expression, schema, named)
     for name in list(named):
@@ -107,7 +107,9 @@ def _as_tree(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _means_the_same(node: Expression, unguarded: bool) -> bool:
-    """Whether Arrow gives the node the value that we do; `unguarded`: a null may be looked up in a list."""
+    """Return whether Arrow gives the node the value that we do; `unguarded`: a null may be looked up in a
+    list.
+    """
     if isinstance(node, Comparison) and types.is_floating(node.left.type):
         # NaN is not above a number for Arrow, and never equal to NaN.
         constant = node.right.value.as_py() if isinstance(node.right, Literal) else None

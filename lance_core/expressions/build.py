@@ -41,7 +41,7 @@ from lance_core.expressions.tree import (
 
 
 def describe(expression: Expression) -> str:
-    """An operand as an error message names it."""
+    """Return an operand as an error message names it."""
     if isinstance(expression, Column):
         return f"column {'.'.join(expression.path)!r} of type {expression.type}"
     if isinstance(expression, Literal):
@@ -53,7 +53,7 @@ def describe(expression: Expression) -> str:
 
 
 def shown(value: pa.Scalar) -> str:
-    """A value as an error message names it."""
+    """Return a value as an error message names it."""
     try:
         return repr(value.as_py())
     except (OverflowError, ValueError):  # a time that Python has none for
@@ -61,12 +61,14 @@ def shown(value: pa.Scalar) -> str:
 
 
 def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
-    """A constant from a Python value."""
+    """Return a constant from a Python value."""
     return Literal(pa.scalar(value, data_type))
 
 
 def in_type_of_column(operand: Expression, column: Column) -> Expression:
-    """A literal in the type of the column that it is compared with; refused where it does not fit exactly."""
+    """Return a literal in the type of the column that it is compared with; refused where it does not fit
+    exactly.
+    """
     if not isinstance(operand, Literal) or types.is_null(column.type):
         return operand
     value = exact_literal(operand.value, column.type)
@@ -85,7 +87,7 @@ def _hint(data_type: pa.DataType) -> str:
 
 
 def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False) -> Expression:
-    """The operand in another type."""
+    """Return the operand in another type."""
     if operand.type == data_type:
         return operand
     if isinstance(operand, Literal) and not try_cast:
@@ -101,7 +103,7 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
 
 
 def _type_beside(data_type: pa.DataType, constant: pa.DataType) -> pa.DataType | None:
-    """The common type of values and a constant; values keep their unit of time, nothing is cut off."""
+    """Return the common type of values and a constant; values keep their unit of time, nothing is cut off."""
     common = common_type(data_type, constant)
     if common is not None and types.is_timestamp(common) and types.is_timestamp(value_type(data_type)):
         return pa.timestamp(value_type(data_type).unit, common.tz)
@@ -222,7 +224,7 @@ def disjunction(parts: Sequence[Expression]) -> Expression:
 
 
 def boolean(operand: Expression) -> Expression:
-    """A condition; anything else is refused."""
+    """Return a condition; anything else is refused."""
     if types.is_null(operand.type):
         return literal(None, pa.bool_())
     if not types.is_boolean(operand.type):

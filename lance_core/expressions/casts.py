@@ -51,7 +51,7 @@ def cast(datum: Datum, data_type: pa.DataType) -> Datum:
 
 
 def _counted(data_type: pa.DataType) -> pa.DataType:
-    """The integers that Arrow converts to and from a type of time."""
+    """Return the integers that Arrow converts to and from a type of time."""
     return pa.int32() if types.is_date32(data_type) or types.is_time32(data_type) else pa.int64()
 
 

@@ -17,19 +17,19 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def value_type(data_type: pa.DataType) -> pa.DataType:
-    """The type of the values: a dictionary-encoded column stands for its values."""
+    """Return the type of the values: a dictionary-encoded column stands for its values."""
     return data_type.value_type if types.is_dictionary(data_type) else data_type
 
 
 def is_string(data_type: pa.DataType) -> bool:
-    """Whether values are text."""
+    """Return whether values are text."""
     return bool(
         types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type)
     )
 
 
 def is_binary(data_type: pa.DataType) -> bool:
-    """Whether values are bytes."""
+    """Return whether values are bytes."""
     return bool(
         types.is_binary(data_type)
         or types.is_large_binary(data_type)
@@ -39,19 +39,20 @@ def is_binary(data_type: pa.DataType) -> bool:
 
 
 def is_number(data_type: pa.DataType) -> bool:
-    """Whether values are integers, floats or decimals."""
+    """Return whether values are integers, floats or decimals."""
     return bool(types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type))
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Whether values are lists of any kind."""
+    """Return whether values are lists of any kind."""
     return bool(
         types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type)
     )
 
 
 def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
-    """A literal in the type of the column beside it, or None where that is not possible without a change.
+    """Return a literal in the type of the column beside it, or None if that is not possible without a
+    change.
 
     Integers become integers within the range, floats, or decimals; floats only floats; text only text; bytes
     only bytes of a fitting size; lists are converted value by value.
@@ -93,7 +94,7 @@ def _cast(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which two operands are compared, or None where there is none."""
+    """Return the type in which two operands are compared, or None if there is none."""
     left, right = value_type(left), value_type(right)
     if left == right:
         return left
@@ -117,7 +118,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def chosen_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type of a value that is one of two, as of `coalesce`, or None where there is none.
+    """Return the type of a value that is one of two, as of `coalesce`, or None if there is none.
 
     That of a comparison, but as in the reference half floats stay such beside integers, and a date beside a
     timestamp becomes nanoseconds.
@@ -132,7 +133,9 @@ def chosen_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The numeric type of an operation on two numbers: keeps all values, but for the rounding of floats."""
+    """Return the numeric type of an operation on two numbers: keeps all values, but for the rounding of
+    floats.
+    """
     if left == right:
         return left
     pair = (left, right)
@@ -153,7 +156,7 @@ def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def as_decimal(data_type: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer or decimal type."""
+    """Return the decimal type that holds every value of an integer or decimal type."""
     if types.is_decimal(data_type):
         return data_type
     return pa.decimal128(_INTEGER_DIGITS[data_type.bit_width], 0)

@@ -43,7 +43,7 @@ def compare(op: str, left: Datum, right: Datum) -> Datum:
 
 
 def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
-    """Whether each operand is among `values` (of its type, without nulls); null for a null operand.
+    """Return whether each operand is among `values` (of its type, without nulls); null for a null operand.
 
     With `has_null` the list held a null besides, so that what is not found is null.
     """

@@ -43,7 +43,7 @@ def passing(expression: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-    """The values of an expression: one per row of `batch`, of the expression's type.
+    """Return the values of an expression: one per row of `batch`, of the expression's type.
 
     `batch` has the top-level columns that the expression names, with nested values inside their structs.
 
@@ -67,7 +67,8 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
 
 
 def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
-    """The values, or the error where there are none: AND, OR and CASE may do without those of an operand.
+    """Return the values, or the error where there are none: AND, OR and CASE may do without those of an
+    operand.
 
     Operands come before the node, from a list instead of by recursion, so that depth costs no stack.
     """
@@ -154,7 +155,8 @@ def _junction(
     *,
     decided: bool,
 ) -> Datum:
-    """The parts combined; one without values is tried again on the rows that the parts before left undecided.
+    """Return the parts combined; one without values is tried again on the rows that the parts before left
+    undecided.
 
     So `x <> 0 AND 10 / x > 1` has a value everywhere, while a condition without errors costs no selection.
     """
@@ -168,7 +170,7 @@ def _junction(
 
 
 def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
-    """The values of some rows, and null in the others."""
+    """Return the values of some rows, and null in the others."""
     rows = pa.repeat(rows, batch.num_rows) if isinstance(rows, pa.Scalar) else rows
     chosen = uncut(batch.to_struct_array()).filter(rows)
     values = _evaluate(expression, pa.RecordBatch.from_struct_array(chosen))
@@ -179,7 +181,9 @@ def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datu
 
 
 def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
-    """The first branch whose condition holds; one without values is tried on the rows of its branch only."""
+    """Return the first branch whose condition holds; one without values is tried on the rows of its branch
+    only.
+    """
 
     def values(place: int, rows: Datum) -> Datum:
         found = operands[place]
@@ -276,7 +280,7 @@ _ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
 
 
 def folded(expression: Expression) -> Expression:
-    """The expression, or its value where all its operands are constants.
+    """Return the expression, or its value where all its operands are constants.
 
     Raises:
         InvalidInputError: the constants have no value: division by zero, a cast that does not fit.

@@ -12,7 +12,7 @@ from lance_core.expressions.tree import Column
 
 
 def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = False) -> Column:
-    """The column, or the child of a struct column, that dotted or quoted `parts` name.
+    """Return the column, or the child of a struct column, that dotted or quoted `parts` name.
 
     A top-level name that the schema does not have as written is matched without case, which has to be
     unambiguous; `exact` (a name in backticks) forbids that. Children of structs are matched as written, as in

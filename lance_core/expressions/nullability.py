@@ -26,7 +26,7 @@ _FIRST_NOT_NULL = frozenset({"coalesce", "nvl", "ifnull"})
 
 
 def is_nullable(expression: Expression, schema: pa.Schema) -> bool:
-    """Whether a value may be null; `schema` has the columns that the expression names."""
+    """Return whether a value may be null; `schema` has the columns that the expression names."""
     if isinstance(expression, Literal):
         return not expression.value.is_valid
     if isinstance(expression, Column):

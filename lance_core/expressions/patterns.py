@@ -12,7 +12,7 @@ from lance_core.expressions.comparisons import Datum
 
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
-    """Whether each text matches the whole pattern; `escape` is a backslash unless another is given."""
+    """Return whether each text matches the whole pattern; `escape` is a backslash unless another is given."""
     pieces = _pieces(pattern, escape or "\\")
     if not ignore_case:
         match pieces:
@@ -60,5 +60,5 @@ def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
 
 
 def _quoted(text: str) -> str:
-    """A text for RE2, which does not know all escapes of Python's."""
+    """Return a text for RE2, which does not know all escapes of Python's."""
     return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)

@@ -55,7 +55,7 @@ _TYPE_TEXT = re.compile(r"[A-Za-z]{1,32}( [A-Za-z]{1,32})?(\([0-9]{1,4}(, ?[0-9]
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The Arrow type that a text means in a CAST.
+    """Return the Arrow type that a text means in a CAST.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -70,7 +70,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def parse_filter(text: str, schema: pa.Schema) -> Expression:
-    """The condition that a text means on rows of `schema`.
+    """Return the condition that a text means on rows of `schema`.
 
     Raises:
         InvalidInputError: the text is no condition; the message names the token, column or limit.
@@ -82,7 +82,8 @@ def parse_filter(text: str, schema: pa.Schema) -> Expression:
 
 
 def parse_expression(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
-    """The value that a text means on rows of `schema`; a text that is the name of a column means that column.
+    """Return the value that a text means on rows of `schema`; a text that is the name of a column means
+    that column.
 
     `checked`: integers that overflow are an error when it is evaluated, instead of wrapping around.
 

@@ -36,7 +36,7 @@ _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div
 
 
 def _chain(node: Any) -> Iterator[Any]:
-    """The parts of a chain of one operator, AND or OR, from left to right."""
+    """Yield the parts of a chain of one operator, AND or OR, from left to right."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -55,7 +55,7 @@ class Reader:
         self._checked = checked
 
     def read(self, node: Any, *, top: bool = False, column: Column | None = None) -> Expression:
-        """The node's meaning.
+        """Return the node's meaning.
 
         `top`: only AND and OR lie above, where the reference wants literals that fit the column beside them;
         `column`: that column.
@@ -67,7 +67,9 @@ class Reader:
         return folded(reader(self, node, top, column))
 
     def condition(self, node: Any, *, top: bool = False) -> Expression:
-        """The node as a part of AND, OR or NOT, where `regexp_match` counts as whether there is a match."""
+        """Return the node as a part of AND, OR or NOT, where `regexp_match` counts as whether there is a
+        match.
+        """
         found = self.read(node, top=top)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "regexp_match":
             return build.is_true(found, True)
@@ -257,7 +259,7 @@ def _child(operand: Expression, name: str) -> Expression:
 
 
 def _array_of(values: list[Expression]) -> Literal:
-    """A list of constants, of their common type."""
+    """Return a list of constants, of their common type."""
     constants = [value.value for value in values if isinstance(value, Literal)]
     if len(constants) < len(values):
         raise InvalidInputError("a list in an expression holds constants only")
@@ -281,7 +283,7 @@ def _is_literal(node: Any) -> bool:
 
 
 def _number(text: str) -> Literal:
-    """An integer of 64 bits, signed if possible, or else a double."""
+    """Return an integer of 64 bits, signed if possible, or else a double."""
     try:
         integer = int(text)
     except ValueError:
@@ -301,7 +303,7 @@ def _unsupported(node: Any) -> InvalidInputError:
 
 
 def _shown(node: Any) -> str:
-    """A part of the text for a message, or its kind where it is long or cannot be shown."""
+    """Return a part of the text for a message, or its kind where it is long or cannot be shown."""
     try:
         text = node.sql()
     except Exception:  # sqlglot cannot print everything that it reads

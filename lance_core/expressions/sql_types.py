@@ -49,7 +49,7 @@ _STEP = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def sql_type(given: exp.DataType) -> pa.DataType:
-    """The Arrow type of a type in a CAST.
+    """Return the Arrow type of a type in a CAST.
 
     Raises:
         InvalidInputError: the type is not known here, or its parameters make no sense.
@@ -78,7 +78,7 @@ def _parameter(given: Any) -> int:
 
 
 def parse_interval(text: str) -> pa.MonthDayNano:
-    """An interval such as `1 day`, `2 months 3 days` or `-90 minutes`."""
+    """Return an interval such as `1 day`, `2 months 3 days` or `-90 minutes`."""
     total = [0, 0, 0]
     position = 0
     while position < len(text.strip()) or position == 0:

@@ -27,7 +27,7 @@ from lance_core.proto import substrait_pb2 as messages
 
 
 def parse_substrait(data: bytes, schema: pa.Schema) -> Expression:
-    """The condition of an `ExtendedExpression` with one expression, on rows of `schema`.
+    """Return the condition of an `ExtendedExpression` with one expression, on rows of `schema`.
 
     Raises:
         InvalidInputError: the bytes are no such message, or ask for what is not supported; the message names
@@ -37,7 +37,7 @@ def parse_substrait(data: bytes, schema: pa.Schema) -> Expression:
 
 
 def read_substrait(data: bytes, schema: pa.Schema) -> tuple[Expression, int]:
-    """The condition, and how many of its IN lists no CASE guards against nulls, as DuckDB's does."""
+    """Return the condition, and how many of its IN lists no CASE guards against nulls, as DuckDB's does."""
     if len(data) > MAX_TEXT:
         raise InvalidInputError(f"the Substrait message has {len(data)} bytes, {MAX_TEXT} are allowed")
     message = _parsed(messages.ExtendedExpression, data)
@@ -78,7 +78,7 @@ class _Reader:
                 self._types[extension.extension_type.type_anchor] = extension.extension_type.name
 
     def read(self, data: bytes, depth: int) -> Expression:
-        """The meaning of the bytes of one expression, `depth` levels below the whole."""
+        """Return the meaning of the bytes of one expression, `depth` levels below the whole."""
         check_size(depth, 0, 0)
         expression = _parsed(messages.Expression, data)
         kind = expression.WhichOneof("rex_type")
@@ -102,7 +102,9 @@ class _Reader:
         return self._below(column, segment.struct_field.child, children)
 
     def _below(self, operand: Expression, segment: Any, children: list[Any]) -> Expression:
-        """A child of a struct or an element of a list; `children` are the names that the message gives."""
+        """Return a child of a struct or an element of a list; `children` are the names that the message
+        gives.
+        """
         for _ in range(MAX_DEPTH):
             kind = segment.WhichOneof("reference_type")
             if kind == "list_element":
@@ -134,7 +136,7 @@ class _Reader:
         return _call(name, arguments, options)
 
     def _chain(self, given: Any, name: str) -> Iterator[bytes]:
-        """The parts of nested calls of one function, AND or OR, as one list."""
+        """Yield the parts of nested calls of one function, AND or OR, as one list."""
         stack = list(reversed(_arguments(given, name)))
         while stack:
             data = stack.pop()
@@ -261,7 +263,7 @@ def _call(name: str, arguments: list[Expression], options: dict[str, set[str]]) 
 
 
 def _checked_options(name: str, options: dict[str, set[str]]) -> bool:
-    """Whether case is ignored."""
+    """Return whether case is ignored."""
     case = options.get("case_sensitivity", {"CASE_SENSITIVE"})
     if name == "like" and case <= {"CASE_INSENSITIVE", "CASE_INSENSITIVE_ASCII"}:
         return True

@@ -45,7 +45,9 @@ _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
 
 def arrow_type(given: messages.Type, extensions: Mapping[int, str]) -> pa.DataType:
-    """The Arrow type; `extensions` are the names of the types that a message declares, by their anchors."""
+    """Return the Arrow type; `extensions` are the names of the types that a message declares, by their
+    anchors.
+    """
     kind = given.WhichOneof("kind")
     if kind in _TYPES:
         return _TYPES[kind]
@@ -65,7 +67,7 @@ def arrow_type(given: messages.Type, extensions: Mapping[int, str]) -> pa.DataTy
 
 
 def arrow_scalar(given: messages.Literal, extensions: Mapping[int, str]) -> pa.Scalar:
-    """The constant of a literal."""
+    """Return the constant of a literal."""
     kind = given.WhichOneof("literal_type")
     if kind == "null":
         return pa.scalar(None, arrow_type(given.null, extensions))

@@ -270,5 +270,5 @@ def columns(expression: Expression) -> tuple[Path, ...]:
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The conditions that all have to hold: the parts of a top-level AND, or the expression alone."""
+    """Return the conditions that all have to hold: the parts of a top-level AND, or the expression alone."""
     return expression.operands if isinstance(expression, And) else (expression,)

@@ -58,7 +58,8 @@ class ColumnReader(Protocol):
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        """The values at `rows`, which are strictly ascending, as arrays of the storage type, in order.
+        """Return the values at `rows`, which are strictly ascending, as arrays of the storage type, in
+        order.
 
         Decodes little more than these rows. Errors are those of `read`.
         """
@@ -74,7 +75,7 @@ class ColumnReader(Protocol):
 def open_column(
     file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
 ) -> ColumnReader:
-    """The reader of a top-level column.
+    """Return the reader of a top-level column.
 
     Args:
         file: the data file.

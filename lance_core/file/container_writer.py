@@ -123,6 +123,8 @@ class ContainerWriter:
 
 
 def described(type_name: str, message: Message) -> file2_pb2.Encoding:
-    """A description of a page or column with the name of its type, such as "lance.encodings21.PageLayout"."""
+    """Return a description of a page or column with the name of its type, such as
+    "lance.encodings21.PageLayout".
+    """
     named = any_pb2.Any(type_url="/" + type_name, value=message.SerializeToString(deterministic=True))
     return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=named.SerializeToString()))

@@ -31,7 +31,7 @@ class DataFileReader(Protocol):
         """About how much memory the metadata takes, without the columns."""
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """The reader of a top-level column; see `lance_core.file.columns.open_column`.
+        """Return the reader of a top-level column; see `lance_core.file.columns.open_column`.
 
         `columns` says where the fields at and below `field` are: the numbers that the table's manifest gives
         them (`DataFile.columns`).

@@ -31,7 +31,9 @@ class Piece:
 
 
 def read_pieces(pieces: Sequence[Piece]) -> list[pa.Array | None]:
-    """The array of each piece; `None` where something is wrong, which reading it the long way will tell."""
+    """Return the array of each piece; `None` if something is wrong, which reading it the long way will
+    tell.
+    """
     wanted = [(piece.pages, piece.reader, piece.start, piece.end) for piece in pieces]
     decoded = kernels.decode_rows(wanted)
     return [None if rows is None else piece.array(rows) for piece, rows in zip(pieces, decoded, strict=True)]

@@ -56,7 +56,7 @@ class FileVersion:
 
     @staticmethod
     def from_numbers(major: int, minor: int, *, file: str | None = None) -> "FileVersion":
-        """The version that a footer or a manifest spells (major, minor).
+        """Return the version that a footer or a manifest spells (major, minor).
 
         Raises:
             UnsupportedFeatureError: a version this package does not know; `file` is for the message.
@@ -69,7 +69,7 @@ class FileVersion:
 
     @staticmethod
     def from_name(name: str, *, file: str | None = None) -> "FileVersion":
-        """The version of a name such as "2.1"; errors are those of `from_numbers`."""
+        """Return the version of a name such as "2.1"; errors are those of `from_numbers`."""
         if version := _NAMES.get(name):
             return version
         raise UnsupportedFeatureError(
@@ -95,7 +95,7 @@ _NAMES = {version.name: version for version in _SPELLINGS.values()}
 
 
 def read_version(file: ReadableFile) -> FileVersion:
-    """The version in the last bytes of a file.
+    """Return the version in the last bytes of a file.
 
     Raises:
         CorruptFileError: not a Lance file.
@@ -106,7 +106,9 @@ def read_version(file: ReadableFile) -> FileVersion:
 
 
 def parse_version(data: bytes, file: str) -> FileVersion:
-    """The version that the last bytes of the file named `file` spell; errors are those of `read_version`."""
+    """Return the version that the last bytes of the file named `file` spell; errors are those of
+    `read_version`.
+    """
     if len(data) < _VERSION.size:
         raise CorruptFileError(
             "file is too short for a footer", file=file, expected=f"{_VERSION.size} bytes", found=len(data)

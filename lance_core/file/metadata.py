@@ -181,15 +181,15 @@ class _Part:
         return _Part(start, memoryview(file.read(start, file.size - start)))
 
     def get(self, position: int, size: int) -> bytes:
-        """The bytes [position, position + size) of the file."""
+        """Return the bytes [position, position + size) of the file."""
         return bytes(self.data[position - self.start : position - self.start + size])
 
     def slice(self, start: int, end: int) -> "_Part":
-        """A copy of the bytes [start, end) of the file."""
+        """Return a copy of the bytes [start, end) of the file."""
         return _Part(start, memoryview(self.get(start, end - start)))
 
     def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
-        """The (position, size) pairs of an offset table, one row per entry."""
+        """Return the (position, size) pairs of an offset table, one row per entry."""
         entries = self.get(position, num_entries * TABLE_ENTRY_BYTES)
         return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
 

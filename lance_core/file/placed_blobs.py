@@ -72,7 +72,8 @@ def place_blobs(
 
 
 def taken_in(values: pa.StructArray, field: Field, open_uri: OpenUri) -> Iterator[pa.StructArray]:
-    """The values with bytes where URIs were; each of these is a piece of its own, read when its turn comes.
+    """Yield the values with bytes where URIs were; each of these is a piece of its own, read when its turn
+    comes.
 
     Raises:
         InvalidInputError: a range that is not in its file.

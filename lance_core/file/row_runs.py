@@ -30,7 +30,9 @@ class RangeReader(Protocol):
 
 
 def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
-    """The values at strictly ascending `rows` of a column, as arrays in order; errors are those of `read`."""
+    """Return the values at strictly ascending `rows` of a column, as arrays in order; errors are those of
+    `read`.
+    """
     if not len(rows):
         return []
     taken = []
@@ -48,7 +50,7 @@ def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
 
 
 def _run_starts(rows: Rows, bytes_per_row: float) -> Rows:
-    """The places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
+    """Return the places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
     apart = np.diff(rows) > max(1, int(_GAP_BYTES / bytes_per_row))
     stretch = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
     return np.flatnonzero(apart | stretch) + 1

@@ -164,7 +164,7 @@ def side_directory(data_file: str) -> str:
 
 
 def side_file_name(blob_id: int) -> str:
-    """The name of a side file."""
+    """Return the name of a side file."""
     return f"{f'{blob_id:032b}'[::-1]}.blob"
 
 
@@ -175,7 +175,8 @@ def delete_data_file(storage: Storage, path: str) -> None:
 
 
 def read_checksums(content: Bytes, file: str) -> Mapping[int, tuple[int, int]]:
-    """The CRC-32C and the size of each side file, by its number; `file` is the data file, for messages.
+    """Return the CRC-32C and the size of each side file, by its number; `file` is the data file, for
+    messages.
 
     Raises:
         CorruptFileError: the buffer is damaged.

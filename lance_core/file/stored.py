@@ -6,7 +6,7 @@ from lance_core.errors import InvalidInputError
 
 
 def as_stored(array: pa.Array, arrow_type: pa.DataType, column: str) -> pa.Array:
-    """The array as one of type `arrow_type`, which differs in names or extension types at most.
+    """Return the array as one of type `arrow_type`, which differs in names or extension types at most.
 
     Raises:
         InvalidInputError: the array is of another type.

@@ -95,7 +95,7 @@ class LegacyFile:
         return METADATA_GROWTH * self.metadata.ByteSize()
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> "ColumnReader":
-        """The reader of a column; `columns` numbers fields from the smallest id of the file on."""
+        """Return the reader of a column; `columns` numbers fields from the smallest id of the file on."""
         rows = {field_id: number + self._rows_before for field_id, number in columns.items()}
         return ColumnReader(self.pages, self.batch_offsets, field, rows)
 
@@ -125,7 +125,7 @@ class LegacyFile:
     def _message(
         self, kind: type[_Message], position: int, end: int, tail_start: int, tail: memoryview
     ) -> _Message:
-        """The message behind a length at `position`, from the tail where it is in there."""
+        """Return the message behind a length at `position`, from the tail where it is in there."""
         name = kind.DESCRIPTOR.name.lower()
         start = position + _LENGTH.size
         if start > end:
@@ -158,14 +158,14 @@ class PageTable:
         return self.num_batches * _CELL_BYTES
 
     def pages(self, row: int, field: Field) -> Pages:
-        """The pages of a field."""
+        """Return the pages of a field."""
         cells = self.cells(row, field.name)
         # The cell of a list counts its offsets, one more than there are lists.
         lengths = cells[:, 1] - 1 if field.logical_type in _LISTS else cells[:, 1]
         return Pages(self.file, field.name, cells[:, 0], lengths)
 
     def cells(self, row: int, column: str | None = None) -> Numbers:
-        """The (position, items) pairs of one row; a row outside the file is a `CorruptFileError`."""
+        """Return the (position, items) pairs of one row; a row outside the file is a `CorruptFileError`."""
         position = self.position + row * self.row_bytes
         if position < 0 or position + self.row_bytes > self.file.size:
             raise CorruptFileError(
@@ -235,7 +235,7 @@ class ColumnReader:
         return self.read(start, middle) + self.read(middle, end)
 
     def take(self, rows: Numbers) -> list[pa.Array]:
-        """The values at ascending rows; see `lance_core.file.columns`."""
+        """Return the values at ascending rows; see `lance_core.file.columns`."""
         return read_rows(self, rows)
 
     def pieces(self, start: int, end: int) -> None:
@@ -258,7 +258,9 @@ class ColumnReader:
         return Run(first, starts, counts)
 
     def _open(self, field: Field, num_items: Numbers | None) -> Reader:
-        """The reader of a field that has `num_items` items per batch; None below lists, which tell it."""
+        """Return the reader of a field that has `num_items` items per batch; None below lists, which tell
+        it.
+        """
         kind, arrow_type = field.logical_type, field.arrow_type
         if not any(node.id in self._rows for node in field.walk()):
             return NullReader(arrow_type)
@@ -287,7 +289,7 @@ class ColumnReader:
         return PlainReader(pages, arrow_type)
 
     def _pages(self, field: Field, num_items: Numbers | None) -> Pages:
-        """The pages of a field, checked against the rows of their batches."""
+        """Return the pages of a field, checked against the rows of their batches."""
         pages = self._table.pages(self._rows[field.id], field)
         if num_items is not None and (pages.lengths != num_items).any():
             page = int((pages.lengths != num_items).argmax())

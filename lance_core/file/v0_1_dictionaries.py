@@ -25,7 +25,7 @@ class Dictionaries:
         self._grow = grow
 
     def keys(self, field: Field, array: pa.DictionaryArray) -> pa.Array:
-        """The key of each value of a column.
+        """Return the key of each value of a column.
 
         Raises:
             InvalidInputError: a value that the table does not know and that cannot be added, or a null or a

@@ -81,7 +81,7 @@ class ColumnReader:
         return arrays
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        """The values at ascending rows; see `lance_core.file.columns`."""
+        """Return the values at ascending rows; see `lance_core.file.columns`."""
         try:
             return pick(self.pick(rows), self._file.read_pieces)
         except OffsetOverflow:
@@ -94,7 +94,7 @@ class ColumnReader:
         """There are none: columns are read one by one."""
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
-        """The values at ascending rows; see `lance_core.file.columns`."""
+        """Return the values at ascending rows; see `lance_core.file.columns`."""
         if not len(rows):
             return []
         if rows[0] < 0 or rows[-1] >= self.num_rows:

@@ -44,11 +44,11 @@ class Columns:
         self._columns = columns
 
     def index(self, field: Field) -> int | None:
-        """The number of the column of a field; None where the file has none."""
+        """Return the number of the column of a field; None if the file has none."""
         return self._columns.get(field.id)
 
     def column(self, field: Field, index: int) -> "_Column":
-        """The column of that number, which holds something of a field."""
+        """Return the column of that number, which holds something of a field."""
         return _Column(self._metadata, field, index)
 
 
@@ -109,11 +109,11 @@ class Node(ABC):
 
     @abstractmethod
     def read(self, start: int, end: int) -> Steps[pa.Array]:
-        """The values `[start, end)`, of which there are some."""
+        """Return the values `[start, end)`, of which there are some."""
 
     @abstractmethod
     def row_columns(self) -> Iterator["Stored"]:
-        """The nodes with pages of as many values as this field has."""
+        """Return the nodes with pages of as many values as this field has."""
 
     @property
     @abstractmethod
@@ -363,7 +363,7 @@ def _num_structs(column: _Column) -> int:
 
 
 def open_node(file: Columns, field: Field) -> Node:
-    """The field with what the file holds of it.
+    """Return the field with what the file holds of it.
 
     Raises:
         UnsupportedFeatureError: a kind of field that 2.0 files cannot hold or that is not read, by name.
@@ -407,7 +407,7 @@ def check_length(node: Node, expected: int, what: str, file: str) -> None:
 
 
 def _numbers(extents: PickedExtents) -> Rows:
-    """The numbers of all items of ascending lists."""
+    """Return the numbers of all items of ascending lists."""
     begins, ends = extents.begins, extents.ends
     if (begins[1:] < ends[:-1]).any():
         raise CorruptData("ends of lists decrease")
@@ -420,14 +420,14 @@ def _numbers(extents: PickedExtents) -> Rows:
 
 
 def _read_some(node: Node, start: int, end: int) -> Steps[pa.Array | None]:
-    """The values `[start, end)`, None where that is nothing."""
+    """Return the values `[start, end)`, None if that is nothing."""
     if start == end:
         return None
     return (yield from node.read(start, end))
 
 
 def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
-    """The arrays of several pages as one; only the items of lists come from more than one."""
+    """Return the arrays of several pages as one; only the items of lists come from more than one."""
     if len(arrays) == 1:
         return arrays[0]
     try:

@@ -136,7 +136,7 @@ class ColumnReader:
         return self._known_pages[0]
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        """The values at ascending rows; see `lance_core.file.columns`."""
+        """Return the values at ascending rows; see `lance_core.file.columns`."""
         try:
             return pick(self.pick(rows), self._file.read_pieces)
         except OffsetOverflow:
@@ -146,7 +146,7 @@ class ColumnReader:
             return self.take(rows[:middle]) + self.take(rows[middle:])
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
-        """The values at ascending rows; see `lance_core.file.columns`."""
+        """Return the values at ascending rows; see `lance_core.file.columns`."""
         if not len(rows):
             return []
         if rows[0] < 0 or rows[-1] >= self.num_rows:
@@ -204,7 +204,9 @@ class ColumnReader:
         return [self._put_together(slices, start, end - start)]
 
     def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
-        """The array of `num_rows` rows, the first of which is `first_row`, from those of all leaves."""
+        """Return the array of `num_rows` rows, the first of which is `first_row`, from those of all
+        leaves.
+        """
         for leaf, slice_ in zip(self._leaves, slices, strict=True):
             length = slice_.layers[-1].length if slice_.layers else len(slice_.array)
             if length != num_rows:
@@ -309,11 +311,11 @@ class _Leaf:
         return pages, np.array([*starts, self.num_rows], np.int64).data
 
     def in_one_page(self, start: int, end: int) -> bool:
-        """Whether one page holds rows `[start, end)`."""
+        """Return whether one page holds rows `[start, end)`."""
         return end <= self.starts[bisect_right(self.starts, start)]
 
     def page_number(self, row: int) -> int:
-        """The page that holds a row."""
+        """Return the page that holds a row."""
         return bisect_right(self.starts, row) - 1
 
     def plan(self, start: int, end: int) -> PageRead:
@@ -385,7 +387,9 @@ def _union(rows: Iterable[Sequence[int]]) -> Rows:
 
 @lru_cache(maxsize=4096)
 def _leaf_fields(field: Field) -> tuple[_LeafField, ...]:
-    """The fields at or below `field` that own a column, in column order. Asked of every file of a table."""
+    """Return the fields at or below `field` that own a column, in column order. Asked of every file of a
+    table.
+    """
     return tuple(_walk(field, ()))
 
 
@@ -411,7 +415,8 @@ def _node(field: Field) -> Node:
 
 
 def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array | None, LeafSlice | None]:
-    """The array of a field from the slices of its leaves, and one of these as the field above sees it.
+    """Return the array of a field from the slices of its leaves, and one of these as the field above sees
+    it.
 
     Both are None where no leaf below the field is stored.
     """

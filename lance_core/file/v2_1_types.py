@@ -87,7 +87,9 @@ def _check_packed(leaf: Field, version: FileVersion) -> None:
 
 
 def _holds_vectors(arrow_type: pa.DataType) -> bool:
-    """Whether values are fixed-size lists, at any depth, of items of one width that stand for themselves."""
+    """Return whether values are fixed-size lists, at any depth, of items of one width that stand for
+    themselves.
+    """
     item = arrow_type
     while pa.types.is_fixed_size_list(item):
         item = item.value_type

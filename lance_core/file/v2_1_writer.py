@@ -200,7 +200,7 @@ class FileWriter:
     def _encode_later(
         self, waiting: Sequence[LeafRows], num_bytes: int, leaf: LeafColumn
     ) -> Future[list["_Page"]]:
-        """The pages of rows; those of few rows at once, since waking a thread takes longer."""
+        """Return the pages of rows; those of few rows at once, since waking a thread takes longer."""
         if num_bytes > _FEW_BYTES:
             return worker_pool().submit(_encode, waiting, leaf, self._recorder)
         encoded: Future[list[_Page]] = Future()
@@ -208,7 +208,7 @@ class FileWriter:
         return encoded
 
     def _placed(self, column: "_Column", rows: LeafRows) -> LeafRows:
-        """The rows, with large blobs of version 2 written and their places in their stead."""
+        """Return the rows, with large blobs of version 2 written and their places in their stead."""
         if column.blob_sizes is None:
             return rows
         field, sizes = column.leaf.field, column.blob_sizes

@@ -33,7 +33,7 @@ def waiting_rows(value_type: pa.DataType, expected_bytes: int) -> WaitingRows:
 
 
 def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
-    """The rows of one page, or of several where they do not go together."""
+    """Return the rows of one page, or of several where they do not go together."""
     if len(pieces) > 1:
         try:
             return [_joined(pieces)]

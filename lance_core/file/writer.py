@@ -25,7 +25,7 @@ class DataFileWriter(Protocol):
         """About how large the file is so far: what is on disk, and what is still to be encoded."""
 
     def reaches(self, num_bytes: int) -> bool:
-        """Whether the file has so many bytes, rows that wait counted as they came.
+        """Return whether the file has so many bytes, rows that wait counted as they came.
 
         The same rows get the same answer, however fast pages are encoded.
         """

@@ -36,7 +36,9 @@ class PageRecorder(Protocol):
         """Note the next page of a column of the file; `summary` is None for columns without statistics."""
 
     def finish(self) -> tuple[str, Bytes]:
-        """The key of the schema metadata that names a global buffer, and the content of that buffer."""
+        """Return the key of the schema metadata that names a global buffer, and the content of that
+        buffer.
+        """
 
 
 @dataclass(frozen=True, slots=True)

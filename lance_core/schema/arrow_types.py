@@ -16,7 +16,7 @@ _NUM_CHILDREN = {"list": 1, "list.struct": 1, "large_list": 1, "large_list.struc
 def assemble(
     name: str, logical_type: str, children: Sequence[pa.Field], *, file: str | None = None
 ) -> pa.DataType:
-    """The type of the field `name`; `file` is where it is stored, for messages.
+    """Return the type of the field `name`; `file` is where it is stored, for messages.
 
     Raises:
         UnsupportedFeatureError: a logical type that this package does not know.
@@ -60,7 +60,7 @@ def describe(
     *,
     file: str | None = None,
 ) -> pa.Field:
-    """The field `name` with metadata, where extension types are only named in the metadata.
+    """Return the field `name` with metadata, where extension types are only named in the metadata.
 
     `children` are described fields too; errors are those of `assemble`.
     """

@@ -21,7 +21,7 @@ _DESCRIPTOR_V2 = (
 
 
 def describe_blobs(field: Field) -> Field:
-    """The field with every blob, here or below, replaced by the struct of its descriptor."""
+    """Return the field with every blob, here or below, replaced by the struct of its descriptor."""
     if field.is_blob:
         return _descriptor(field, _DESCRIPTOR, nullable=True, metadata={BLOB: "true"})
     if field.is_blob_v2:
@@ -31,7 +31,7 @@ def describe_blobs(field: Field) -> Field:
 
 
 def binary_blobs(field: Field) -> Field:
-    """The field with every blob, here or below, replaced by the plain binary that its values are."""
+    """Return the field with every blob, here or below, replaced by the plain binary that its values are."""
     if field.is_blob_v2:
         metadata = {key: value for key, value in field.metadata.items() if key != EXTENSION_NAME}
         return replace(field, logical_type="large_binary", metadata=metadata, extension_name="", children=())
@@ -40,7 +40,9 @@ def binary_blobs(field: Field) -> Field:
 
 
 def given_blobs(field: Field) -> Field:
-    """The field with every blob, here or below, in the first form: so tables of the second take them, too."""
+    """Return the field with every blob, here or below, in the first form: so tables of the second take
+    them, too.
+    """
     if field.is_blob_v2:
         binary = binary_blobs(field)
         return replace(binary, metadata={**binary.metadata, BLOB: "true"})

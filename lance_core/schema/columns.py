@@ -9,19 +9,19 @@ from lance_core.schema.fields import Field
 
 
 def owns_column(field: Field) -> bool:
-    """Whether a 2.1 or 2.2 file has a column for this very field."""
+    """Return whether a 2.1 or 2.2 file has a column for this very field."""
     return not field.children or field.is_packed or field.is_blob or field.is_blob_v2
 
 
 def leaves(field: Field) -> tuple[Field, ...]:
-    """The fields at or below `field` that own a column, in column order."""
+    """Return the fields at or below `field` that own a column, in column order."""
     if owns_column(field):
         return (field,)
     return tuple(leaf for child in field.children for leaf in leaves(child))
 
 
 def nodes(field: Field) -> tuple[Field, ...]:
-    """The fields at or below `field` that own a column of a 2.0 file, in column order."""
+    """Return the fields at or below `field` that own a column of a 2.0 file, in column order."""
     if owns_column(field):
         return (field,)
     return (field, *(node for child in field.children for node in nodes(child)))

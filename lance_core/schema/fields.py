@@ -50,7 +50,7 @@ class Field:
     children: tuple["Field", ...] = ()
     dictionary: StoredDictionary | None = None
     file: str | None = field(default=None, compare=False)
-    """Where the field is stored, for messages."""
+    """Path of the data file that stores the field, for messages; None if it is not known."""
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -64,7 +64,9 @@ class Field:
         return assemble(self.name, self.logical_type, children, file=self.file)
 
     def to_arrow(self) -> pa.Field:
-        """The field as users see it: with metadata and extension types; errors are those of `arrow_type`."""
+        """Return the field as users see it: with metadata and extension types; errors are those of
+        `arrow_type`.
+        """
         return resolve_extensions(pa.schema([self._described()])).field(0)
 
     @property
@@ -138,7 +140,9 @@ class Schema:
         return self._metadata
 
     def only(self, ids: Container[int]) -> "Schema":
-        """The schema of the fields with these ids; those that are above one of them have to be among them."""
+        """Return the schema of the fields with these ids; those that are above one of them have to be
+        among them.
+        """
         messages = [message for message in self._messages if message.id in ids]
         return Schema(messages, self._metadata, file=self._file, content=self._content)
 
@@ -185,7 +189,8 @@ class Schema:
         return {top.name: top for top in self.fields}
 
     def resolve(self, path: str) -> Field:
-        """The field at a dotted path such as `point.x`; names match exactly, paths lead through structs only.
+        """Return the field at a dotted path such as `point.x`; names match exactly, paths lead through
+        structs only.
 
         Raises:
             InvalidInputError: there is no such field.
@@ -200,7 +205,7 @@ class Schema:
         return node
 
     def to_arrow(self) -> pa.Schema:
-        """The schema as users see it: nullability, metadata and extension types.
+        """Return the schema as users see it: nullability, metadata and extension types.
 
         Errors are those of `fields` and `Field.arrow_type`.
         """

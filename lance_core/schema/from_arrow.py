@@ -32,7 +32,7 @@ _VAR_BINARY = ("string", "large_string", "binary", "large_binary", JSON)
 
 
 def schema_from_arrow(schema: pa.Schema) -> Schema:
-    """The Lance schema of a new table with these columns.
+    """Return the Lance schema of a new table with these columns.
 
     Raises:
         InvalidInputError: a name is used twice, reserved, or has a dot at the top level; a name that other
@@ -53,7 +53,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 
 
 def with_blobs_v2(schema: pa.Schema) -> pa.Schema:
-    """The schema with blobs of the first form, here and in structs, as those of the second.
+    """Return the schema with blobs of the first form, here and in structs, as those of the second.
 
     So the reference does it for tables of 2.2 files, which have no others.
     """
@@ -81,7 +81,7 @@ def _holds_bytes(arrow_type: pa.DataType) -> bool:
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """The type without extension types and views, here and below: what values are stored as."""
+    """Return the type without extension types and views, here and below: what values are stored as."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return storage_type(arrow_type.storage_type)
     if pa.types.is_string_view(arrow_type):
@@ -105,12 +105,12 @@ def storage_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def is_view(arrow_type: pa.DataType) -> bool:
-    """Whether values are views of text or bytes that lie elsewhere."""
+    """Return whether values are views of text or bytes that lie elsewhere."""
     return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
 def holds_views(arrow_type: pa.DataType) -> bool:
-    """Whether values of the type are views or have some below, which Arrow takes no rows out of."""
+    """Return whether values of the type are views or have some below, which Arrow takes no rows out of."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return holds_views(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):
@@ -152,7 +152,7 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
 
 
 def _is_json(field: pa.Field, metadata: Mapping[str, str]) -> bool:
-    """Whether values are JSON: text that Arrow calls so, or large_binary that Lance does."""
+    """Return whether values are JSON: text that Arrow calls so, or large_binary that Lance does."""
     if pa.types.is_large_binary(storage_type(field.type)):
         return metadata.get(EXTENSION_NAME) == LANCE_JSON
     return _is_json_text(field)
@@ -185,7 +185,7 @@ def _check_primary_key(messages: list[file_pb2.Field]) -> None:
 
 
 def _children(field: pa.Field) -> list[pa.Field]:
-    """The fields below, which hold values of their own."""
+    """Return the fields below, which hold values of their own."""
     arrow_type = field.type
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
@@ -223,7 +223,9 @@ def _name(arrow_type: pa.DataType, field: pa.Field) -> str:
 
 
 def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
-    """What the items of a fixed-size list are called: they have no field of their own, unless structs."""
+    """Return the logical type of the items of a fixed-size list. Items have no field of their own, unless
+    structs.
+    """
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if arrow_type.list_size == 0:
@@ -235,7 +237,9 @@ def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
 
 
 def _encoding(name: str) -> file_pb2.Encoding:
-    """What 0.1 files do with such a field; later files have it in their schema, too, and nobody reads it."""
+    """Return the encoding of such a field in 0.1 files. Later files store it in their schema too, without
+    use.
+    """
     if name in ("struct", "null"):
         return file_pb2.NONE
     if name in _VAR_BINARY:
@@ -259,7 +263,7 @@ def _check_names(names: Iterable[str], parent: str | None) -> None:
 
 
 def field_metadata(field: pa.Field) -> dict[str, str]:
-    """The metadata of a field, an extension type put into words.
+    """Return the metadata of a field, an extension type put into words.
 
     Raises:
         InvalidInputError: metadata that is not UTF-8.
@@ -286,7 +290,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _extension(field: pa.Field) -> dict[bytes, bytes]:
-    """The metadata of a field with an extension type, as Arrow hands it to other libraries.
+    """Return the metadata of a field with an extension type, as Arrow hands it to other libraries.
 
     pyarrow has no other way to ask its own extension types for their parameters.
     """

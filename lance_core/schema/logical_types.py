@@ -64,7 +64,7 @@ _MAX_LENGTH = 256
 
 @lru_cache(maxsize=1024)
 def leaf_type(logical_type: str) -> pa.DataType:
-    """The Arrow storage type of a logical type that has no child fields.
+    """Return the Arrow storage type of a logical type that has no child fields.
 
     Raises:
         UnsupportedFeatureError: the string is not one this package knows.
@@ -80,7 +80,7 @@ def leaf_type(logical_type: str) -> pa.DataType:
 
 
 def logical_type(arrow_type: pa.DataType) -> str:
-    """The string for an Arrow storage type that has no child fields: the reverse of `leaf_type`.
+    """Return the string for an Arrow storage type that has no child fields: the reverse of `leaf_type`.
 
     Raises:
         UnsupportedFeatureError: the format has no string for it.
@@ -134,7 +134,7 @@ def _parse(logical_type: str) -> pa.DataType:
 
 
 def _item(logical_type: str) -> pa.Field:
-    """The item of a fixed-size list: the format keeps neither its name nor its nullability."""
+    """Return the item of a fixed-size list: the format keeps neither its name nor its nullability."""
     if logical_type == BFLOAT16:
         metadata = {"ARROW:extension:name": BFLOAT16, "ARROW:extension:metadata": ""}
         return pa.field("item", pa.binary(2), metadata=metadata)

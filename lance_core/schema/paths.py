@@ -4,7 +4,7 @@ from lance_core.errors import InvalidInputError
 
 
 def split_path(path: str) -> list[str]:
-    """The names of a dotted path: `` s.`a.b` `` is ["s", "a.b"].
+    """Return the names of a dotted path: `` s.`a.b` `` is ["s", "a.b"].
 
     A name with dots or backticks in it is written between backticks, where two stand for one.
 
@@ -28,7 +28,7 @@ def split_path(path: str) -> list[str]:
 
 
 def _quoted(path: str, rest: str) -> tuple[str, str]:
-    """The name up to the closing backtick, and what follows it."""
+    """Return the name up to the closing backtick, and what follows it."""
     name = ""
     while True:
         piece, tick, rest = rest.partition("`")

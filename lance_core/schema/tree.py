@@ -18,7 +18,7 @@ def build_tree(
     *,
     file: str | None,
 ) -> Sequence[Node]:
-    """The top-level nodes of a field list, each made from its message and its child nodes.
+    """Return the top-level nodes of a field list, each made from its message and its child nodes.
 
     The list is in depth-first order, so children are ready before their parents when it is read backwards.
 

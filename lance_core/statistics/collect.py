@@ -34,21 +34,23 @@ _DICTIONARY_SHARE = 1 / 8
 
 
 def has_bounds(value_type: pa.DataType) -> bool:
-    """Whether bounds of values of this type are collected; of others only nulls are counted."""
+    """Return whether bounds of values of this type are collected; of others only nulls are counted."""
     if pa.types.is_dictionary(value_type):
         return has_bounds(value_type.value_type) and not pa.types.is_floating(value_type.value_type)
     return bool(offset_bits(value_type)) or _order(value_type) is not None
 
 
 def bounds_type(value_type: pa.DataType) -> pa.DataType:
-    """The type of the bounds of such values: of a dictionary that of its items; null where there are none."""
+    """Return the type of the bounds of such values: of a dictionary that of its items; null if there are
+    none.
+    """
     if not has_bounds(value_type):
         return pa.null()
     return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
 def bounds_schema(value_type: pa.DataType) -> pa.Schema:
-    """The schema of what `page_bounds` gives: the last columns of `statistics_schema`."""
+    """Return the schema of what `page_bounds` gives: the last columns of `statistics_schema`."""
     bound = bounds_type(value_type)
     return pa.schema(
         [
@@ -126,7 +128,7 @@ class PageSummary:
 
     @classmethod
     def of(cls, bounds: pa.RecordBatch) -> "PageSummary":
-        """A row of `page_bounds` or `merge_bounds`."""
+        """Return a row of `page_bounds` or `merge_bounds`."""
         (null_count,), (nan_count,) = (bounds[name].to_pylist() for name in ("null_count", "nan_count"))
         return cls(null_count, nan_count, encode_bound(bounds["min"]), encode_bound(bounds["max"]))
 
@@ -250,7 +252,7 @@ def _order(kind: pa.DataType) -> str | None:
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    """The type with 32-bit offsets."""
+    """Return the type with 32-bit offsets."""
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 

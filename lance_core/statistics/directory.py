@@ -47,7 +47,9 @@ class StatisticsDirectory:
         self._lock = threading.Lock()
 
     def load(self, key: tuple[str, ...], value_type: pa.DataType, num_rows: int) -> pa.Table | None:
-        """The statistics of a whole column of `num_rows` values; None where there are none that are sound."""
+        """Return the statistics of a whole column of `num_rows` values; None if there are none that are
+        sound.
+        """
         path = self._path(key)
         try:
             size = os.path.getsize(path)

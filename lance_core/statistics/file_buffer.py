@@ -62,7 +62,7 @@ class PageEntry:
 
 
 def to_buffer(columns: Mapping[int, Sequence[PageEntry]]) -> pa.Buffer:
-    """The content of the global buffer, from the pages of each column of the file."""
+    """Return the content of the global buffer, from the pages of each column of the file."""
     numbered = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
     entries = [entry for _, _, entry in numbered]
     summaries = [entry.summary or _NOTHING for entry in entries]
@@ -122,7 +122,8 @@ class FilePageStatistics:
         self._file = file
 
     def column(self, number: int, value_type: pa.DataType) -> pa.Table | None:
-        """The statistics of one column in the form of `lance_core.statistics.table`; None where it has none.
+        """Return the statistics of one column in the form of `lance_core.statistics.table`; None if it has
+        none.
 
         Raises:
             CorruptFileError: bounds are no values of this type.
@@ -145,7 +146,7 @@ class FilePageStatistics:
         return pa.Table.from_arrays([*kept, *bounds], schema=statistics_schema(value_type))
 
     def checksums(self, number: int) -> Sequence[int]:
-        """The CRC-32C of each page of a column; empty for a column that the statistics do not name."""
+        """Return the CRC-32C of each page of a column; empty for a column that the statistics do not name."""
         rows = self._rows(number)
         return () if rows is None else rows["crc32c"].to_pylist()
 

@@ -68,7 +68,7 @@ class GatheredColumn:
             first_row += len(array)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The parts of a range of rows that are not known."""
+        """Return the parts of a range of rows that are not known."""
         with self._lock:
             first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
             lows = [start, *self._ends[first:last]]
@@ -76,7 +76,7 @@ class GatheredColumn:
         return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
 
     def _closes(self, start: int, end: int) -> bool:
-        """Whether the rows before and after a gap in what is known are known, or do not exist."""
+        """Return whether the rows before and after a gap in what is known are known, or do not exist."""
         with self._lock:
             return (start == 0 or start in self._ends) and (end == self._num_rows or end in self._starts)
 

@@ -113,7 +113,7 @@ class FileChecksums:
 
 
 def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:
-    """The CRC-32C of parts of a file, one after the other."""
+    """Return the CRC-32C of parts of a file, one after the other."""
     crc = 0
     for position, size in ranges:
         for piece in _pieces(file, position, size):
@@ -206,7 +206,7 @@ def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list
 
 
 def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
-    """The values of a field that structs and lists lead to."""
+    """Return the values of a field that structs and lists lead to."""
     if field is leaf:
         return array
     below = array.flatten() if pa.types.is_struct(array.type) else [flatten_lists(array)]

@@ -73,7 +73,7 @@ class Values:
 
 
 def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
-    """The values of a column of type `data_type`.
+    """Return the values of a column of type `data_type`.
 
     Args:
         statistics: See `lance_core.statistics.table`.
@@ -99,7 +99,7 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
 
 
 def literal_values(value: pa.Scalar) -> Values:
-    """A constant."""
+    """Return a constant."""
     kind = value.type
     if not value.is_valid:
         return Values(kind, None, None, _NO, _NO, _YES)
@@ -110,7 +110,7 @@ def literal_values(value: pa.Scalar) -> Values:
 
 
 def cast_values(values: Values, data_type: pa.DataType, try_cast: bool) -> Values | None:
-    """The values cast to another type; None where that may change their order, or fail."""
+    """Return the values cast to another type; None if that may change their order, or fail."""
     if values.least is None or values.most is None or not _is_monotone(values.type, data_type):
         return None
     try:
@@ -125,7 +125,7 @@ def cast_values(values: Values, data_type: pa.DataType, try_cast: bool) -> Value
 
 
 def compare(operator: str, left: Values, right: Values) -> Truth:
-    """The truth of `left operator right`."""
+    """Return the truth of `left operator right`."""
     if left.type != right.type:
         return ANY
     if operator in (">", ">="):
@@ -140,7 +140,7 @@ def compare(operator: str, left: Values, right: Values) -> Truth:
 
 
 def distinct(left: Values, right: Values) -> Truth:
-    """The truth of `left IS DISTINCT FROM right`."""
+    """Return the truth of `left IS DISTINCT FROM right`."""
     if left.type != right.type:
         return Truth(_YES, _YES, _NO)
     one_null = (left.null & right.some) | (left.some & right.null)
@@ -148,7 +148,7 @@ def distinct(left: Values, right: Values) -> Truth:
 
 
 def starts_with(values: Values, prefix: bytes) -> Truth:
-    """The truth of a string or binary value starting with `prefix`."""
+    """Return the truth of a string or binary value starting with `prefix`."""
     if values.least is None or values.most is None:
         return Truth(values.ordinary, values.ordinary, values.null)
     binary = pa.large_binary()
@@ -167,7 +167,7 @@ def starts_with(values: Values, prefix: bytes) -> Truth:
 
 
 def contained(values: Values, sorted_values: npt.NDArray[Any], has_nan: bool, has_null: bool) -> Truth:
-    """The truth of `values IN (...)`.
+    """Return the truth of `values IN (...)`.
 
     Args:
         sorted_values: The list, as `sortable` gives it, in ascending order and without NaN.
@@ -188,7 +188,7 @@ def contained(values: Values, sorted_values: npt.NDArray[Any], has_nan: bool, ha
 
 
 def as_truth(values: Values) -> Truth:
-    """A boolean operand as a condition."""
+    """Return a boolean operand as a condition."""
     if values.least is None or values.most is None:
         return Truth(values.ordinary, values.ordinary, values.null)
     yes = pa.scalar(True)
@@ -241,7 +241,7 @@ def _may_differ(a: Values, b: Values) -> Flags:
 
 
 def _holds(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
-    """Whether a comparison of bounds holds; true where a bound is unknown."""
+    """Return whether a comparison of bounds holds; true where a bound is unknown."""
     return _result(comparison, a, b, unknown=True)
 
 
@@ -284,7 +284,7 @@ def _comparable(values: Any) -> Any:
 
 
 def _is_monotone(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a cast keeps the order of all values, apart from making some equal."""
+    """Return whether a cast keeps the order of all values, apart from making some equal."""
     is_ = pa.types
     if is_.is_integer(source):
         return bool(is_.is_integer(target) or is_.is_float32(target) or is_.is_float64(target))

@@ -30,7 +30,7 @@ RowRanges = list[tuple[int, int]]
 def kept_rows(
     expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
 ) -> RowRanges:
-    """The rows in which `expression` may be true.
+    """Return the rows in which `expression` may be true.
 
     Args:
         expression: A condition.
@@ -44,7 +44,8 @@ def kept_rows(
 def decide_rows(
     expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
 ) -> tuple[RowRanges, RowRanges]:
-    """The rows in which `expression` may be true, and those among them in which it is true without doubt.
+    """Return the rows in which `expression` may be true, and those among them in which it is true without
+    doubt.
 
     Arguments are those of `kept_rows`.
     """
@@ -68,7 +69,7 @@ def _truth(
     tables: Mapping[tree.Path, pa.Table],
     columns: Mapping[tree.Path, npt.NDArray[np.intp]],
 ) -> Truth:
-    """The truth of a condition, from the leaves of its tree upwards."""
+    """Return the truth of a condition, from the leaves of its tree upwards."""
     known: dict[int, Truth | Values | None] = {}
     for node in reversed(list(tree.walk(expression))):
         if isinstance(node, tree.Column):
@@ -162,7 +163,7 @@ def _like(node: tree.Like, operand: Values) -> Truth | None:
 
 @lru_cache(maxsize=32)
 def _sorted(node: tree.IsIn) -> tuple[npt.NDArray[Any], bool]:
-    """The values of a list in order, without NaN, and whether NaN is among them."""
+    """Return the values of a list in order, without NaN, and whether NaN is among them."""
     values = intervals.comparable(node.values)
     has_nan = False
     if pa.types.is_floating(values.type):

@@ -41,5 +41,5 @@ class FilePageRecorder:
         self._pages[column].append(PageEntry(first_row, num_rows, summary, crc32c))
 
     def finish(self) -> tuple[str, pa.Buffer]:
-        """The key of the schema metadata, and the content of the global buffer that it names."""
+        """Return the key of the schema metadata, and the content of the global buffer that it names."""
         return METADATA_KEY, to_buffer(self._pages)

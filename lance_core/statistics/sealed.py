@@ -23,7 +23,7 @@ class DamagedBatch(ValueError):  # noqa: N818
 
 
 def seal(batch: pa.RecordBatch) -> bytes:
-    """The bytes of a batch."""
+    """Return the bytes of a batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -59,7 +59,7 @@ class BatchForm:
         )
 
     def seal(self, num_rows: int, columns: Sequence[tuple[int, Sequence[bytes]]]) -> bytes:
-        """The bytes of a batch; of each column the number of nulls and the buffers, validity first."""
+        """Return the bytes of a batch; of each column the number of nulls and the buffers, validity first."""
         places, body, position = [], [], 0
         for buffer in (buffer for _, buffers in columns for buffer in buffers):
             places += [position, len(buffer)]
@@ -76,7 +76,7 @@ class BatchForm:
 
 
 def unseal(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch of `schema` that was sealed; a view of `data`, checked in full.
+    """Return the batch of `schema` that was sealed; a view of `data`, checked in full.
 
     Raises:
         DamagedBatch: the checksum is wrong, or the form.
@@ -117,7 +117,7 @@ def _read_batch(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def _is_compressed(message: pa.Buffer) -> bool:
-    """Whether a message holds a compressed batch, which could be of any size when it is read.
+    """Return whether a message holds a compressed batch, which could be of any size when it is read.
 
     A FlatBuffers table begins with the distance back to its layout: u16 size of that, u16 size of the table,
     and for each field a u16 offset in the table, 0 where it is left out. The header of a message is its

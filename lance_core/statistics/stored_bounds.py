@@ -30,7 +30,7 @@ def encode_bounds(bounds: pa.Array) -> pa.Array:
 
 
 def encode_bound(bound: pa.Array) -> bytes | None:
-    """The only bound of an array, as `encode_bounds` gives it: many columns have few pages each."""
+    """Return the only bound of an array, as `encode_bounds` gives it: many columns have few pages each."""
     if bound.null_count:
         return None
     if offset_bits(bound.type):
@@ -42,7 +42,7 @@ def encode_bound(bound: pa.Array) -> bytes | None:
 
 
 def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
-    """The bounds of type `value_type`; None where the bytes are no such values."""
+    """Return the bounds of type `value_type`; None if the bytes are no such values."""
     if stored.null_count == len(stored):
         return pa.nulls(len(stored), value_type)
     if offset_bits(value_type):

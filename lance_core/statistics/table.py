@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 
 def statistics_schema(value_type: pa.DataType) -> pa.Schema:
-    """The schema of the statistics of a column of type `value_type`."""
+    """Return the schema of the statistics of a column of type `value_type`."""
     return pa.schema(
         [
             pa.field("column", pa.int32(), nullable=False),
@@ -40,7 +40,9 @@ def statistics_schema(value_type: pa.DataType) -> pa.Schema:
 
 
 def all_null(value_type: pa.DataType, num_rows: int) -> pa.Table:
-    """The statistics of a column without a single value, such as one that no file of a fragment holds."""
+    """Return the statistics of a column without a single value, such as one that no file of a fragment
+    holds.
+    """
     count = pa.array([num_rows], pa.int64())
     nothing = pa.nulls(1, value_type)
     number = pa.array(np.zeros(1, np.int32))
@@ -74,7 +76,7 @@ class Spans:
 
 
 def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
-    """The rows at which a page of some column begins or ends, and the first and last of `num_rows`."""
+    """Return the rows at which a page of some column begins or ends, and the first and last of `num_rows`."""
     rows = [np.array([0, num_rows])]
     for span in spans:
         rows += [span.first, span.ends]

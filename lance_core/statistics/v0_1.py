@@ -30,7 +30,7 @@ _SURE_BYTES = 61
 
 
 def page_statistics(file: LegacyFile, field_ids: Collection[int] | None = None) -> dict[int, pa.Table]:
-    """The statistics of each column that has some, by field id; see `lance_core.statistics.table`.
+    """Return the statistics of each column that has some, by field id; see `lance_core.statistics.table`.
 
     Args:
         file: the data file.

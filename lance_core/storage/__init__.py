@@ -30,7 +30,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage of a dataset, by the scheme of its URI.
+    """Return the storage of a dataset, by the scheme of its URI.
 
     A local path or `file://`; `s3://`, `gs://`, `az://` and `abfss://` for object stores; `s3+ddb://` with
     the query `ddbTableName=` for S3 beside a manifest store in DynamoDB; every other scheme is one of fsspec.
@@ -59,6 +59,6 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme of a dataset's URI in lower case; that of a local path is "file"."""
+    """Return the scheme of a dataset's URI in lower case; that of a local path is "file"."""
     match = _SCHEME.match(uri)
     return match[1].lower() if match else "file"

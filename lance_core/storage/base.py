@@ -100,7 +100,7 @@ class ReadableFile(ABC):
         return [self.read(merged.offset, merged.length) for merged in ranges]
 
     def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
-        """The bytes of many short ranges: for each part those of its ranges, one after the other.
+        """Return the bytes of many short ranges: for each part those of its ranges, one after the other.
 
         Errors are those of `read`.
         """
@@ -200,7 +200,8 @@ class Storage(ABC):
         """
 
     def identify(self, path: str) -> str | None:
-        """The identity of the file that is at `path` now, where that costs much less than opening it.
+        """Return the identity of the file that is at `path` now, where that costs much less than opening
+        it.
 
         None where it does not, or there is no file. A file that is open and has this identity is that file.
         """
@@ -211,7 +212,7 @@ class Storage(ABC):
         """List a directory in no particular order ("" is the root); a missing one is a `FileMissingError`."""
 
     def list_names(self, path: str) -> list[str]:
-        """The names of `list_directory` alone, which some storages give faster."""
+        """Return the names of `list_directory` alone, which some storages give faster."""
         return [entry.name for entry in self.list_directory(path)]
 
     def directory_state(self, path: str) -> Hashable | None:
@@ -222,7 +223,8 @@ class Storage(ABC):
         return None
 
     def first_names(self, path: str) -> list[str]:
-        """The first names of a directory in the order of their code points: what one request brings.
+        """Return the first names of a directory in the order of their code points: what one request
+        brings.
 
         Empty where the storage lists in another order, or brings all names at once, or there is no directory.
         """
@@ -237,11 +239,13 @@ class Storage(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is a file at `path`."""
+        """Return whether there is a file at `path`."""
 
     @abstractmethod
     def below(self, path: str) -> "Storage":
-        """The storage of a directory of this one. What lies in this one may be reached from it by links."""
+        """Return the storage of a directory of this one. What lies in this one may be reached from it by
+        links.
+        """
 
     @abstractmethod
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:

@@ -32,7 +32,7 @@ def directory_state(path: str) -> State | None:
 
 @lru_cache(maxsize=64)
 def _is_reliable(device: int) -> bool:
-    """Whether the file system of a device keeps the times of its directories itself."""
+    """Return whether the file system of a device keeps the times of its directories itself."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
         for line in mounts:

@@ -54,11 +54,11 @@ def store_error(error: BaseException, name: str) -> StorageError:
 
 
 def is_impossible_range(error: BaseException) -> bool:
-    """Whether a store refused a range because the object has no such bytes."""
+    """Return whether a store refused a range because the object has no such bytes."""
     text = str(error)
     return "status code: 416" in text or "Invalid range" in text
 
 
 def is_broken_off(error: BaseException) -> bool:
-    """Whether the answer to a request came and was of no use, so that the client did not ask again."""
+    """Return whether the answer to a request came and was of no use, so that the client did not ask again."""
     return type(error) is GenericError and "Error performing" not in str(error)

@@ -65,7 +65,7 @@ class ObjectStorage(Storage):
 
     @classmethod
     def over(cls, clients: Clients, prefix: str, bucket_uri: str) -> "ObjectStorage":
-        """The storage of a prefix, over clients that exist."""
+        """Return the storage of a prefix, over clients that exist."""
         storage = cls.__new__(cls)
         storage._start(clients, prefix, bucket_uri)
         return storage
@@ -224,7 +224,7 @@ class ObjectFile(RemoteFile):
 def _fetch(
     clients: Clients, key: str, name: str, span: tuple[int, int] | None = None
 ) -> tuple[obstore.Bytes, int, str | None]:
-    """The bytes [start, end) of an object or all of it, the size of the object, and its tag.
+    """Return the bytes [start, end) of an object or all of it, the size of the object, and its tag.
 
     All of it is a range, too, since only the answer to a range says how many bytes there are apart from how
     many it brings. An answer that breaks off or brings too few is asked for again. Errors are StorageErrors.
@@ -256,7 +256,7 @@ class _BrokenOffError(StorageError):
 
 
 def _repeated(ask: Callable[[], T], clients: Clients, name: str) -> T:
-    """The result of `ask`, which is tried again when its answer breaks off.
+    """Return the result of `ask`, which is tried again when its answer breaks off.
 
     The client repeats requests that fail, but not those whose answer has begun.
     """

@@ -82,7 +82,7 @@ def check_absent(clients: Clients, key: str, name: str) -> None:
 
 
 def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | None:
-    """Whether the object has our content; None when there is no object."""
+    """Return whether the object has our content; None when there is no object."""
     try:
         return bytes(obstore.get(clients.patient, key).bytes()) == content
     except FileNotFoundError:

@@ -76,7 +76,7 @@ class RemoteFile(ReadableFile):
         self._tail = None
 
     def _read_parts(self, offset: int, length: int) -> pa.Buffer:
-        """A large range by several requests at once, each of which ends in good time."""
+        """Return a large range by several requests at once, each of which ends in good time."""
         whole = pa.py_buffer(Block(length))
         target = np.frombuffer(whole, np.uint8)
         starts = range(0, length, _MOST_PER_REQUEST)

@@ -52,7 +52,7 @@ class Conformer:
         )
 
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of a batch in the order and with the storage types of `schema`.
+        """Return the columns of a batch in the order and with the storage types of `schema`.
 
         Raises:
             InvalidInputError: the batch is not of the schema it was announced with, or has a null where the
@@ -77,7 +77,9 @@ def _stored(schema: Schema) -> pa.Schema:
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether Arrow's types and names alone tell what may be in the columns: those of most small appends."""
+    """Return whether Arrow's types and names alone tell what may be in the columns: those of most small
+    appends.
+    """
     return all(
         field.nullable
         and not field.children
@@ -94,7 +96,7 @@ def _has_no_metadata(schema: pa.Schema) -> bool:
 
 
 def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:
-    """The ids of the table's `fields`, and of those below, that are given."""
+    """Return the ids of the table's `fields`, and of those below, that are given."""
     by_name = {field.name: field for field in given}
     known = {field.name for field in fields}
     unexpected = [path + name for name in by_name if name not in known]
@@ -159,7 +161,7 @@ def _type_name(field: Field) -> str:
 def convert(
     array: pa.Array, field: Field, path: str | None = None, parents: pa.BooleanArray | None = None
 ) -> pa.Array:
-    """The values of `array` as an array of the storage type of `field`.
+    """Return the values of `array` as an array of the storage type of `field`.
 
     Args:
         array: values of a type that matches the field's; children of structs in any order.
@@ -199,7 +201,8 @@ def convert(
 
 
 def plain(array: pa.Array, name: str) -> pa.Array:
-    """The values as a new table would store them: without views and extension types, here and below.
+    """Return the values as a new table would store them: without views and extension types, here and
+    below.
 
     Args:
         array: of any type that a column may have.

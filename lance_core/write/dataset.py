@@ -181,7 +181,7 @@ class DatasetWriter:
         return self._opened(manifest)
 
     def _committed(self) -> Manifest | None:
-        """The version that the given transaction id made before."""
+        """Return the version that the given transaction id made before."""
         number = self._options.transaction_id
         if number is None:
             return None
@@ -252,7 +252,8 @@ def _latest(storage: Storage) -> Snapshot | None:
 
 
 def table_file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) -> FileVersion:
-    """The version of new data files: what the caller gave, what the table has, or what new tables get.
+    """Return the version of new data files: what the caller gave, what the table has, or what new tables
+    get.
 
     Raises:
         InvalidInputError: rows are to be added in files of another version than the table's.

@@ -173,6 +173,8 @@ def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:
 
 
 def new_file_name() -> str:
-    """A unique name that begins with binary digits, so that object stores spread the files of a table."""
+    """Return a unique name that begins with binary digits, so that object stores spread the files of a
+    table.
+    """
     number = uuid4().bytes
     return f"{int.from_bytes(number[:3], 'big'):024b}{number[3:].hex()}.lance"

@@ -37,7 +37,7 @@ class DatasetWriteOptions:
 
 
 def file_version(name: str | None) -> FileVersion | None:
-    """The version that a caller names.
+    """Return the version that a caller names.
 
     Raises:
         InvalidInputError: there is no such version.

@@ -15,7 +15,7 @@ MAX_BATCH_BYTES = 8 << 20
 
 
 def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema of `data` and its rows.
+    """Return the schema of `data` and its rows.
 
     Args:
         data: an Arrow table, batch, reader, dataset or scanner, a dataset or scanner of this package, a
@@ -56,7 +56,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in slices of about `MAX_BATCH_BYTES`, without a copy."""
+    """Yield a batch in slices of about `MAX_BATCH_BYTES`, without a copy."""
     num_slices = max(1, -(-batch.nbytes // MAX_BATCH_BYTES))
     step = max(1, -(-batch.num_rows // num_slices))
     if step >= batch.num_rows:

@@ -118,7 +118,7 @@ def _imported(name: str) -> BatchFunction:
 
 
 def _referenced(spark: SparkSession, opened: RemoteDataset, columns: Mapping[str, str]) -> list[str]:
-    """The columns that expressions name, as Spark's analysis of them says.
+    """Return the columns that expressions name, as Spark's analysis of them says.
 
     Raises:
         InvalidInputError: an expression of more than its own row.
@@ -164,7 +164,7 @@ def _with_deleted(
     fragment: int,
     num_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The new columns of all physical rows of a fragment: nulls where rows are deleted.
+    """Yield the new columns of all physical rows of a fragment: nulls where rows are deleted.
 
     Raises:
         InvalidInputError: the rows are no longer those of the fragment in their order, or the function gives
@@ -194,7 +194,7 @@ def _with_deleted(
 
 
 def _spread(batch: pa.RecordBatch, places: npt.NDArray[np.int64], num_rows: int) -> pa.RecordBatch:
-    """The rows at their places among `num_rows`, nulls between them."""
+    """Return the rows at their places among `num_rows`, nulls between them."""
     if batch.num_rows == num_rows:
         return batch
     positions = np.zeros(num_rows, np.int64)

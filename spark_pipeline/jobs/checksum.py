@@ -26,7 +26,7 @@ _SEEDS = (1, 2)
 
 
 def with_hashes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The rows with two hashes of some columns, `HASHES`, 64 bits each."""
+    """Return the rows with two hashes of some columns, `HASHES`, 64 bits each."""
     fields = [field for field in frame.schema if field.name in columns]
     values = [
         part for field in fields for part in _values(column_named(field.name), field.dataType, field.name)
@@ -45,7 +45,7 @@ def checksum() -> list[Column]:
 
 
 def bucket(frame: DataFrame, keys: Sequence[str], count: int) -> Column:
-    """A number below `count` that only depends on the values of `keys`."""
+    """Return a number below `count` that only depends on the values of `keys`."""
     types = {field.name: field.dataType for field in frame.schema}
     values = [part for key in keys for part in _values(column_named(key), types[key], key)]
     return f.pmod(f.xxhash64(*values), f.lit(count))
@@ -59,7 +59,9 @@ def _values(column: Column, kind: spark.DataType, path: str) -> list[Column]:
 
 
 def _canonical(column: Column, kind: spark.DataType, path: str) -> Column:
-    """The value as something that Spark hashes and that is equal for equal values; null where it is null."""
+    """Return the value as something that Spark hashes and that is equal for equal values; null if it is
+    null.
+    """
     if isinstance(kind, spark.FloatType | spark.DoubleType):
         return f.when(f.isnan(column), f.lit(float("nan")).cast(kind)).otherwise(
             column + f.lit(0.0).cast(kind)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 def selected(
     frame: DataFrame, columns: Sequence[str] | Mapping[str, str] | None, where: str | None = None
 ) -> DataFrame:
-    """The schema mapping of a job.
+    """Return the schema mapping of a job.
 
     Args:
         frame: the source.
@@ -29,12 +29,12 @@ def selected(
 
 
 def quoted(name: str) -> str:
-    """The name as SQL of Spark and `DataFrame.select` take it, whatever characters it has."""
+    """Return the name as SQL of Spark and `DataFrame.select` take it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column_named(name: str) -> Column:
-    """The column of exactly this name, dots included."""
+    """Return the column of exactly this name, dots included."""
     return f.col(quoted(name))
 
 

@@ -70,12 +70,14 @@ def deduplicate(
 
 
 def one_per_key(frame: DataFrame, keys: Sequence[str], keep_by: Sequence[str]) -> DataFrame:
-    """The row of each key that is first in an order; arguments as of `deduplicate`."""
+    """Return the row of each key that is first in an order; arguments as of `deduplicate`."""
     return ranked_by(frame, keys, [parse_order(column) for column in keep_by]).where(f"{RANK} = 1").drop(RANK)
 
 
 def ranked_by(frame: DataFrame, keys: Sequence[str], order: Sequence[tuple[str, bool]]) -> DataFrame:
-    """The rows with `RANK`: 1 for the first of each key in an order of columns (name, whether descending)."""
+    """Return the rows with `RANK`: 1 for the first of each key in an order of columns (name, whether
+    descending).
+    """
     if not keys:
         raise InvalidInputError("keys: one column or more is needed")
     window = Window.partitionBy(*map(column_named, keys)).orderBy(*map(ordering, order))

@@ -23,7 +23,8 @@ def fragment_rows(
     fragments: Sequence[int],
     columns: Sequence[str],
 ) -> DataFrame:
-    """The live rows of some fragments: partition n has those of fragment n of the list, in their order.
+    """Return the live rows of some fragments: partition n has those of fragment n of the list, in their
+    order.
 
     Args:
         spark: a session.

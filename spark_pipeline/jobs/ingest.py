@@ -75,7 +75,9 @@ def laid_out(
     partitions: int | None = None,
     partition_rows: int | None = None,
 ) -> DataFrame:
-    """The rows in the order and the parts in which they are to be written; arguments as of `ingest`."""
+    """Return the rows in the order and the parts in which they are to be written; arguments as of
+    `ingest`.
+    """
     if partition_rows is not None:
         if partitions is not None:
             raise InvalidInputError("partitions and partition_rows exclude each other")

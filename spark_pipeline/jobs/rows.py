@@ -130,7 +130,8 @@ def commit_staged(
 
 
 def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
-    """The columns of a new dataset, or new columns: nullable, lists of a fixed size where one is given.
+    """Return the columns of a new dataset, or new columns: nullable, lists of a fixed size where one is
+    given.
 
     Raises:
         InvalidInputError: there is no such column, or it is no list.
@@ -142,7 +143,7 @@ def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
 
 
 def _schema_there(client: Client, dataset: str, mode: str) -> pa.Schema | None:
-    """The schema that rows have to have; None where the rows decide."""
+    """Return the schema that rows have to have; None if the rows decide."""
     if mode == "overwrite":
         return None
     try:
@@ -169,7 +170,7 @@ def _schema(there: pa.Schema | None, given: pa.Schema, vectors: Mapping[str, int
 
 
 def _vector(field: pa.Field, size: int | None) -> pa.Field:
-    """The column, as lists of a fixed size if one is given; nullable, since Spark promises no more."""
+    """Return the column, as lists of a fixed size if one is given; nullable, since Spark promises no more."""
     if size is None:
         return field.with_nullable(True)
     if not pa.types.is_list(field.type):

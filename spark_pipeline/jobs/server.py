@@ -19,7 +19,7 @@ class Server:
 
     @staticmethod
     def of(uri: str, *, token_file: str | None = None, tls_root_certs: str | None = None) -> Server:
-        """A server, or several with commas between them.
+        """Return a server, or several with commas between them.
 
         Args:
             uri: `grpc://host:port,grpc://other:port`.
@@ -36,7 +36,9 @@ class Server:
         )
 
     def client(self, number: int = 0) -> flight_client.Client:
-        """A client that asks server `number` (modulo their count) first, so that tasks spread over all."""
+        """Return a client that asks server `number` (modulo their count) first, so that tasks spread over
+        all.
+        """
         first = number % len(self.uris)
         return flight_client.connect(
             self.uris[first:] + self.uris[:first], token=self.token, tls_root_certs=self.tls_root_certs

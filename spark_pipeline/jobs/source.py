@@ -43,7 +43,7 @@ class Source:
     """Only with `dataset`: a condition that the server evaluates."""
 
     def frame(self, spark: SparkSession, server: Server) -> DataFrame:
-        """The rows.
+        """Return the rows.
 
         Raises:
             InvalidInputError: the fields do not go together.

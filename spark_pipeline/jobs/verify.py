@@ -90,7 +90,7 @@ def verify(
 
 
 def _as_in(schema: StructType, frame: DataFrame) -> DataFrame:
-    """The rows with the types of the dataset."""
+    """Return the rows with the types of the dataset."""
     extra = sorted(set(frame.columns) - set(schema.fieldNames()))
     if extra:
         raise InvalidInputError(f"the dataset has no column {extra[0]!r}")

@@ -21,7 +21,7 @@ class PageDescription(NamedTuple):
 
 
 def describe_pages(pages: Pages, arrow_type: pa.DataType) -> list[PageDescription]:
-    """The pages of a field of this type, which is no struct.
+    """Return the pages of a field of this type, which is no struct.
 
     Raises:
         CorruptFileError: a page or its values leave the file.

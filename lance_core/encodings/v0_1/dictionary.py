@@ -43,7 +43,7 @@ class DictionaryReader:
 
 
 def read_values(stored: StoredDictionary, arrow_type: pa.DataType, column: str) -> pa.Array:
-    """The values of the dictionary column named `column`.
+    """Return the values of the dictionary column named `column`.
 
     Raises:
         CorruptFileError: the bytes contradict the format.

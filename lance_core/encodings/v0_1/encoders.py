@@ -30,7 +30,7 @@ _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
 class Sink(Protocol):
-    """What pages are written to."""
+    """Destination of pages, such as a file."""
 
     position: int
 
@@ -39,10 +39,10 @@ class Sink(Protocol):
 
 
 class Keys(Protocol):
-    """What knows the values of dictionary columns."""
+    """Source of the keys of dictionary columns."""
 
     def keys(self, field: Field, array: pa.DictionaryArray) -> pa.Array:
-        """The key of each value of a column."""
+        """Return the key of each value of a column."""
 
 
 def check_field(field: Field) -> None:
@@ -84,7 +84,7 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]]:
-    """The leaves that have one value per row, with their values."""
+    """Yield the leaves that have one value per row, with their values."""
     if field.logical_type == "struct":
         for child in field.children:
             yield from rows_below(child, array.field(child.name))
@@ -141,7 +141,7 @@ def write_strings(array: pa.Array, sink: Sink) -> Cell:
 
 
 def write_dictionary(values: pa.Array, sink: Sink) -> Cell:
-    """The values of a dictionary: text, nulls as that of no bytes, or integers."""
+    """Return the values of a dictionary: text, nulls as that of no bytes, or integers."""
     if offset_bits(values.type):
         return write_strings(values, sink)
     cell = sink.position, len(values)
@@ -160,7 +160,7 @@ def _write_fixed(array: pa.Array, field: Field, sink: Sink) -> Cell:
 
 
 def _bytes(array: pa.Array) -> Bytes:
-    """The values of an array of a fixed width."""
+    """Return the values of an array of a fixed width."""
     buffer, bits = array.buffers()[1], fixed_bits(array.type)
     if buffer is None or not len(array):
         return b""

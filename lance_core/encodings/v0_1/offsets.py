@@ -13,21 +13,21 @@ _INT32_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Extents:
-    """Where the values of a run lie."""
+    """Positions of the values of a run."""
 
     lengths: Numbers
-    """Of each value."""
+    """Length of each value."""
     firsts: Numbers
-    """Where the first value of each batch begins."""
+    """Position at which the first value of each batch begins."""
     lasts: Numbers
-    """Where the last value of each batch ends."""
+    """Position at which the last value of each batch ends."""
     _offsets: Numbers
     _ends: Numbers
-    """Behind the offsets of each batch."""
+    """Index behind the offsets of each batch."""
 
     @property
     def starts(self) -> Numbers:
-        """Where each value begins."""
+        """Return the position at which each value begins."""
         return np.delete(self._offsets, self._ends - 1)
 
     def arrow_offsets(self, bits: int) -> pa.Buffer:

@@ -21,7 +21,7 @@ from lance_core.storage.base import ReadableFile
 Numbers = npt.NDArray[np.int64]
 
 _MOST_ITEMS = 1 << 40
-"""Of a page whose items take no bytes; nothing else limits these."""
+"""Largest number of items of a page whose items take no bytes; the file size does not bound it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Reader(Protocol):
         """About how many bytes all items of the file take as Arrow arrays."""
 
     def read(self, run: Run) -> pa.Array:
-        """The items of a run as one array.
+        """Return the items of a run as one array.
 
         Raises:
             CorruptFileError: the bytes contradict the format.
@@ -110,19 +110,19 @@ class Pages:
             )
 
     def read(self, run: Run, positions: Numbers, sizes: Numbers) -> list[pa.Buffer]:
-        """The bytes of one range per batch of a run, not aligned."""
+        """Return the bytes of one range per batch of a run, not aligned."""
         self.check_ranges(run, positions, sizes)
         return self.file.read_ranges(list(zip(positions.tolist(), sizes.tolist(), strict=True)))
 
     def corrupt(self, page: int, message: str, expected: object, found: object) -> CorruptFileError:
-        """The error of one page, to be raised."""
+        """Return the error of one page, to be raised."""
         return CorruptFileError(
             message, file=self.file.name, column=self.column, page=page, expected=expected, found=found
         )
 
 
 def join(buffers: Sequence[pa.Buffer]) -> pa.Buffer:
-    """The bytes of all buffers in one aligned buffer; a single one that is aligned is not copied."""
+    """Return the bytes of all buffers in one aligned buffer; a single one that is aligned is not copied."""
     if len(buffers) == 1 and buffers[0].address % 64 == 0:
         return buffers[0]
     joined = as_buffer(Block(sum(buffer.size for buffer in buffers)))

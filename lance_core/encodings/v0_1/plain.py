@@ -11,7 +11,7 @@ from lance_core.encodings.values import fixed_bits
 from lance_core.errors import UnsupportedFeatureError
 
 _MOST_BITS = 1 << 40
-"""Of one value; far more than any has, and far from where numbers of bits would overflow."""
+"""Largest number of bits of one value: no real value is that large, and no product of bits overflows."""
 
 
 class PlainReader:
@@ -60,14 +60,14 @@ class PlainReader:
 
 
 def _has_no_width(arrow_type: pa.DataType) -> bool:
-    """Whether values take no bytes: binaries or lists of size zero."""
+    """Return whether values take no bytes: binaries or lists of size zero."""
     if pa.types.is_fixed_size_list(arrow_type):
         return arrow_type.list_size == 0 or _has_no_width(arrow_type.value_type)
     return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)
 
 
 def _innermost(arrow_type: pa.DataType) -> tuple[pa.DataType, int]:
-    """What fixed-size lists of fixed-size lists hold in the end, and how many of it per value."""
+    """Return the innermost item type of nested fixed-size lists, and the number of these items per value."""
     dimension = 1
     while pa.types.is_fixed_size_list(arrow_type):
         dimension *= arrow_type.list_size

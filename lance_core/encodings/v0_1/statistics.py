@@ -19,7 +19,7 @@ from lance_core.schema import Field
 
 
 class Bounds(Protocol):
-    """What finds nulls and bounds of values, see `lance_core.statistics.collect.page_bounds`."""
+    """Computes nulls and bounds of values, see `lance_core.statistics.collect.page_bounds`."""
 
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
         """One row."""
@@ -76,7 +76,7 @@ def _column(rows: list[pa.RecordBatch]) -> pa.StructArray:
 
 
 def _widest(value_type: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
-    """The bounds that everything of a type lies between, as it is stored."""
+    """Return the bounds that everything of a type lies between, as it is stored."""
     ends: tuple[Any, Any]
     if pa.types.is_boolean(value_type):
         ends = False, True

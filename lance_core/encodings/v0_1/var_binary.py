@@ -60,7 +60,9 @@ class VarBinaryReader:
 
 
 class BlobReader:
-    """Where the values of a page lie, as descriptors: structs of position and size, null for no bytes."""
+    """Reads the positions of the values of a page as descriptors: structs of position and size, null for no
+    bytes.
+    """
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType) -> None:
         self._pages = pages

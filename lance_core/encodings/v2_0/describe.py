@@ -18,7 +18,7 @@ from lance_core.proto import encodings_v2_0_pb2 as pb
 
 
 def describe_page(encoding: bytes) -> LayoutDescription:
-    """The description of a serialised `ArrayEncoding`; raises CorruptFileError when it is none."""
+    """Return the description of a serialised `ArrayEncoding`; raises CorruptFileError when it is none."""
     try:
         message = pb.ArrayEncoding.FromString(encoding)
     except DecodeError:
@@ -27,7 +27,7 @@ def describe_page(encoding: bytes) -> LayoutDescription:
 
 
 def describe_encoding(encoding: pb.ArrayEncoding) -> str:
-    """The tree of one encoding, outermost first."""
+    """Return the tree of one encoding, outermost first."""
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
         return f"unknown({unknown_name(encoding)})"

@@ -31,7 +31,7 @@ from lance_core.kernels import CorruptData
 
 @dataclass(slots=True)
 class _Dictionary(Encoding):
-    """What both uses share. The items are read with the first values and kept."""
+    """Common part of both kinds of dictionaries. The items are read with the first values and kept."""
 
     name = "dictionary"
     indices: Encoding

@@ -1,4 +1,4 @@
-"""What every array encoding of a 2.0 page can do, and where its bytes are.
+"""Base class of the array encodings of 2.0 pages, and the byte ranges of their buffers.
 
 A page is described by a tree of encodings. Each node decodes ranges of the values it stands for; the nodes
 below it give it what it is made of: a bitmap and values, ends and bytes, indices and items.
@@ -28,7 +28,7 @@ class Decoded:
     validity: pa.Buffer | None = None
 
     def numbers(self, what: str) -> FixedValues:
-        """The values where they have to be numbers that are not null.
+        """Return the values where they have to be numbers that are not null.
 
         Raises:
             CorruptData: they are not; `what` says what they are for.
@@ -102,7 +102,7 @@ class PageBuffers:
     file: Sequence[ByteRange]
 
     def find(self, buffer: proto.Buffer) -> PageBuffer:
-        """The buffer that an encoding names.
+        """Return the buffer that an encoding names.
 
         Raises:
             CorruptData: there is no such buffer.
@@ -123,7 +123,7 @@ class PageBuffers:
 
 
 def both_valid(one: pa.Buffer | None, other: pa.Buffer | None, num_values: int) -> pa.Buffer | None:
-    """A bitmap of the values that neither bitmap says are null."""
+    """Return a bitmap of the values that neither bitmap says are null."""
     if one is None or other is None:
         return one if other is None else other
     bits = [pa.Array.from_buffers(pa.bool_(), num_values, [None, bitmap]) for bitmap in (one, other)]

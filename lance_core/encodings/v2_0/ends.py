@@ -48,14 +48,15 @@ class Ends:
     numbers: Encoding
     null_adjustment: int
     offset_bits: int
-    """Of the Arrow type."""
+    """Bits of an offset of the Arrow type."""
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
-        """The numbers of the values `[start, end)` and, but for the first value, of the one before."""
+        """Return the numbers of the values `[start, end)` and, but for the first value, of the one before."""
         return self.numbers.read(max(start - 1, 0), end)
 
     def split(self, numbers: Decoded, start: int, end: int, limit: int) -> Extents:
-        """What the numbers that `read` gave stand for; there are `limit` bytes or items.
+        """Split stored numbers of values `[start, end)` into offsets and validity; there are `limit` bytes or
+        items.
 
         Raises:
             CorruptData: ends that decrease or are above the limit.
@@ -70,7 +71,7 @@ class Ends:
         return Extents(as_buffer(offsets), as_buffer(validity) if num_nulls else None, first, last)
 
     def pick(self, values: Int64s, limit: int) -> Picking[PickedExtents]:
-        """Where single values lie; errors are those of `split`."""
+        """Return where single values begin and end. Raises the errors of `split`."""
         pairs = np.repeat(values, 2)
         pairs[0::2] = np.maximum(values - 1, 0)
         numbers = yield from self.numbers.pick(pairs)

@@ -23,7 +23,7 @@ class FixedSizeBinary(Encoding):
     byte_width: int
     num_values: int
     offset_bits: int
-    """Of the Arrow type; 0 where it has none."""
+    """Bits of an offset of the Arrow type; 0 if the type has no offsets."""
 
     @classmethod
     def parse(cls, data: Encoding, byte_width: int, num_values: int, offset_bits: int) -> "FixedSizeBinary":

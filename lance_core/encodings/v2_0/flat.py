@@ -23,7 +23,7 @@ from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_0_pb2 as proto
 
 _SCHEMES = ("zstd", "lz4")
-"""As the kernels name them, too."""
+"""Names of the compression schemes, as the kernels spell them."""
 _MAX_BITS = 1 << 34
 _ALIGNMENT = 8
 _COMPRESSED_FACTOR = 4
@@ -84,7 +84,7 @@ class Flat(Encoding):
         return replace(self, bits=self.bits * dimension) if self.can_pick and self.bits > 1 else None
 
     def read_all(self) -> Steps[FixedValues]:
-        """The whole buffer."""
+        """Return the whole buffer."""
         inflated = self._inflated.get()
         if inflated is None:
             (data,) = yield [self.buffer.part(0, self.buffer.size)]
@@ -103,9 +103,9 @@ class Flat(Encoding):
 
 
 def _aligned(data: pa.Buffer, width: int) -> pa.Buffer:
-    """The same bytes at an address where any reader of Arrow takes them: some insist on it.
+    """Return the bytes at an aligned address, copied if necessary: some readers of Arrow require alignment.
 
-    Only ranges that were read together with others begin anywhere else.
+    Only a range that was read together with others is unaligned.
     """
     if width == 1 or data.address % _ALIGNMENT == 0 or data.size == 0:
         return data

@@ -24,12 +24,14 @@ class Inflated:
         self._shared: ref[Bytes] | None = None
 
     def get(self) -> Bytes | None:
-        """The bytes, if they are still in use."""
+        """Return the bytes, if they are still in use."""
         shared = self._shared
         return None if shared is None else shared()
 
     def make(self, inflate: Callable[[], pa.Buffer]) -> Bytes:
-        """The bytes that are in use, or else what `inflate` makes; who comes second waits for the first."""
+        """Return the bytes that are in use, or else what `inflate` makes; who comes second waits for the
+        first.
+        """
         with self._lock:
             shared = self.get()
             if shared is None:

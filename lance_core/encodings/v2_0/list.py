@@ -46,7 +46,7 @@ class ListPage:
         return cls(ends, lists.num_items)
 
     def read(self, start: int, end: int) -> Steps[Extents]:
-        """The lists `[start, end)`; the items they cover are counted from the first of the page.
+        """Return the lists `[start, end)`; the items they cover are counted from the first of the page.
 
         Raises:
             CorruptData: the bytes contradict the description.
@@ -61,5 +61,5 @@ class ListPage:
         return self.ends.numbers.can_pick
 
     def pick(self, values: Int64s) -> Picking[PickedExtents]:
-        """The lists of ascending numbers; only where `can_pick`. Errors are those of `read`."""
+        """Return the lists of ascending numbers; only where `can_pick`. Errors are those of `read`."""
         return self.ends.pick(values, self.num_items)

@@ -43,7 +43,7 @@ _UNRELEASED = {
 
 
 def parse_page(encoding_type: str, encoding: bytes) -> proto.ArrayEncoding:
-    """The description of a page.
+    """Return the description of a page.
 
     Raises:
         UnsupportedFeatureError: it is of another kind, by name.
@@ -60,7 +60,7 @@ def parse_page(encoding_type: str, encoding: bytes) -> proto.ArrayEncoding:
 def parse_encoding(
     message: proto.ArrayEncoding, buffers: PageBuffers, arrow_type: pa.DataType, num_values: int
 ) -> Encoding:
-    """The encoding of `num_values` values of a type, with all encodings below it. Reads nothing.
+    """Return the encoding of `num_values` values of a type, with all encodings below it. Reads nothing.
 
     Raises:
         UnsupportedFeatureError: an encoding that holds no values, or an unknown one, by name.
@@ -82,12 +82,12 @@ def parse_ends(
     buffers: PageBuffers,
     num_values: int,
 ) -> Ends:
-    """The ends of strings or lists; errors are those of `parse_encoding`."""
+    """Return the ends of strings or lists; errors are those of `parse_encoding`."""
     return Ends(parse_encoding(message, buffers, pa.uint64(), num_values), null_adjustment, offset_bits)
 
 
 def unknown_name(message: Any) -> str:
-    """What an encoding is called that this package does not read."""
+    """Return the name of an encoding that this package does not read, for messages."""
     unknown = UnknownFieldSet(message)
     numbers = [unknown[position].field_number for position in range(len(unknown))]
     return ", ".join(_UNRELEASED.get(number, f"field {number}") for number in numbers) or "none"

@@ -66,7 +66,9 @@ def nothing(value: T) -> Steps[T]:
 
 
 def as_picking(steps: Steps[T]) -> Picking[T]:
-    """The same work for whoever reads pieces."""
+    """Convert steps, which request ranges as pairs, into a picking, which requests arrays of offsets and
+    lengths.
+    """
     try:
         wanted = next(steps)
         while True:

@@ -218,7 +218,7 @@ class ConstantPage(Page):
 
 
 class _LevelSource:
-    """Where a page keeps levels, and how."""
+    """The byte range of the levels of a page, and their coding."""
 
     def __init__(self, where: ByteRange, coding: LevelCoding, num_levels: int) -> None:
         self.range = where
@@ -230,7 +230,7 @@ class _LevelSource:
 
 
 def _scalar_value(scalar: "bytes | pa.Buffer", offset_bits: int) -> bytes:
-    """The bytes of the one value that a scalar buffer holds."""
+    """Return the bytes of the one value that a scalar buffer holds."""
     data = bytes(scalar)
     num_buffers = int.from_bytes(data[:4], "little")
     expected = 2 if offset_bits else 1

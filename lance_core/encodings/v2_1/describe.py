@@ -19,7 +19,7 @@ from lance_core.proto import encodings_v2_1_pb2 as pb
 
 
 def describe_page_layout(encoding: bytes) -> LayoutDescription:
-    """The description of a serialised `PageLayout`; raises CorruptFileError when it is none."""
+    """Return the description of a serialised `PageLayout`; raises CorruptFileError when it is none."""
     try:
         layout = pb.PageLayout.FromString(encoding)
     except DecodeError:
@@ -28,7 +28,7 @@ def describe_page_layout(encoding: bytes) -> LayoutDescription:
 
 
 def describe_encoding(encoding: pb.CompressiveEncoding) -> str:
-    """The chain of one encoding, outermost first."""
+    """Return the chain of one encoding, outermost first."""
     kind = encoding.WhichOneof("compression")
     if kind is None:
         return _unknown(encoding)

@@ -22,7 +22,9 @@ _MAX_ITEMS_PER_BYTE = 4096
 def decode_dictionary(
     encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType
 ) -> Values:
-    """The items of a page's dictionary; for a dictionary column they come as an array, ready to be shared."""
+    """Return the items of a page's dictionary; for a dictionary column they come as an array, ready to be
+    shared.
+    """
     if num_items > _MAX_ITEMS_PER_BYTE * (block.size + 1):
         raise CorruptData(f"a dictionary of {num_items} items in {block.size} bytes")
     items = encoding.decode_blocks(one_block(block), one_count(num_items))

@@ -26,23 +26,23 @@ from lance_core.kernels import Block, MiniBlocks
 _Int64s = npt.NDArray[np.int64]
 
 DecodedRows = tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None]
-"""As `kernels.decode_rows` gives them."""
+"""The result of `kernels.decode_rows` for one piece."""
 
 
 class ChunkPlaces(NamedTuple):
-    """Where chunks lie and what they hold; the last four have one entry more than there are chunks."""
+    """Positions and contents of chunks. The last four fields have one entry more than there are chunks."""
 
     position: _Int64s
-    """In the file."""
+    """Position of each chunk in the file, in bytes."""
     length: _Int64s
-    """0 for what lies between two pages, and is no chunk."""
+    """Size of each chunk in bytes; 0 for a gap between two pages, which is no chunk."""
     first_value: _Int64s
     first_row: _Int64s
     ended_rows: _Int64s
 
 
 class DirectCoding(NamedTuple):
-    """How pages are encoded, in the words of the kernel: one for all pages that say the same."""
+    """Encoding of pages, in the words of the kernel. Pages with the same description share one object."""
 
     structure: Structure
     large: bool
@@ -50,7 +50,7 @@ class DirectCoding(NamedTuple):
     rep: tuple[str, int] | None
     def_: tuple[str, int] | None
     dictionary_bits: int
-    """Of the offsets of dictionary items; 0 without a dictionary."""
+    """Bits of an offset of the dictionary items; 0 without a dictionary."""
     num_dictionary_items: int
 
 
@@ -63,7 +63,7 @@ def direct_coding(
     num_dictionary_items: int | None,
     arrow_type: pa.DataType,
 ) -> DirectCoding | None:
-    """What the kernel needs to know of pages of `arrow_type`; `None` where it cannot decode them.
+    """Return the coding for the kernel of pages of `arrow_type`, or None if the kernel cannot decode them.
 
     `num_dictionary_items` is None without a dictionary.
     """
@@ -93,7 +93,7 @@ def direct_coding(
 def direct_pages(
     num_rows: int, places: ChunkPlaces, coding: DirectCoding, dictionary: Values | None
 ) -> MiniBlocks | None:
-    """What the kernel needs to know of pages; `None` where it does not know how to decode them."""
+    """Return the description of pages for the kernel, or None if the kernel cannot decode them."""
     structure = coding.structure
     items = None
     if coding.dictionary_bits:
@@ -133,7 +133,7 @@ def direct_pages(
 
 
 def direct_array(rows: DecodedRows, leaf_type: pa.DataType, list_type: pa.DataType | None) -> pa.Array:
-    """The array of what the kernel gave: of `leaf_type`, or of `list_type` around it."""
+    """Return the array of what the kernel gave: of `leaf_type`, or of `list_type` around it."""
     first, num_values, validity, values, data, list_offsets, list_validity = rows
     buffers = [None if validity is None else as_buffer(validity), as_buffer(values)]
     if data is not None:

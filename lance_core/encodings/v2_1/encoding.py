@@ -1,4 +1,4 @@
-"""What a compressive encoding can do.
+"""Base class of the compressive encodings of 2.1 and 2.2 pages.
 
 The same encodings appear in three places, with different bytes: in the chunks of a mini-block page, as a
 block of its own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the
@@ -71,7 +71,7 @@ class Encoding(ABC):
         raise self._not_here("mini-block chunks")
 
     def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> Values:
-        """The values that `picks` (int64, ascending) number among those of a row of chunks."""
+        """Return the values that `picks` (int64, ascending) number among those of a row of chunks."""
         return self.decode_chunks(buffers, counts).pick(picks, counts.total)
 
     def direct(self) -> DirectValues | None:
@@ -145,12 +145,12 @@ def describe_compression(compression: proto.BufferCompression) -> str:
 
 
 def one_block(block: pa.Buffer) -> Stream:
-    """A row of one block."""
+    """Return a row of one block."""
     return Stream(block, _int64(0), _int64(block.size))
 
 
 def one_count(num_values: int) -> Counts:
-    """The number of values of a row of one block."""
+    """Return the number of values of a row of one block."""
     if num_values > MAX_VALUES:
         raise CorruptData(f"{num_values} values in one block")
     return Counts(_int64(num_values))

@@ -21,7 +21,7 @@ from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _MAX_ITEMS = (1 << 31) - 1
-"""What Arrow can address in one list."""
+"""Largest number of items that Arrow can address in one list array."""
 
 
 @dataclass(frozen=True, slots=True)

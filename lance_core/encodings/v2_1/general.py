@@ -37,7 +37,7 @@ class General(Encoding):
     name = "general"
     expansion = 4
     compression: str
-    """As the kernels name it."""
+    """Name of the compression, as the kernels spell it."""
     values: Encoding
 
     @classmethod
@@ -87,7 +87,7 @@ class General(Encoding):
         return self.values.decode_payloads(values, num_values)
 
     def inflate(self, chunks: Stream) -> Stream:
-        """The chunks as they were before compression."""
+        """Return the chunks as they were before compression."""
         return kernels.inflate(chunks, self.compression)
 
 

@@ -18,7 +18,7 @@ PAGE_LAYOUT = "lance.encodings21.PageLayout"
 
 
 def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
-    """The reader of a page of a 2.1 or 2.2 file. Reads nothing.
+    """Return the reader of a page of a 2.1 or 2.2 file. Reads nothing.
 
     Raises:
         UnsupportedFeatureError: a layout or encoding that is not read, by name.
@@ -31,7 +31,9 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
 
 @lru_cache(maxsize=512)
 def _opener(description: bytes, leaf: LeafType) -> Callable[[PageDescription], Page]:
-    """What opens the pages of a leaf with this description. Most small files say the same of their pages."""
+    """Return a function that opens pages of a leaf with this description, which is parsed once for many
+    pages.
+    """
     try:
         layout = proto.PageLayout.FromString(description)
     except DecodeError:

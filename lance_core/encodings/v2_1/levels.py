@@ -65,7 +65,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ListLevels:
-    """What definition levels say of a list layer."""
+    """Definition levels of a list layer."""
 
     null: int
     """A null list; -1 where there are none."""
@@ -151,7 +151,7 @@ class Structure:
         return self.layers[0] == proto.REPDEF_NULLABLE_ITEM
 
     def list_levels(self, i: int) -> ListLevels:
-        """What definition levels say of the list layer `i`."""
+        """Return the definition levels of the list layer `i`."""
         kind, limit = self.layers[i], sum(_NUM_LEVELS[inner] for inner in self.layers[:i])
         null = limit + 1 if kind in _CAN_BE_NULL else -1
         limit += _NUM_LEVELS[kind]
@@ -159,7 +159,7 @@ class Structure:
         return ListLevels(null, empty, limit, limit + self._nullable_structs_above(i))
 
     def without_levels(self, num_values: int) -> list[Layer]:
-        """The layers of entries that are all valid."""
+        """Return the layers of entries that are all valid."""
         layers = []
         for node in self.nesting:
             num_values //= node.dimension
@@ -169,7 +169,7 @@ class Structure:
     def from_validity(
         self, coding: LevelCoding, stream: Stream, counts: Counts, start: int, num_values: int
     ) -> list[Layer]:
-        """The layers of values `[start, start + num_values)` of a page without lists.
+        """Return the layers of values `[start, start + num_values)` of a page without lists.
 
         The bitmaps come straight from the encoded levels.
         """
@@ -188,7 +188,7 @@ class Structure:
         return layers
 
     def unravel(self, rep: pa.Buffer | None, def_: pa.Buffer | None, num_values: int) -> list[Layer]:
-        """The layers, innermost first, of u16 levels that begin and end with a row.
+        """Return the layers, innermost first, of u16 levels that begin and end with a row.
 
         Raises:
             CorruptData: levels that contradict each other or the number of values.

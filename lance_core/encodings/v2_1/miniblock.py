@@ -44,7 +44,7 @@ _MAX_CHUNK_LEVELS = 65535
 
 @dataclass(frozen=True, slots=True)
 class _ChunkIndex:
-    """Where chunks lie and what they hold; all positions have one entry more than there are chunks."""
+    """Positions and contents of chunks. All positions have one entry more than there are chunks."""
 
     position: _Int64s
     """Byte position in buffer 1."""
@@ -70,7 +70,9 @@ class _ChunkIndex:
 
 @dataclass(frozen=True, slots=True)
 class MiniBlockCoding:
-    """What the description of a page says, wherever the page lies: one for all pages that say the same."""
+    """Contents of the description of a page, without its position. Pages with equal descriptions share one
+    object.
+    """
 
     large: bool
     num_items: int
@@ -81,13 +83,13 @@ class MiniBlockCoding:
     dictionary: Encoding | None
     num_dictionary_items: int
     direct: DirectCoding | None
-    """None where values are not for the kernel that reads and decodes by itself."""
+    """None if the kernel that reads and decodes by itself cannot decode these values."""
     num_page_buffers: int
-    """The least."""
+    """Least number of buffers of such a page."""
     has_offsets: bool
     """Whether the values vary in length."""
     least_bytes: int
-    """Of the decoded values."""
+    """Least size of the decoded values, in bytes."""
 
     @classmethod
     def parse(cls, layout: proto.MiniBlockLayout, leaf: LeafType) -> MiniBlockCoding:
@@ -307,7 +309,7 @@ class MiniBlockPage(Page):
         return direct_pages(num_rows, places, self._coding.direct, index.dictionary)
 
     def is_like(self, other: Page) -> bool:
-        """Whether two indexed pages say the same of their chunks."""
+        """Return whether two indexed pages say the same of their chunks."""
         if not isinstance(other, MiniBlockPage) or self._index is None or other._index is None:
             return False
         coding, theirs = self._coding, other._coding
@@ -333,7 +335,7 @@ class MiniBlockPage(Page):
         return index
 
     def _resolved(self, index: _ChunkIndex, values: Values, num_values: int) -> Values:
-        """The values, or what the dictionary has for them."""
+        """Return the values, or what the dictionary has for them."""
         if index.dictionary is None:
             return values
         return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items)
@@ -377,7 +379,7 @@ class MiniBlockPage(Page):
 
 
 def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:
-    """The pages of a leaf in runs of neighbours that can be joined."""
+    """Yield the pages of a leaf in runs of neighbours that can be joined."""
     run: list[Page] = []
     for page in pages:
         if run and not (isinstance(run[-1], MiniBlockPage) and run[-1].is_like(page)):
@@ -405,11 +407,13 @@ class JoinedPages:
         self._direct: tuple[MiniBlocks | None] | None = None
 
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        """The rows of strictly ascending numbers."""
+        """Return the rows of strictly ascending numbers."""
         return self._first._pick(self._index, 0, rows)
 
     def direct(self, fetch: Fetch) -> MiniBlocks | None:
-        """What a kernel needs to read and decode rows by itself; `None` where it cannot."""
+        """Return the description of the pages for the kernel that reads by itself, or None if it cannot
+        decode them.
+        """
         if self._direct is None:
             lengths = np.diff(self._index.position)
             lengths[self._gaps] = 0
@@ -418,7 +422,7 @@ class JoinedPages:
 
 
 def _joined(parts: Sequence[tuple[_ChunkIndex, int]]) -> _ChunkIndex:
-    """The index of all chunks from those of pages and where their chunks begin in the file.
+    """Return the index of all chunks from those of pages and where their chunks begin in the file.
 
     What lies between two pages is a chunk without values.
     """

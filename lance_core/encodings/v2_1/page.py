@@ -26,11 +26,11 @@ Fetch = Callable[[Sequence[ByteRange]], list[pa.Buffer]]
 
 
 class PageDescription(Protocol):
-    """What the file says about a page."""
+    """Description of a page in the metadata of the file."""
 
     @property
     def buffers(self) -> tuple[ByteRange, ...]:
-        """Where the page's buffers lie in the file."""
+        """Byte ranges of the buffers of the page in the file."""
 
     @property
     def num_rows(self) -> int:
@@ -47,7 +47,7 @@ class PageDescription(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafType:
-    """What the schema says about a leaf column. Compared by identity, since every page asks for a hash."""
+    """Type of a leaf column in the schema. Compared by identity, because every page needs a hash of it."""
 
     arrow_type: pa.DataType
     nesting: tuple[Node, ...]
@@ -87,10 +87,12 @@ class Page(ABC):
 
     @abstractmethod
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        """The rows of strictly ascending numbers; `fetch` brings what finding them needs."""
+        """Return the rows of strictly ascending numbers; `fetch` brings what finding them needs."""
 
     def direct(self, fetch: Fetch) -> MiniBlocks | None:
-        """What a kernel needs to read and decode rows by itself; `None` where it cannot."""
+        """Return the description of the page for the kernel that reads by itself, or None if it cannot decode
+        it.
+        """
         return None
 
     @property

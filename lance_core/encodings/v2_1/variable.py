@@ -85,7 +85,7 @@ class Variable(Encoding):
 
 
 def single_block(blocks: Stream) -> pa.Buffer:
-    """The bytes of the only block of a stream."""
+    """Return the bytes of the only block of a stream."""
     if len(blocks) != 1:
         raise CorruptData(f"{len(blocks)} blocks of values where there is one")
     return pa.py_buffer(blocks.chunks()[0])

@@ -20,7 +20,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def call(name: str, arguments: Sequence[Expression]) -> Expression:
-    """A call of a function of the table.
+    """Return a call of a function of the table.
 
     Raises:
         InvalidInputError: there is no such function, or it does not take these arguments.

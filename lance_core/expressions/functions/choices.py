@@ -38,7 +38,7 @@ def _nullif(value: Datum, other: Datum) -> Datum:
 
 
 def _extreme(op: str, *values: Datum) -> Datum:
-    """The greatest or least value that is not null; NaN is the greatest number."""
+    """Return the greatest or least value that is not null; NaN is the greatest number."""
     best = values[0]
     if pa.types.is_null(best.type):
         return best

@@ -20,7 +20,7 @@ from lance_core.expressions.tree import Expression, Literal
 
 
 def _as_list(name: str, argument: Expression) -> Expression:
-    """A list of variable length: what flattening knows."""
+    """Return a list of variable length: what flattening knows."""
     kind = argument.type
     if not is_list(kind):
         raise unfit(name, argument, "a list")
@@ -43,7 +43,7 @@ def _bind_element(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _element(lists: Datum, index: Datum) -> Datum:
-    """The element at an index from 1, or from -1 backwards; null where the list has none."""
+    """Return the element at an index from 1, or from -1 backwards; null if the list has none."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     starts = np.cumsum(lengths) - lengths
     if isinstance(index, pa.Scalar):
@@ -56,7 +56,7 @@ def _element(lists: Datum, index: Datum) -> Datum:
 
 
 def _value_in(name: str, operand: Expression, value: Expression) -> tuple[Expression, Expression]:
-    """A list, and a value or list of values in the type of its elements."""
+    """Return a list, and a value or list of values in the type of its elements."""
     kind = operand.type.value_type
     if types.is_nested(kind):
         raise unfit(name, operand, "a list of single values")
@@ -82,7 +82,7 @@ def _owners(lists: Datum) -> np.ndarray:
 
 
 def _rows_with(lists: Datum, found: Datum) -> Datum:
-    """Whether each list has an element for which `found`; null for a null list."""
+    """Return whether each list has an element for which `found`; null for a null list."""
     rows = np.zeros(len(lists), bool)
     rows[_owners(lists)[pc.fill_null(found, False).to_numpy(zero_copy_only=False)]] = True
     return pa.array(rows, mask=pc.is_null(lists).to_numpy(zero_copy_only=False))
@@ -142,7 +142,7 @@ def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _position(lists: Datum, value: Datum) -> Datum:
-    """The index from 1 of the first element that equals the value; null where there is none."""
+    """Return the index from 1 of the first element that equals the value; null if there is none."""
     owners = _owners(lists)
     found = np.flatnonzero(pc.fill_null(_matches(lists, value), False).to_numpy(zero_copy_only=False))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -162,7 +162,7 @@ def _bind_extreme(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _extreme(order: str) -> Callable[[Datum], Datum]:
-    """The greatest or least element that is not null; NaN is the greatest number."""
+    """Return the greatest or least element that is not null; NaN is the greatest number."""
 
     def compute(lists: Datum) -> Datum:
         values, owners = lists.flatten(), pa.array(_owners(lists))

@@ -38,7 +38,7 @@ def _needs_doubles(numbers: Sequence[Expression]) -> bool:
 
 
 def _of_floats(kernel: Callable[..., Datum], count: int = 1, result: pa.DataType | None = None) -> Function:
-    """A function of one float, or of two doubles."""
+    """Return a function of one float, or of two doubles."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, count)
@@ -51,7 +51,7 @@ def _of_floats(kernel: Callable[..., Datum], count: int = 1, result: pa.DataType
 
 
 def _by_numpy(function: Callable[..., np.ndarray]) -> Callable[[Datum], Datum]:
-    """A NumPy function of one array of floats; nulls stay."""
+    """Return a NumPy function of one array of floats; nulls stay."""
 
     def compute(operand: Datum) -> Datum:
         with np.errstate(all="ignore"):
@@ -153,7 +153,7 @@ def _nanvl(value: Datum, other: Datum) -> Datum:
 
 
 def _bind_atan2(name: str, arguments: Sequence[Expression]) -> Bound:
-    """A single float, unless a double or decimal is among the arguments."""
+    """Return a single float, unless a double or decimal is among the arguments."""
     expect(name, arguments, 2)
     numbers = [_as_number(name, argument) for argument in arguments]
     common = pa.float64() if _needs_doubles(numbers) else pa.float32()

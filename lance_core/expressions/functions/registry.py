@@ -43,12 +43,12 @@ def expect(name: str, arguments: Sequence[Expression], least: int, most: int | N
 
 
 def unfit(name: str, argument: Expression, wanted: str) -> InvalidInputError:
-    """The error of an argument of the wrong type."""
+    """Return the error of an argument of the wrong type."""
     return InvalidInputError(f"{name} takes {wanted}, not {describe(argument)}")
 
 
 def as_text(name: str, argument: Expression) -> Expression:
-    """An argument that has to be text."""
+    """Return an argument that has to be text."""
     if is_string(value_type(argument.type)):
         return argument
     if types.is_null(argument.type):
@@ -57,7 +57,7 @@ def as_text(name: str, argument: Expression) -> Expression:
 
 
 def as_constant_text(name: str, argument: Expression) -> Literal:
-    """An argument that has to be a text known beforehand."""
+    """Return an argument that has to be a text known beforehand."""
     argument = as_text(name, argument)
     if not isinstance(argument, Literal):
         raise unfit(name, argument, "a constant text here")
@@ -65,14 +65,14 @@ def as_constant_text(name: str, argument: Expression) -> Literal:
 
 
 def as_integer(name: str, argument: Expression) -> Expression:
-    """An argument that has to be an integer, as a signed one of 64 bits."""
+    """Return an argument that has to be an integer, as a signed one of 64 bits."""
     if types.is_integer(argument.type) or types.is_null(argument.type):
         return cast(argument, pa.int64())
     raise unfit(name, argument, "an integer here")
 
 
 def as_constant_integer(name: str, argument: Expression) -> Literal:
-    """An argument that has to be an integer known beforehand."""
+    """Return an argument that has to be an integer known beforehand."""
     argument = as_integer(name, argument)
     if not isinstance(argument, Literal) or not argument.value.is_valid:
         raise unfit(name, argument, "a constant integer here")

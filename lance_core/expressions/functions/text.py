@@ -60,7 +60,7 @@ def _trimmed(kernel: Callable[..., Datum]) -> Function:
 
 
 def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
-    """A length."""
+    """Return a length."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 1)
@@ -72,7 +72,7 @@ def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
 
 
 def _searched(kernel: Callable[..., Datum]) -> Function:
-    """Whether a text has a constant part."""
+    """Return whether a text has a constant part."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 2)
@@ -86,7 +86,7 @@ def _searched(kernel: Callable[..., Datum]) -> Function:
 
 
 def _pattern(pattern: pa.Scalar, flags: pa.Scalar | None) -> str | None:
-    """A regular expression of RE2 with its flags in front."""
+    """Return a regular expression of RE2 with its flags in front."""
     wanted, letters = pattern.as_py(), "" if flags is None else flags.as_py() or ""
     if not set(letters) <= set("imsU"):
         raise InvalidInputError(f"flags of a regular expression are i, m, s and U, not {letters!r}")

@@ -37,7 +37,7 @@ _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
 def is_struct_column(field: Field) -> bool:
-    """Whether the field's own column has one page for the whole file."""
+    """Return whether the field's own column has one page for the whole file."""
     return field.logical_type == "struct" and not field.is_packed
 
 
@@ -109,7 +109,7 @@ def _refuse_nulls(field: Field, array: pa.Array) -> None:
 
 
 def _lists(array: pa.Array) -> tuple[EncodedPage, pa.Array]:
-    """Where each list ends, and the items that the lists cover."""
+    """Return a page with the end of each list, and the items that the lists cover."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     items = flatten_lists(array)
     adjustment = len(items) + 1
@@ -156,7 +156,9 @@ def _packed(field: Field, array: pa.StructArray) -> EncodedPage:
 
 
 def _blobs(array: pa.LargeBinaryArray, place: Placement) -> EncodedPage:
-    """The values of a page in one piece, and (position, size) of each; (1, 0) is null, (0, 0) empty."""
+    """Return the values of a page in one piece, and (position, size) of each; (1, 0) is null, (0, 0)
+    empty.
+    """
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, "<i8")[array.offset : array.offset + len(array) + 1]
     first, last = int(bounds[0]), int(bounds[-1])

@@ -58,5 +58,7 @@ def some_nulls(validity: proto.ArrayEncoding, values: proto.ArrayEncoding) -> pr
 
 
 def bits_of(bitmap: pa.Buffer, start: int, num_bits: int) -> Bytes:
-    """The bits `[start, start + num_bits)` from the first bit of a byte on, with zeros behind the last."""
+    """Return the bits `[start, start + num_bits)` from the first bit of a byte on, with zeros behind the
+    last.
+    """
     return kernels.copy_bits(bitmap, start, num_bits)

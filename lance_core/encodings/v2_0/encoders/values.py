@@ -42,7 +42,7 @@ _INTEGER = re.compile("-?[0-9]+")
 
 
 def encode_values(page: PageBuffers, array: pa.Array, metadata: Mapping[str, str]) -> proto.ArrayEncoding:
-    """The values of a leaf column.
+    """Return the values of a leaf column.
 
     Args:
         page: takes the buffers.
@@ -96,7 +96,7 @@ def _fixed(page: PageBuffers, array: pa.Array) -> proto.ArrayEncoding:
 
 
 def fixed_buffer(array: pa.Array, bits: int) -> Bytes:
-    """The values of an array of a fixed width, those under nulls included."""
+    """Return the values of an array of a fixed width, those under nulls included."""
     buffer = array.buffers()[1]
     if buffer is None:
         return b""
@@ -107,7 +107,10 @@ def fixed_buffer(array: pa.Array, bits: int) -> Bytes:
 
 
 def _binary(page: PageBuffers, array: pa.Array, metadata: Mapping[str, str]) -> proto.ArrayEncoding:
-    """Where each value ends, a null marked by adding more than any value can end at, and all bytes."""
+    """Add the ends and the bytes of strings or binaries to a page, and return the description.
+
+    A null is marked by an adjustment that is added to its end. The adjustment is greater than every end.
+    """
     _, offsets, data = array.buffers()
     dtype = np.dtype(f"<i{offset_bits(array.type) // 8}")
     bounds = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
@@ -140,7 +143,7 @@ def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto
 
 
 def _few_strings(array: pa.StringArray) -> pa.DictionaryArray | None:
-    """The strings as indices, when a page of them has so few different ones that this pays."""
+    """Return the strings as indices, when a page of them has so few different ones that this pays."""
     if len(array) < _DICTIONARY_ROWS or array.null_count == len(array):
         return None
     sample = array.slice(len(array) // 2, _SAMPLE_ROWS)

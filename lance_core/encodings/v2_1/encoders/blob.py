@@ -35,7 +35,7 @@ _LEVEL_SHIFT = 16
 
 
 def blob_values(values: pa.Array) -> list[pa.Buffer | None]:
-    """The bytes of each value of large binaries, None where it is null."""
+    """Return the bytes of each value of large binaries, None if it is null."""
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, "<i8", len(values) + 1, 8 * values.offset)
     return [
@@ -47,7 +47,7 @@ def blob_values(values: pa.Array) -> list[pa.Buffer | None]:
 
 
 def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
-    """A page of descriptors of version 2; nulls have none.
+    """Return a page of descriptors of version 2; nulls have none.
 
     Args:
         rows: structs of `PLACED`; their data is not read.
@@ -70,7 +70,7 @@ def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int,
 
 
 def blob_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
-    """A page of descriptors.
+    """Return a page of descriptors.
 
     Args:
         rows: the values, which are not read.

@@ -21,14 +21,14 @@ _MOST_PLAIN_LEVELS = 4096
 """Levels beside a value are stored plainly; of more than these another layout may make less."""
 
 _FIRST = 1024
-"""Where so many values differ, the others are not looked at."""
+"""Number of values that are compared first. If they differ, the other values are not compared."""
 
 _FEW = 100
-"""Of so many values one is valid where few are."""
+"""If a page has few valid values, one of so many values is valid."""
 
 
 def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
-    """A page in which no value is valid, or that has none."""
+    """Return a page in which no value is valid, or that has none."""
     layout = proto.ConstantLayout(layers=structure.layers)
     buffers: list[Bytes] = []
     if not (structure.is_flat and structure.num_values == structure.num_entries):
@@ -42,7 +42,7 @@ def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
 
 
 def constant_page(structure: Structure, values: pa.Array, options: EncodingOptions) -> EncodedPage | None:
-    """A page of one value, nulls aside; None where there are several, or another layout is smaller."""
+    """Return a page of one value, nulls aside; None if there are several, or another layout is smaller."""
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
         return None
@@ -70,7 +70,7 @@ def constant_page(structure: Structure, values: pa.Array, options: EncodingOptio
 
 
 def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: EncodingOptions) -> bool:
-    """Whether another layout is expected to take less than the plain levels of this one."""
+    """Return whether another layout is expected to take less than the plain levels of this one."""
     num_kinds = (structure.rep is not None) + (structure.def_ is not None)
     if structure.num_entries <= _MOST_PLAIN_LEVELS or not num_kinds:
         return False
@@ -88,7 +88,7 @@ def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: Encod
 
 
 def _all_equal(values: pa.Array) -> bool:
-    """Whether the valid values are one and the same, floats bit by bit."""
+    """Return whether the valid values are one and the same, floats bit by bit."""
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         bits = fixed_bits(values.type)
         values = values.view(pa.binary(bits // 8))
@@ -105,7 +105,7 @@ def _num_distinct(values: pa.Array) -> int:
 
 
 def _scalar(value: pa.Array) -> bytes:
-    """The buffers of an array of one value, with their number and lengths in front."""
+    """Return the buffers of an array of one value, with their number and lengths in front."""
     bits = fixed_bits(value.type)
     if bits:
         parts = [bytes(value.buffers()[1][: bits // 8])]
@@ -117,7 +117,7 @@ def _scalar(value: pa.Array) -> bytes:
 
 
 def _levels(levels: Levels | None, layout: proto.ConstantLayout, kind: str, is_2_2: bool) -> Bytes:
-    """A buffer of levels: plain in 2.1, in the smallest coding in 2.2."""
+    """Return a buffer of levels: plain in 2.1, in the smallest coding in 2.2."""
     if levels is None:
         return b""
     if not is_2_2:

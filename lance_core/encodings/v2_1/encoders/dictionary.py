@@ -28,11 +28,11 @@ _LEAST_VALUES = 100
 _MOST_ITEMS = 100_000
 _SAMPLE = 4096
 _MOST_UNIQUE = 0.98
-"""Of a sample; above, no dictionary is tried."""
+"""Largest share of distinct values in a sample; above it, no dictionary is tried."""
 
 
 def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage | None:
-    """A page of a plain column as a dictionary and indices; None where that does not pay."""
+    """Return a page of a plain column as a dictionary and indices; None if that does not pay."""
     raw_bytes = _raw_bytes(values, column.is_2_2)
     if raw_bytes is None or not _promising(values, raw_bytes, column):
         return None
@@ -47,7 +47,7 @@ def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) 
 
 
 def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column: LeafColumn) -> EncodedPage:
-    """A page of a dictionary column; its nulls are among the levels already."""
+    """Return a page of a dictionary column; its nulls are among the levels already."""
     items = values.dictionary
     if len(items) > len(values):
         # A slice of something larger: keep the items that it names.
@@ -60,7 +60,7 @@ def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column
 
 
 def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    """A dictionary array whose nulls are nulls of the indices, none of the items."""
+    """Return a dictionary array whose nulls are nulls of the indices, none of the items."""
     items = values.dictionary
     if not items.null_count:
         return values
@@ -106,7 +106,7 @@ def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
 
 
 def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
-    """Whether a sample repeats itself, and packing words does not do as well."""
+    """Return whether a sample repeats itself, and packing words does not do as well."""
     step = max(1, len(values) // _SAMPLE)
     num_valid, distinct = kernels.sample_distinct(*_source(values), step, _SAMPLE)
     if distinct > _MOST_UNIQUE * num_valid:
@@ -136,7 +136,7 @@ def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: Leaf
 
 
 def _items_block(items: pa.Array, column: LeafColumn) -> tuple[Bytes, proto.CompressiveEncoding]:
-    """The items in block form, compressed by default in 2.2."""
+    """Return the items in block form, compressed by default in 2.2."""
     block: Bytes
     if offset_bits(items.type):
         text = text_of(items)

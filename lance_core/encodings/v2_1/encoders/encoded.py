@@ -1,4 +1,4 @@
-"""What encoders hand over: pages ready to be written."""
+"""Results of encoders: pages that are ready to be written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lance_core.storage.base import Bytes
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
-    """What all pages of a leaf column have in common."""
+    """Properties that all pages of a leaf column share."""
 
     field: Field
     steps: tuple[Step, ...]
@@ -31,7 +31,7 @@ class EncodedPage:
     layout: proto.PageLayout
     buffers: Sequence[Bytes]
     length: int
-    """What the page calls its length: rows, or slots below a fixed-size list of structs."""
+    """Length in the description of the page: rows, or slots below a fixed-size list of structs."""
     num_rows: int
     """Top-level rows."""
     items: pa.Array | None = None

@@ -16,7 +16,7 @@ from lance_core.storage.base import Bytes
 def zip_fixed_page(
     structure: Structure, rows: pa.Buffer, row_bytes: int, encoding: proto.CompressiveEncoding
 ) -> EncodedPage:
-    """A page of values of `row_bytes` each; without levels the plain array, from where it is."""
+    """Return a page of values of `row_bytes` each; without levels the plain array, from where it is."""
     layout = _layout(structure, encoding)
     layout.bits_per_value = 8 * row_bytes
     if structure.rep is None and structure.def_ is None:
@@ -39,7 +39,7 @@ def zip_fixed_page(
 
 
 def zip_variable_page(structure: Structure, text: Text, encoding: proto.CompressiveEncoding) -> EncodedPage:
-    """A page of values of any length, each with its length in front."""
+    """Return a page of values of any length, each with its length in front."""
     layout = _layout(structure, encoding)
     layout.bits_per_offset = text.offset_bits
     data, index = kernels.zip_variable(

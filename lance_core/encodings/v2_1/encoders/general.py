@@ -27,14 +27,16 @@ _WORTH = 0.97
 
 
 def compress_block(data: Bytes, compression: str, level: int | None) -> bytes:
-    """A frame: the size of the data, then what the compressor made (docs/format.md, "General")."""
+    """Return a frame: the size of the data, then what the compressor made (docs/format.md, "General")."""
     if compression == "lz4":
         return bytes(lz4.block.compress(data, store_size=True))
     return memoryview(data).nbytes.to_bytes(8, "little") + _zstd(level).compress(data)
 
 
 def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
-    """The first buffer of every chunk compressed, or the chunks as they were where that saves nothing."""
+    """Return the first buffer of every chunk compressed, or the chunks as they were where that saves
+    nothing.
+    """
     first = chunks.streams[0]
     assert options.compression is not None
     if first.num_bytes < _LEAST_BYTES:

@@ -1,8 +1,7 @@
-"""What field metadata asks of the encoder: the keys that start with `lance-encoding:`.
+"""Options of the encoder in the metadata of a field: the keys that begin with `lance-encoding:`.
 
-Keys on the leaf's own field, but for the layout, which the top-level field asks for. A request that a page
-cannot follow (bit widths, versions) is left aside, as the reference does; a value that means nothing is
-refused.
+The layout is an option of the top-level field, all others of the leaf. An option that does not suit a page
+(bit widths, versions) is ignored, as in the reference. An invalid value is refused.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from lance_core.schema import Field
 PREFIX = "lance-encoding:"
 COMPRESSIONS = ("none", "fsst", "lz4", "zstd")
 LEVELS = range(-(1 << 17), 23)
-"""Of ZSTD."""
+"""Compression levels of ZSTD."""
 _COUNTS = range(1 << 63)
 
 
@@ -25,7 +24,7 @@ class EncodingOptions:
     compression: str | None = None
     """One of COMPRESSIONS; None lets the data decide."""
     level: int | None = None
-    """Of the compressor."""
+    """Level of the compressor."""
     layout: str | None = None
     """"miniblock" or "fullzip"; None lets the width of the values decide."""
     byte_stream_split: str = "auto"
@@ -39,12 +38,14 @@ class EncodingOptions:
     dictionary_ratio: float = 0.8
     """Size of a dictionary page in parts of the plain one up to which it is worth while."""
     dictionary_compression: str | None = None
-    """Of the items, one of COMPRESSIONS but "fsst"; None is the version's default."""
+    """Compression of the dictionary items, one of COMPRESSIONS but "fsst"; None for the default of the
+    version.
+    """
     dictionary_level: int | None = None
 
 
 def options_of(leaf: Field, top: Field) -> EncodingOptions:
-    """The options of a leaf below a top-level field.
+    """Return the options of a leaf below a top-level field.
 
     Raises:
         InvalidInputError: a value that means nothing; names column and key.

@@ -19,7 +19,7 @@ _MAX_INT32 = (1 << 31) - 1
 
 
 def is_fixed(packed_type: pa.StructType) -> bool:
-    """Whether all members are plain values of fixed width: then rows are so, too."""
+    """Return whether all members are plain values of fixed width: then rows are so, too."""
     return all(fixed_bits(field.type) for field in packed_type)
 
 

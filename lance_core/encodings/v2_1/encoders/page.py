@@ -36,7 +36,7 @@ FULL_ZIP_BYTES = 256
 
 
 def encode_pages(rows: LeafRows, column: LeafColumn) -> list[tuple[EncodedPage, LeafRows]]:
-    """The rows as one page, or as several where its levels do not fit into the chunks of one.
+    """Return the rows as one page, or as several where its levels do not fit into the chunks of one.
 
     Each page comes with the rows that are in it.
 
@@ -86,7 +86,7 @@ def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
 
 
 def _is_number(arrow_type: pa.DataType) -> bool:
-    """Whether values have the order of their words; floats have not, nor have bytes."""
+    """Return whether values have the order of their words; floats have not, nor have bytes."""
     return bool(pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type))
 
 
@@ -143,7 +143,7 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
 
 
 def _halves(rows: LeafRows, steps: tuple[Step, ...]) -> list[LeafRows]:
-    """The rows cut in two."""
+    """Return the rows cut in two."""
     middle = rows.num_rows // 2
     rep, def_ = _levels(rows.rep), _levels(rows.def_)
     if rep is None:

@@ -30,7 +30,7 @@ NO_DEATH = 0xFFFF
 
 
 class Kind(Enum):
-    """What a layer is."""
+    """Kind of a layer."""
 
     ITEM = "item"
     LIST = "list"
@@ -170,7 +170,7 @@ def _repeated(levels: _Levels, size: int) -> _Levels:
 
 
 def _entries(array: pa.MapArray, entries: Field) -> pa.ListArray:
-    """A map as the list of structs that it is."""
+    """Return a map as the list of structs that it is."""
     key, item = entries.arrow_type.field(0), entries.arrow_type.field(1)
     values = pa.StructArray.from_arrays([array.keys, array.items], fields=[key, item])
     return pa.Array.from_buffers(

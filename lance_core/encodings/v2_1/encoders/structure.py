@@ -29,10 +29,10 @@ _LIST_KINDS = {
 _RUN_BYTES = 3
 """A level and its count."""
 _BLOCK_BYTES = 8
-"""What a block of runs begins with."""
+"""Bytes in front of a block of runs, which hold the size of its values."""
 
 Coding = tuple[str, int]
-"""How levels are stored, as the kernels spell it: "flat", "packed" in some bits, or "runs"."""
+"""Coding of levels, as the kernels spell it: "flat", "packed" in so many bits, or "runs"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,9 @@ class Levels:
         return self.highest.bit_length()
 
     def coding(self, is_2_2: bool, num_blocks: int) -> tuple[Coding, proto.CompressiveEncoding]:
-        """The smallest coding for levels that are stored in `num_blocks` blocks, and its description."""
+        """Return the smallest coding for levels that are stored in `num_blocks` blocks, and its
+        description.
+        """
         num_levels = memoryview(self.data).nbytes // 2
         group_words = 1024 // LEVEL_BITS * self.bits
         # Blocks end with a group that is filled up, or with plain levels.
@@ -108,7 +110,7 @@ class Structure:
 
     @property
     def page_length(self) -> int:
-        """What the page calls its length."""
+        """Return the length in the description of the page."""
         return self.num_rows * self.slots_per_row
 
 
@@ -170,7 +172,7 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
 
 
 def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bool:
-    """Whether a struct around this layer, with no list between them, is null somewhere."""
+    """Return whether a struct around this layer, with no list between them, is null somewhere."""
     for above in range(layer - 1, -1, -1):
         if steps[above].kind is Kind.LIST:
             return False
@@ -180,7 +182,8 @@ def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bo
 
 
 def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
-    """Whether the layer is nullable in every page: at or around fixed-size lists, if nulls are allowed.
+    """Return whether the layer is nullable in every page: at or around fixed-size lists, if nulls are
+    allowed.
 
     Where pages of a batch differ in it, the reference takes slots for lists and cannot read the batch.
     """

@@ -56,7 +56,7 @@ class Text:
 
 
 def text_of(array: pa.Array) -> Text:
-    """The values of an array of strings or binaries."""
+    """Return the values of an array of strings or binaries."""
     bits = offset_bits(array.type)
     _, offsets, data = array.buffers()
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)

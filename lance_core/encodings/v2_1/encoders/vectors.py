@@ -32,7 +32,7 @@ class ListLevel:
     num_items: int
     """Per value of the column: the dimensions down to here."""
     validity: Bits | None
-    """Of the items; None where no item that matters is null."""
+    """Validity of the items; None if no item of a valid vector is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Vectors:
 
 
 def vectors_of(array: pa.FixedSizeListArray) -> Vectors:
-    """The parts of an array.
+    """Return the parts of an array.
 
     Raises:
         UnsupportedFeatureError: items that are neither numbers of whole bytes nor bools.
