@@ -110,10 +110,11 @@ class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
 class _Calling:
     """Turns what pyarrow raises inside into our errors; a class, since every take comes by."""
 
-    __slots__ = ("_factory",)
+    __slots__ = ("_factory", "_uri")
 
-    def __init__(self, factory: _TrailersFactory) -> None:
+    def __init__(self, factory: _TrailersFactory, uri: str) -> None:
         self._factory = factory
+        self._uri = uri
 
     def __enter__(self) -> None:
         self._factory.forget()
@@ -123,7 +124,7 @@ class _Calling:
     ) -> None:
         if isinstance(error, pa.ArrowException | flight.FlightError):
             call = self._factory.latest
-            raise from_flight(error, call.report if call else None) from None
+            raise from_flight(error, call.report if call else None, server=self._uri) from None
 
 
 class Server:
@@ -164,13 +165,13 @@ class Server:
 
     def calling(self) -> AbstractContextManager[None]:
         """Turn what pyarrow raises inside into our errors."""
-        return _Calling(self._factory)
+        return _Calling(self._factory, self.uri)
 
     def stream(self, ticket: flight.Ticket) -> "Stream":
         """Redeem a ticket."""
         with self.calling():
             reader = self.client.do_get(ticket)
-        return Stream(reader, self._factory.latest)
+        return Stream(reader, self._factory.latest, self.uri)
 
     def close(self) -> None:
         with self._lock:
@@ -195,9 +196,10 @@ class Server:
 class Stream:
     """The batches of one DoGet call. `read` is for one thread at a time, `cancel` for any."""
 
-    def __init__(self, reader: flight.FlightStreamReader, call: _Trailers | None) -> None:
+    def __init__(self, reader: flight.FlightStreamReader, call: _Trailers | None, uri: str) -> None:
         self._reader = reader
         self._call = call
+        self._uri = uri
 
     def read(self) -> pa.RecordBatch | None:
         """The next batch, None at the end."""
@@ -206,7 +208,8 @@ class Stream:
         except StopIteration:
             return None
         except (pa.ArrowException, flight.FlightError) as error:
-            raise from_flight(error, self._call.report if self._call else None) from None
+            report = self._call.report if self._call else None
+            raise from_flight(error, report, server=self._uri) from None
 
     def cancel(self) -> None:
         """End the call; the server stops decoding."""

@@ -170,12 +170,43 @@ class Report:
             return None
 
 
-def from_flight(error: Exception, trailer: str | None = None) -> LanceError:
+_NO_ANSWER: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"connection refused", re.I), "no server answers at {server}: nothing listens on this port"),
+    (
+        re.compile(r"errors? resolving|lookup failed|DNS resolution failed|domain name not found", re.I),
+        "no server answers at {server}: the name of the host is not known",
+    ),
+    (
+        re.compile(r"ssl handshake failed|TSI_PROTOCOL_FAILURE", re.I),
+        "{server} cannot be talked to: no TLS connection can be made",
+    ),
+    (
+        re.compile(r"failed parsing HTTP/2|http1\.x server", re.I),
+        "{server} cannot be talked to: what listens there is no Arrow Flight server",
+    ),
+    (
+        re.compile(r"timed? ?out|deadline exceeded", re.I),
+        "no server answers at {server}: it took too long",
+    ),
+    (
+        re.compile(r"no route to host|network is unreachable", re.I),
+        "no server answers at {server}: no route to it",
+    ),
+    (
+        re.compile(r"socket closed|connection reset|broken pipe|GOAWAY|recvmsg", re.I),
+        "the connection to {server} broke off",
+    ),
+)
+"""What gRPC says of a server that cannot be reached, and what that means. The first match counts."""
+
+
+def from_flight(error: Exception, trailer: str | None = None, *, server: str | None = None) -> LanceError:
     """The error of this package for one that pyarrow.flight raised.
 
     Args:
         error: as pyarrow raised it.
         trailer: the trailer `x-lance-error` of the call, if it is known.
+        server: the address of the server that was asked, for messages.
     """
     report = Report.parse(trailer) or Report.parse(getattr(error, "extra_info", None))
     if report is not None:
@@ -186,7 +217,17 @@ def from_flight(error: Exception, trailer: str | None = None) -> LanceError:
     if named and named["name"] in _BY_NAME:
         return _BY_NAME[named["name"]](named["message"])
     kind = _by_status(error)
-    return kind(text, retryable=kind is UnavailableError)
+    if isinstance(error, flight.FlightUnavailableError | flight.FlightTimedOutError):
+        return kind(_no_answer(text, server), retryable=True)
+    return kind(text)
+
+
+def _no_answer(text: str, server: str | None) -> str:
+    """A sentence for what gRPC says of a server that does not answer; its own words where it is not known."""
+    found = next((sentence for pattern, sentence in _NO_ANSWER if pattern.search(text)), None)
+    if found is not None:
+        return found.format(server=server or "the server")
+    return text if server is None else f"no server answers at {server}: {text}"
 
 
 def _by_status(error: Exception) -> type[LanceError]:

@@ -1,5 +1,7 @@
 """The Flight server: one line per RPC, everything else is in `handlers`."""
 
+import errno
+import socket
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -13,19 +15,29 @@ from flight_server.handlers.get_flight_info import get_flight_info
 from flight_server.handlers.get_schema import get_schema
 from flight_server.handlers.list_flights import list_flights
 from flight_server.service import Service
+from lance_core.errors import InvalidInputError
 
 Context: TypeAlias = flight.ServerCallContext
 Descriptor: TypeAlias = flight.FlightDescriptor
 _WILDCARD_HOSTS = ("0.0.0.0", "::", "[::]")
 
 
+_PROBLEMS = {
+    errno.EADDRINUSE: "port {port} is in use on {host}; give another one with --port",
+    errno.EADDRNOTAVAIL: "{host} is not an address of this machine",
+    errno.EACCES: "port {port} may not be used by this user",
+}
+
+
 class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     """Listens from its construction on."""
 
     def __init__(self, service: Service) -> None:
+        """Raise InvalidInputError if the server cannot listen at the address of its settings."""
         settings = service.settings
         self._service = service
         self._host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
+        _check_address(settings.host.strip("[]"), settings.port)
         super().__init__(f"grpc://{self._host}:{settings.port}")
 
     @property
@@ -74,3 +86,26 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: Context) -> list[flight.ActionType]:
         return list_actions(self._service, context)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Say why nobody can listen at an address, which gRPC puts on stderr in its own words.
+
+    Raises:
+        InvalidInputError: the port is in use or needs more rights, or the host is not this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        raise InvalidInputError(f"the name of the host to listen on is not known: {host}") from None
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            # As gRPC does: connections of a server that has ended do not block its port.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                problem = _PROBLEMS.get(
+                    error.errno or 0, "cannot listen on {host}:{port}: " + str(error.strerror)
+                )
+                raise InvalidInputError(problem.format(host=host, port=port)) from None

@@ -9,19 +9,28 @@ import typer
 
 import lance_core
 from flight_server.cli.bench import bench
+from flight_server.cli.branch import branch
+from flight_server.cli.cleanup import cleanup
+from flight_server.cli.columns import columns
 from flight_server.cli.compact import compact
 from flight_server.cli.config import config
 from flight_server.cli.delete import delete
 from flight_server.cli.demo import demo
+from flight_server.cli.drop import drop
 from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
 from flight_server.cli.inspect import inspect
 from flight_server.cli.ls import ls
 from flight_server.cli.pipeline import pipeline
 from flight_server.cli.put import put
+from flight_server.cli.restore import restore
 from flight_server.cli.scan import scan
 from flight_server.cli.serve import serve
 from flight_server.cli.show import show
+from flight_server.cli.tag import tag
+from flight_server.cli.update import update
+from flight_server.cli.validate import validate
+from flight_server.cli.versions import versions
 
 app = typer.Typer(
     name="lance-flight",
@@ -48,8 +57,12 @@ def main(
     """Lance datasets over Arrow Flight."""
 
 
-for verb in (serve, ls, show, head, scan, put, delete, compact, inspect, config, demo, bench):
+_READING = (ls, show, head, scan, versions, validate)
+_CHANGING = (put, delete, update, restore, compact, cleanup, drop)
+for verb in (serve, *_READING, *_CHANGING, inspect, config, demo, bench):
     app.command()(verb)
+for name, group in (("columns", columns), ("tag", tag), ("branch", branch)):
+    app.add_typer(group, name=name)
 
 # The jobs have commands and options of their own, `--help` included.
 app.command(

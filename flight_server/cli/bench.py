@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count, print_line, print_table
 from flight_server.cli.targets import Selection, Target, open_target, parse_columns
 from flight_server.cli.values import readable_bytes
 
@@ -65,16 +64,16 @@ def _measure(target: Target, selection: Selection, num_rows: int, runs: int) -> 
 
         scans = repeat("scan", lambda: _scan(target, selection))
         takes = []
-        counts = sorted({min(count, num_rows) for count in _TAKEN_ROWS if num_rows > 0})
-        for count in counts:
+        counts = sorted({min(number, num_rows) for number in _TAKEN_ROWS if num_rows > 0})
+        for number in counts:
 
-            def take(count: int = count) -> float:
-                offsets = generator.choice(num_rows, count, replace=False).tolist()
+            def take(number: int = number) -> float:
+                offsets = generator.choice(num_rows, number, replace=False).tolist()
                 began = time.perf_counter()
                 target.take(offsets, selection.columns)
                 return time.perf_counter() - began
 
-            takes.append({"rows": count, "seconds": _summary(repeat(f"take {count}", take))})
+            takes.append({"rows": number, "seconds": _summary(repeat(f"take {number}", take))})
     _, _, rows, num_bytes = scans[0]
     seconds = _summary([scan[0] for scan in scans])
     return {
@@ -109,13 +108,13 @@ def _summary(seconds: Sequence[float]) -> dict[str, float]:
 
 def _print(measured: dict[str, Any]) -> None:
     scan = measured["scan"]
-    table = Table("", "median", "least", "most", "")
+    rows = []
     speed = f"{readable_bytes(round(scan['bytes_per_second']))}/s, {scan['rows_per_second']:,.0f} rows/s"
     lines = [("scan", scan, speed), ("first batch", measured["first_batch"], "")]
     lines += [(f"take {each['rows']:,}", each, "") for each in measured["take"]]
     for name, figures, remark in lines:
         times = (f"{figures['seconds'][which] * 1000:.4g} ms" for which in ("median", "least", "most"))
-        table.add_row(name, *times, remark)
-    size = readable_bytes(scan["bytes"])
-    print(f"version {measured['version']}: {scan['rows']:,} rows, {size}; {measured['runs']} runs of each")
-    Console().print(table)
+        rows.append((name, *times, remark))
+    size, runs = readable_bytes(scan["bytes"]), count(measured["runs"], "run")
+    print_line(f"version {measured['version']}: {count(scan['rows'], 'row')}, {size}; {runs} of each")
+    print_table(("", "median", "least", "most", "speed"), rows)

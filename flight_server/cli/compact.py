@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count
 from flight_server.cli.targets import open_target
 
 
@@ -25,7 +26,6 @@ def compact(
     if as_json:
         print(json.dumps(done))
     else:
-        print(
-            f"version {done['version']}: {done['fragments_removed']} fragments became "
-            f"{done['fragments_added']}, {done['files_removed']} files became {done['files_added']}"
-        )
+        fragments = f"{count(done['fragments_removed'], 'fragment')} became {done['fragments_added']:,}"
+        files = f"{count(done['files_removed'], 'file')} became {done['files_added']:,}"
+        print(f"version {done['version']}: {fragments}, {files}")

@@ -6,11 +6,9 @@ from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from flight_server.cli.options import Arguments, resolve, with_settings
+from flight_server.cli.rendering import print_table
 from flight_server.cli.values import readable_bytes
 from flight_server.settings import Settings, given_settings, parse_bytes
 
@@ -35,12 +33,9 @@ def config(
     if as_json:
         print(json.dumps({"root": None if root is None else settings.root, "settings": described}))
         return
-    table = Table("setting", "value", "from")
-    if root is not None:
-        table.add_row("root", Text(settings.root), "ROOT")
-    for each in described:
-        table.add_row(each["name"].replace("_", "-"), Text(_shown(each)), Text(each["from"]))
-    Console().print(table)
+    rows = [] if root is None else [("root", settings.root, "ROOT")]
+    rows += [(each["name"].replace("_", "-"), _shown(each), each["from"]) for each in described]
+    print_table(("setting", "value", "from"), rows, folded=("value",))
 
 
 def _described(settings: Settings, given: Arguments) -> Iterator[dict[str, Any]]:

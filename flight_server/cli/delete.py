@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count
 from flight_server.cli.targets import open_target
 
 
@@ -17,4 +18,7 @@ def delete(
     """Delete rows, as one new version."""
     with stderr.status("deleting"):
         done = open_target(target).delete(predicate)
-    print(json.dumps(done) if as_json else f"version {done['version']}: {done['rows']:,} rows deleted")
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"version {done['version']}: {count(done['rows'], 'row')} deleted")

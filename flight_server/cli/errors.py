@@ -1,35 +1,62 @@
 """How the command line fails: one line on stderr and exit code 1, never a traceback for what was foreseen."""
 
-import re
+from contextvars import ContextVar
 from typing import Any
 
 import pyarrow as pa
 import typer
+from pyarrow import flight
 from rich.console import Console
 from typer.core import TyperGroup
 
+from flight_server.cli.rendering import printable
 from lance_core.errors import LanceError
+from lance_core.scan.validate import DAMAGE
 
 stderr = Console(stderr=True, highlight=False)
 
-# What our server says starts with the error's name; gRPC and the binding append how it travelled.
-_SERVER_MESSAGE = re.compile(r"\[\w+\] .*?(?=\. Detail: |\. gRPC client debug context: |$)", re.DOTALL)
+asked_server: ContextVar[str | None] = ContextVar("asked_server", default=None)
+"""The address of the server that the command talks to, which errors of the connection do not name."""
 
 
 class ErrorReportingGroup(TyperGroup):
     """Runs a verb; errors of the format, of Flight and of the file system end it with exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
+        asked_server.set(None)
         try:
             return super().invoke(ctx)
         except (LanceError, pa.ArrowException, OSError) as error:
-            stderr.print(f"error: {message_of(error)}", markup=False, soft_wrap=True)
+            message = printable(message_of(error, asked_server.get()))
+            stderr.print(f"error: {message}", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
 
 
-def message_of(error: Exception) -> str:
-    """One line that says what went wrong."""
-    text = " ".join(str(error).split())
-    if isinstance(error, pa.ArrowException) and (server_message := _SERVER_MESSAGE.search(text)):
-        return server_message[0]
-    return text or type(error).__name__
+def message_of(error: Exception, server: str | None = None) -> str:
+    """Return one line that says what went wrong; `server` is the address of the one that was asked."""
+    if isinstance(error, pa.ArrowException | flight.FlightError) and not isinstance(error, LanceError):
+        # Imported when there is an error: most commands have none.
+        from flight_client.errors import from_flight
+
+        error = from_flight(error, server=server)
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def damage_of(error: Exception) -> str:
+    """Return what a check found to be wrong with a dataset.
+
+    Raises:
+        Exception: `error` itself, if it says nothing about the dataset.
+    """
+    if isinstance(error, pa.ArrowException | flight.FlightError):
+        from flight_client import errors as remote
+
+        found = remote.from_flight(error)
+        if isinstance(found, remote.CorruptFileError | remote.UnsupportedFeatureError):
+            return str(found)
+        # A file that is missing: what other errors of the storage say may be over the next time.
+        if isinstance(found, remote.StorageError) and not found.retryable:
+            return str(found)
+    elif isinstance(error, DAMAGE):
+        return str(error)
+    raise error

@@ -3,14 +3,10 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from flight_server.cli.rendering import print_rows
 from flight_server.cli.targets import Selection, open_target, parse_columns
 from flight_server.cli.values import json_lines
-
-_MAXIMUM_CELL_CHARACTERS = 60
 
 
 def head(
@@ -27,22 +23,20 @@ def head(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
 ) -> None:
-    """Show the first rows of a dataset."""
+    """Show the first rows of a dataset.
+
+    Rows whose columns do not fit into the terminal are shown without those in the middle, which are named, or
+    as records with a line for each column.
+    """
     selection = Selection(columns=parse_columns(columns), filter=filter_, limit=rows)
     with open_target(target, at).read(selection) as found:
         if as_json:
             for batch in found.batches:
                 print(json_lines(batch), end="")
             return
-        table = Table(*found.schema.names)
-        for batch in found.batches:
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                table.add_row(*(_cell(value) for value in row))
-    Console().print(table)
-
-
-def _cell(value: object) -> Text:
-    text = "" if value is None else str(value)
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    cut = len(printable) > _MAXIMUM_CELL_CHARACTERS
-    return Text(printable[:_MAXIMUM_CELL_CHARACTERS] + "..." if cut else printable)
+        shown = [
+            row
+            for batch in found.batches
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        ]
+    print_rows(found.schema.names, shown)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.console import Console
 
+from flight_server.cli.rendering import count, print_line
 from flight_server.cli.values import readable_bytes
 from lance_core.encodings.description import LayoutDescription
 from lance_core.encodings.v2_0.describe import describe_page
@@ -174,26 +174,21 @@ def _as_json(file: _File) -> dict[str, Any]:
 
 def _print(file: _File) -> None:
     """One line per column and one per page; not a table, since descriptions are long and terminals narrow."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(
+    print_line(
         f"{file.name}: version {file.version.name}, {readable_bytes(file.num_bytes)}, "
-        f"{_count(file.num_rows, 'row')}, {_count(len(file.columns), 'column')}"
+        f"{count(file.num_rows, 'row')}, {count(len(file.columns), 'column')}"
     )
     for column in file.columns:
         size = readable_bytes(sum(page.num_bytes for page in column.pages))
-        console.print(
-            f"{column.index} {column.name} ({column.type}): {_count(len(column.pages), 'page')}, {size}"
+        print_line(
+            f"{column.index} {column.name} ({column.type}): {count(len(column.pages), 'page')}, {size}"
         )
         for number, page in enumerate(column.pages):
             layers = ", ".join(page.layout.layers)
             known = ", ".join(
                 f"{name} {value}" for name, value in (page.statistics or {}).items() if value is not None
             )
-            console.print(
-                f"    page {number}: {_count(page.num_rows, 'row')}, {readable_bytes(page.num_bytes)}, "
+            print_line(
+                f"    page {number}: {count(page.num_rows, 'row')}, {readable_bytes(page.num_bytes)}, "
                 f"{page.layout} [{layers or known}]"
             )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

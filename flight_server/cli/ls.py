@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from flight_server.cli.rendering import print_line, print_table
 from flight_server.cli.targets import connect, is_remote
 from flight_server.cli.values import readable_bytes
 from flight_server.service import Service
@@ -19,21 +18,26 @@ def ls(
     pattern: Annotated[str, typer.Argument(help="Glob on the names.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """List datasets with their latest version, rows and bytes."""
+    """List datasets with their latest version, rows and bytes.
+
+    What is wrong with a dataset that cannot be read is said below the table.
+    """
     found = _remote(target, pattern) if is_remote(target) else _local(target, pattern)
     if as_json:
         for dataset in found:
             print(json.dumps(dataset))
         return
-    table = Table("dataset", "version", "rows", "size", "columns", "")
+    rows, errors = [], []
     for dataset in found:
         if "error" in dataset:
-            table.add_row(dataset["dataset"], "", "", "", "", dataset["error"])
+            rows.append((dataset["dataset"], "unreadable", "", "", ""))
+            errors.append(f"{dataset['dataset']}: {dataset['error']}")
         else:
-            size = readable_bytes(dataset["bytes"])
-            version, rows, columns = dataset["version"], dataset["rows"], dataset["columns"]
-            table.add_row(dataset["dataset"], str(version), f"{rows:,}", size, str(columns), "")
-    Console().print(table)
+            numbers = (f"{dataset['rows']:,}", readable_bytes(dataset["bytes"]), f"{dataset['columns']:,}")
+            rows.append((dataset["dataset"], str(dataset["version"]), *numbers))
+    print_table(("dataset", "version", "rows", "size", "columns"), rows, folded=("dataset",))
+    for error in errors:
+        print_line(error)
 
 
 def _local(root: str, pattern: str) -> Iterator[dict[str, Any]]:

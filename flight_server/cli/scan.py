@@ -10,12 +10,10 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 from pyarrow import ipc, parquet
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count, print_table
 from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
 from flight_server.cli.values import json_lines
 
@@ -69,15 +67,17 @@ def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(explained))
         return
-    table = Table("fragment", "column", "use", "pages", "planned", "pruned", "read", "statistics")
+    headers = ("fragment", "column", "use", "pages", "planned", "pruned", "read", "statistics")
+    rows = []
     for fragment in explained["fragments"]:
         for column in fragment["columns"]:
-            pages = (column[name] for name in ("total", "planned", "pruned", "read"))
-            cells = ("" if number is None else str(number) for number in pages)
-            name = Text(column["name"])
-            table.add_row(str(fragment["fragment"]), name, column["use"], *cells, fragment["statistics"])
-    Console().print(table)
-    print(f"{explained['pages_pruned']} of {explained['pages_total']} pages pruned")
+            numbers = (column[name] for name in ("total", "planned", "pruned", "read"))
+            cells = ("" if number is None else str(number) for number in numbers)
+            names = (str(fragment["fragment"]), column["name"], column["use"])
+            rows.append((*names, *cells, fragment["statistics"]))
+    print_table(headers, rows, folded=("column",))
+    pages = count(explained["pages_total"], "page")
+    print(f"{explained['pages_pruned']:,} of {pages} pruned")
 
 
 def _write(rows: Rows, output: Path) -> None:

@@ -1,12 +1,13 @@
 """`lance-flight show`: one version of a dataset."""
 
 import json
+from collections.abc import Iterator
 from typing import Annotated
 
+import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from flight_server.cli.rendering import count, print_line, print_table
 from flight_server.cli.targets import open_target
 from flight_server.cli.values import schema_rows
 
@@ -30,12 +31,18 @@ def show(
         }
         print(json.dumps(described))
         return
-    console = Console()
-    console.print(
-        f"version {facts.version}, {facts.num_rows:,} rows in {facts.num_fragments} fragments, "
-        f"data storage version {facts.data_storage_version}"
+    size = f"{count(facts.num_rows, 'row')} in {count(facts.num_fragments, 'fragment')}"
+    print_line(f"version {facts.version}, {size}, data storage version {facts.data_storage_version}")
+    print_table(
+        ("column", "type", "nullable"),
+        [line for field in facts.schema for line in _lines(field, "")],
+        folded=("column", "type"),
     )
-    table = Table("column", "type", "nullable")
-    for field in schema_rows(facts.schema):
-        table.add_row(field["name"], field["type"], "yes" if field["nullable"] else "no")
-    console.print(table)
+
+
+def _lines(field: pa.Field, indent: str) -> Iterator[tuple[str, str, str]]:
+    """A line for the field; structs have another one for each child, below their own."""
+    is_struct = pa.types.is_struct(field.type)
+    yield indent + field.name, "struct" if is_struct else str(field.type), "yes" if field.nullable else "no"
+    for child in field.type if is_struct else ():
+        yield from _lines(child, indent + "  ")

@@ -1,11 +1,14 @@
-"""What a verb works on: `grpc://host:port/name` or a path on this machine, behind one interface."""
+"""What a verb works on: `grpc://host:port/name`, a path or a store's URL, behind one interface."""
 
 import base64
 import json
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,8 +16,21 @@ import pyarrow as pa
 import typer
 from pyarrow import flight
 
-from lance_core.dataset import dataset
+from flight_server.cli.errors import asked_server, damage_of
+from lance_core.dataset import LanceDataset, dataset
+from lance_core.errors import LanceError, UnsupportedFeatureError
+from lance_core.expressions.sql import parse_type
 from lance_core.optimize import Compaction
+from lance_core.scan.validate import find_damage
+from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of, storage_for
+from lance_core.table.drop import drop_table
+
+Alterations = Sequence[Mapping[str, Any]]
+"""Changes of columns: `path`, and `name` or `data_type` (as SQL writes a type)."""
+
+
+_MOST_NAMED_FILES = 10_000
+"""Of files that a cleanup would remove; as many as a server names."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +89,70 @@ class Target(ABC):
         """Delete rows; the answer of the action `delete`."""
 
     @abstractmethod
+    def update(self, updates: dict[str, str], where: str | None) -> dict[str, Any]:
+        """Give columns new values; the answer of the action `update`."""
+
+    @abstractmethod
     def compact(self, options: dict[str, int]) -> dict[str, Any]:
         """Compact; the answer of the action `compact`."""
+
+    @abstractmethod
+    def cleanup(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Remove old versions; options and answer are those of the action `cleanup`."""
+
+    @abstractmethod
+    def versions(self) -> list[dict[str, Any]]:
+        """All versions, oldest first: `version, timestamp` (ISO 8601, UTC) and `metadata`."""
+
+    @abstractmethod
+    def restore(self, version: int) -> dict[str, Any]:
+        """Make an older version the latest one again; the answer of the action `restore`."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Remove the dataset with all its versions, tags and branches."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """Check every file of the version; return what is wrong, of a server the first thing only."""
+
+    @abstractmethod
+    def tags(self) -> dict[str, dict[str, Any]]:
+        """All tags by name, as the action `list_tags` gives them."""
+
+    @abstractmethod
+    def create_tag(self, name: str) -> int:
+        """Name the version; returns its number."""
+
+    @abstractmethod
+    def update_tag(self, name: str) -> int:
+        """Let a tag name the version; returns its number."""
+
+    @abstractmethod
+    def delete_tag(self, name: str) -> None: ...
+
+    @abstractmethod
+    def branches(self) -> dict[str, dict[str, Any]]:
+        """All branches but the main one by name, as the action `list_branches` gives them."""
+
+    @abstractmethod
+    def create_branch(self, name: str) -> int:
+        """Begin a branch with the version; returns the number of the branch's first version."""
+
+    @abstractmethod
+    def delete_branch(self, name: str) -> None: ...
+
+    @abstractmethod
+    def add_columns(self, columns: dict[str, str]) -> int:
+        """Add columns computed by SQL; returns the new version."""
+
+    @abstractmethod
+    def drop_columns(self, columns: list[str]) -> int:
+        """Remove columns; returns the new version."""
+
+    @abstractmethod
+    def alter_columns(self, alterations: Alterations) -> int:
+        """Change names or types of columns; returns the new version."""
 
 
 def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
@@ -92,8 +170,22 @@ def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
     return dict(columns)
 
 
+def parse_pairs(given: Sequence[str], hint: str) -> dict[str, str]:
+    """Return texts of the form `name=SQL` as SQL by name; others are wrong usage of the option `hint`."""
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, equals, sql = text.partition("=")
+        if not equals or not name.strip() or not sql.strip():
+            raise typer.BadParameter(f"expected column=SQL, found {text!r}", param_hint=hint)
+        if name.strip() in pairs:
+            raise typer.BadParameter(f"column {name.strip()!r} is given twice", param_hint=hint)
+        pairs[name.strip()] = sql.strip()
+    return pairs
+
+
 def is_remote(target: str) -> bool:
-    return "://" in target
+    """Whether a server has the target. Local paths and URLs of object stores are read by this process."""
+    return scheme_of(target) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB)
 
 
 def connect(target: str) -> tuple[flight.FlightClient, str]:
@@ -101,7 +193,9 @@ def connect(target: str) -> tuple[flight.FlightClient, str]:
     parts = urlsplit(target)
     if parts.scheme not in ("grpc", "grpc+tcp") or not parts.netloc:
         raise typer.BadParameter(f"not a target: {target} (grpc://host:port/name or a local path)")
-    return flight.connect(f"{parts.scheme}://{parts.netloc}"), parts.path.strip("/")
+    uri = f"{parts.scheme}://{parts.netloc}"
+    asked_server.set(uri)
+    return flight.connect(uri), parts.path.strip("/")
 
 
 def open_target(target: str, version: int | None = None) -> Target:
@@ -115,8 +209,15 @@ def open_target(target: str, version: int | None = None) -> Target:
 
 
 class LocalTarget(Target):
+    """A dataset that this process opens when it is first asked for."""
+
     def __init__(self, path: str, version: int | None) -> None:
-        self._dataset = dataset(path, version=version)
+        self._path = path
+        self._version = version
+
+    @cached_property
+    def _dataset(self) -> LanceDataset:
+        return dataset(self._path, version=self._version)
 
     def facts(self) -> Facts:
         return Facts(
@@ -144,9 +245,88 @@ class LocalTarget(Target):
         rows = self._dataset.delete(predicate)["num_deleted_rows"]
         return {"version": self._dataset.version, "rows": rows}
 
+    def update(self, updates: dict[str, str], where: str | None) -> dict[str, Any]:
+        rows = self._dataset.update(updates, where)["num_rows_updated"]
+        return {"version": self._dataset.version, "rows": rows}
+
     def compact(self, options: dict[str, int]) -> dict[str, Any]:
         metrics = Compaction.execute(self._dataset, options)
         return {"version": self._dataset.version, **asdict(metrics)}
+
+    def cleanup(self, options: dict[str, Any]) -> dict[str, Any]:
+        given = dict(options)
+        seconds, dry_run = given.pop("older_than_seconds", None), given.pop("dry_run", False)
+        if seconds is not None:
+            given["older_than"] = timedelta(seconds=seconds)
+        if not dry_run:
+            return asdict(self._dataset.cleanup_old_versions(**given))
+        explained = self._dataset.explain_cleanup_old_versions(
+            **given, include_files=True, max_files=_MOST_NAMED_FILES
+        )
+        return asdict(explained.stats) | {
+            "files": [file.path for file in explained.candidate_files],
+            "files_truncated": explained.candidate_files_truncated,
+        }
+
+    def versions(self) -> list[dict[str, Any]]:
+        return [{**entry, "timestamp": _in_utc(entry["timestamp"])} for entry in self._dataset.versions()]
+
+    def restore(self, version: int) -> dict[str, Any]:
+        older = self._dataset.checkout_version(version)
+        older.restore()
+        return {"version": older.version}
+
+    def drop(self) -> None:
+        if os.path.islink(self._path.rstrip("/")):
+            raise UnsupportedFeatureError(f"dropping {self._path}, which is a link")
+        drop_table(storage_for(self._path))
+        if scheme_of(self._path) == "file":
+            os.rmdir(self._path)  # stores have no empty directories
+
+    def damage(self) -> list[str]:
+        try:
+            return [str(error) for error in find_damage(self._dataset.snapshot)]
+        except LanceError as error:  # of the manifest, without which nothing else can be looked at
+            return [damage_of(error)]
+
+    def tags(self) -> dict[str, dict[str, Any]]:
+        return {name: _jsonable(tag) for name, tag in self._dataset.tags.list().items()}
+
+    def create_tag(self, name: str) -> int:
+        self._dataset.tags.create(name)
+        return self._dataset.version
+
+    def update_tag(self, name: str) -> int:
+        self._dataset.tags.update(name)
+        return self._dataset.version
+
+    def delete_tag(self, name: str) -> None:
+        self._dataset.tags.delete(name)
+
+    def branches(self) -> dict[str, dict[str, Any]]:
+        return {name: _jsonable(branch) for name, branch in self._dataset.branches.list().items()}
+
+    def create_branch(self, name: str) -> int:
+        return self._dataset.create_branch(name).version
+
+    def delete_branch(self, name: str) -> None:
+        self._dataset.branches.delete(name)
+
+    def add_columns(self, columns: dict[str, str]) -> int:
+        self._dataset.add_columns(columns)
+        return self._dataset.version
+
+    def drop_columns(self, columns: list[str]) -> int:
+        self._dataset.drop_columns(columns)
+        return self._dataset.version
+
+    def alter_columns(self, alterations: Alterations) -> int:
+        parsed = [
+            {**given, "data_type": parse_type(given["data_type"])} if "data_type" in given else given
+            for given in alterations
+        ]
+        self._dataset.alter_columns(*parsed)
+        return self._dataset.version
 
 
 class RemoteTarget(Target):
@@ -184,8 +364,62 @@ class RemoteTarget(Target):
     def delete(self, predicate: str) -> dict[str, Any]:
         return self._act("delete", self._dataset | {"predicate": predicate})
 
+    def update(self, updates: dict[str, str], where: str | None) -> dict[str, Any]:
+        given = {"updates": updates} if where is None else {"updates": updates, "where": where}
+        return self._act("update", self._dataset | given)
+
     def compact(self, options: dict[str, int]) -> dict[str, Any]:
         return self._act("compact", self._dataset | {"options": options})
+
+    def cleanup(self, options: dict[str, Any]) -> dict[str, Any]:
+        return self._act("cleanup", self._dataset | options)
+
+    def versions(self) -> list[dict[str, Any]]:
+        found = self._act("list_versions", self._dataset)["versions"]
+        return [{name: entry[name] for name in ("version", "timestamp", "metadata")} for entry in found]
+
+    def restore(self, version: int) -> dict[str, Any]:
+        return self._act("restore", self._dataset | {"version": version})
+
+    def drop(self) -> None:
+        self._act("drop_dataset", self._dataset)
+
+    def damage(self) -> list[str]:
+        try:
+            self._act("validate", self._dataset)
+        except (pa.ArrowException, flight.FlightError) as error:
+            return [damage_of(error)]
+        return []
+
+    def tags(self) -> dict[str, dict[str, Any]]:
+        return dict(self._act("list_tags", self._dataset)["tags"])
+
+    def create_tag(self, name: str) -> int:
+        return int(self._act("create_tag", self._dataset | {"tag": name})["version"])
+
+    def update_tag(self, name: str) -> int:
+        return int(self._act("update_tag", self._dataset | {"tag": name})["version"])
+
+    def delete_tag(self, name: str) -> None:
+        self._act("delete_tag", self._dataset | {"tag": name})
+
+    def branches(self) -> dict[str, dict[str, Any]]:
+        return dict(self._act("list_branches", self._dataset)["branches"])
+
+    def create_branch(self, name: str) -> int:
+        return int(self._act("create_branch", self._dataset | {"branch": name})["version"])
+
+    def delete_branch(self, name: str) -> None:
+        self._act("delete_branch", self._dataset | {"branch": name})
+
+    def add_columns(self, columns: dict[str, str]) -> int:
+        return int(self._act("add_columns", self._dataset | {"columns": columns})["version"])
+
+    def drop_columns(self, columns: list[str]) -> int:
+        return int(self._act("drop_columns", self._dataset | {"columns": columns})["version"])
+
+    def alter_columns(self, alterations: Alterations) -> int:
+        return int(self._act("alter_columns", self._dataset | {"columns": list(alterations)})["version"])
 
     def _act(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         (result,) = self._client.do_action(flight.Action(name, json.dumps(body).encode()))
@@ -196,3 +430,12 @@ class RemoteTarget(Target):
         for endpoint in endpoints:
             for chunk in self._client.do_get(endpoint.ticket):
                 yield chunk.data
+
+
+def _in_utc(time: datetime) -> str:
+    """A time as servers write it; one without a zone is local."""
+    return time.astimezone(UTC).isoformat()
+
+
+def _jsonable(ref: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _in_utc(value) if isinstance(value, datetime) else value for name, value in ref.items()}

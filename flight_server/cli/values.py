@@ -3,14 +3,19 @@
 import base64
 import json
 import math
+import re
 from typing import Any
 
 import pyarrow as pa
 
+_INVISIBLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that JSON needs not escape, and that terminals obey or that turn text around."""
+
 
 def json_lines(batch: pa.RecordBatch) -> str:
     """One JSON object per row; bytes as base64, non-finite numbers, dates and decimals as strings."""
-    return "".join(f"{json.dumps(_jsonable(row), ensure_ascii=False)}\n" for row in batch.to_pylist())
+    lines = (json.dumps(_jsonable(row), ensure_ascii=False) for row in batch.to_pylist())
+    return "".join(f"{_INVISIBLE.sub(_escape, line)}\n" for line in lines)
 
 
 def schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -41,3 +46,7 @@ def _jsonable(value: Any) -> Any:
     ):
         return value
     return str(value)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

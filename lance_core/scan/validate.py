@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from lance_core.errors import CorruptFileError, FileMissingError, LanceError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.scan.files import FileCache
@@ -14,6 +15,9 @@ from lance_core.storage import ReadableFile
 from lance_core.table.consistency import check_manifest
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
+
+DAMAGE = (CorruptFileError, UnsupportedFeatureError, FileMissingError)
+"""Errors that say something about the files of a table; others end a check."""
 
 
 def validate_snapshot(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> None:
@@ -26,22 +30,49 @@ def validate_snapshot(snapshot: Snapshot, fragments: Sequence[Fragment] | None =
         UnsupportedFeatureError: something in the files that is not known here.
         StorageError: the storage failed, or a file is missing.
     """
-    check_manifest(snapshot)
+    for error in find_damage(snapshot, fragments):
+        raise error
+
+
+def find_damage(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> Iterator[LanceError]:
+    """Check what `validate_snapshot` checks, and yield the first error of the manifest and of each data file.
+
+    Of files without checksums, which are decoded together, the first error of each fragment.
+
+    Raises:
+        StorageError: the storage failed; a file that is missing is damage.
+    """
+    try:
+        check_manifest(snapshot)
+    except DAMAGE as error:
+        yield error
     cache = FileCache(max_files=1)
     unchecked: list[int] = []
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for data_file in fragment.files:
-            opened = cache.open(snapshot, fragment, data_file)
-            if data_file.version == FileVersion.V0_1 or not verify_file(
-                opened.file, partial(_side_file, snapshot, data_file)
-            ):
-                unchecked.append(fragment.id)
-    if unchecked:
-        options = scan_options(
-            snapshot.manifest.schema, None, None, None, None, fragments=tuple(dict.fromkeys(unchecked))
-        )
+            try:
+                opened = cache.open(snapshot, fragment, data_file)
+                if data_file.version == FileVersion.V0_1 or not verify_file(
+                    opened.file, partial(_side_file, snapshot, data_file)
+                ):
+                    unchecked.append(fragment.id)
+            except DAMAGE as error:
+                yield error
+    unchecked = list(dict.fromkeys(unchecked))
+    if unchecked and _error_of_decoding(snapshot, unchecked):
+        found = (_error_of_decoding(snapshot, [number]) for number in unchecked)
+        yield from filter(None, found)
+
+
+def _error_of_decoding(snapshot: Snapshot, fragment_ids: Sequence[int]) -> LanceError | None:
+    """What is wrong with the fragments' data, found by decoding all of it."""
+    options = scan_options(snapshot.manifest.schema, None, None, None, None, fragments=tuple(fragment_ids))
+    try:
         for _ in LanceScanner(snapshot, options).to_batches():
             pass
+    except DAMAGE as error:
+        return error
+    return None
 
 
 def _side_file(snapshot: Snapshot, data_file: DataFile, blob_id: int) -> ReadableFile:

@@ -170,8 +170,15 @@ class ObjectStorage(Storage):
             raise store_error(error, path) from None
 
     def delete_directory(self, path: str) -> None:
-        for file in self.list_files(contained_path(path)):
-            self.delete_file(file.path)
+        files = self.list_files(contained_path(path))
+        while page := [file.path for file in itertools.islice(files, _PAGE)]:
+            try:
+                obstore.delete(self._clients.patient, [self._key(file) for file in page])
+            except FileNotFoundError:  # somebody else removes them, too
+                for file in page:
+                    self.delete_file(file)
+            except FAILURES as error:
+                raise store_error(error, path) from None
 
     def sync_directory(self, path: str) -> None:
         """Nothing to do: a store acknowledges what is durable."""

@@ -52,8 +52,8 @@ def test_options_come_before_the_environment(monkeypatch: pytest.MonkeyPatch, tm
 def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANCE_FLIGHT_MAX_PUTS", "3")
     lines = run_verb("config", tmp_path, "--memory-limit", "1GiB").stdout.splitlines()
-    cells = [line.strip("│ ").split("│") for line in lines if line.startswith("│")]
-    told = {name.strip(): (value.strip(), origin.strip()) for name, value, origin in cells}
+    cells = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+    told = {name.strip(): (value.strip(), origin.strip()) for name, value, origin in cells if name.strip()}
     assert told["memory-limit"] == ("1 GiB", "--memory-limit")
     assert told["max-puts"] == ("3", "LANCE_FLIGHT_MAX_PUTS")
     assert told["verify-checksums"] == ("off", "default")
