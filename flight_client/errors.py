@@ -197,7 +197,7 @@ _NO_ANSWER: tuple[tuple[re.Pattern[str], str], ...] = (
         "the connection to {server} broke off",
     ),
 )
-"""What gRPC says of a server that cannot be reached, and what that means. The first match counts."""
+"""Patterns in gRPC's text about a server that cannot be reached, and sentences for them; the first counts."""
 
 
 def from_flight(error: Exception, trailer: str | None = None, *, server: str | None = None) -> LanceError:

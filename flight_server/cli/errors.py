@@ -1,4 +1,4 @@
-"""How the command line fails: one line on stderr and exit code 1, never a traceback for what was foreseen."""
+"""Failures of the command line: one line on stderr and exit code 1, no traceback for what was foreseen."""
 
 from contextvars import ContextVar
 from typing import Any

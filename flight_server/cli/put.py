@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.compressed import suffixes
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count, printable
 from flight_server.cli.source_files import COMPRESSIBLE, KINDS, Rows
 from flight_server.cli.targets import connect, is_remote, open_target
 from flight_server.cli.text_options import Column, text_options
@@ -137,7 +138,7 @@ def put(
     else:
         print(
             f"version {written['version']}: {_changes(written)}, "
-            f"{readable_bytes(written['bytes'])} in {written['fragments']} new fragments"
+            f"{readable_bytes(written['bytes'])} in {count(written['fragments'], 'new fragment')}"
         )
 
 
@@ -177,20 +178,20 @@ def _merge_plan(mode: str, **fields: Any) -> MergePlan | None:
 def _changes(written: Mapping[str, Any]) -> str:
     """Return the number of rows that were written, or the numbers that a merge changed."""
     kinds = [kind for kind in ("inserted", "updated", "deleted") if f"num_{kind}_rows" in written]
-    changes = [f"{written[f'num_{kind}_rows']:,} rows {kind}" for kind in kinds]
-    return ", ".join(changes) or f"{written['rows']:,} rows"
+    changes = [f"{count(written[f'num_{kind}_rows'], 'row')} {kind}" for kind in kinds]
+    return ", ".join(changes) or count(written["rows"], "row")
 
 
 def _show_columns(columns: Sequence[Column]) -> None:
     """Print the columns of text files to stderr, one line each."""
     cells = [
-        (each.name, str(each.type), ": ".join(filter(None, (_SOURCES[each.source], each.example))))
+        (printable(each.name), str(each.type), ": ".join(filter(None, (_SOURCES[each.source], each.example))))
         for each in columns
     ]
     widths = [max((len(row[place]) for row in cells), default=0) for place in range(2)]
     for name, type_name, why in cells:
         line = f"{name:{widths[0]}}  {type_name:{widths[1]}}  {why}"
-        stderr.print(line, markup=False, soft_wrap=True)
+        stderr.print(printable(line), markup=False, soft_wrap=True)
 
 
 _SOURCES = {"given": "--types", "dataset": "the dataset", "inferred": "inferred", "text": "stays text"}

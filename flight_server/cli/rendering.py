@@ -13,13 +13,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 _MOST_CELL_CHARACTERS = 60
-"""Of a cell in a table; the value of a record alone may fill its line."""
+"""Limit for a cell in a table; the value of a record may fill its line."""
 _MOST_VALUE_CHARACTERS = 1000
-"""Of a value that are looked at: no terminal has a line as long."""
+"""Limit for the part of a value that is looked at: no terminal has a line as long."""
 _LEAST_TABLE_COLUMNS = 4
-"""Where fewer columns of rows fit into the terminal, rows are shown as records."""
+"""Limit below which rows are shown as records: so many columns have to fit into the terminal."""
 _MOST_NAMES = 100
-"""Of columns that are left out."""
+"""Limit for the names of columns that are left out."""
 _CELL_FRAME = 3
 """Characters that a column takes beside its text: a border and two spaces. A table has one border more."""
 

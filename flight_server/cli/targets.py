@@ -1,4 +1,4 @@
-"""What a verb works on: `grpc://host:port/name`, a path or a store's URL, behind one interface."""
+"""Targets of verbs: `grpc://host:port/name`, a path or a store's URL, behind one interface."""
 
 import base64
 import json
@@ -30,12 +30,12 @@ Alterations = Sequence[Mapping[str, Any]]
 
 
 _MOST_NAMED_FILES = 10_000
-"""Of files that a cleanup would remove; as many as a server names."""
+"""Limit for the files that a dry run of a cleanup names, as on a server."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What `show` tells about one version of a dataset; -1 where it is not known."""
+    """Facts that `show` tells about one version of a dataset; -1 where it is not known."""
 
     version: int
     schema: pa.Schema
@@ -46,7 +46,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows and columns a verb reads."""
+    """Rows and columns that a verb reads."""
 
     columns: list[str] | dict[str, str] | None = None
     filter: str | None = None

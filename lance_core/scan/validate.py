@@ -65,7 +65,7 @@ def find_damage(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None)
 
 
 def _error_of_decoding(snapshot: Snapshot, fragment_ids: Sequence[int]) -> LanceError | None:
-    """What is wrong with the fragments' data, found by decoding all of it."""
+    """Decode all data of fragments, and return what is wrong with it."""
     options = scan_options(snapshot.manifest.schema, None, None, None, None, fragments=tuple(fragment_ids))
     try:
         for _ in LanceScanner(snapshot, options).to_batches():

@@ -42,7 +42,7 @@ def target(request: pytest.FixtureRequest, root: Path, server: RunningServer) ->
 
 @pytest.fixture
 def path(target: str, root: Path) -> Path:
-    """Where the dataset of `target` is."""
+    """Return the folder of the dataset `target`."""
     return root / f"{Path(target).stem}.lance"
 
 

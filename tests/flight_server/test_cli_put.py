@@ -227,7 +227,7 @@ def test_merges(target: Callable[[str], str], name: str, root: Path, tmp_path: P
         return sorted(tuple(row.values()) for row in written(root, aim).to_pylist())
 
     done = put(*merge)
-    assert "1 rows inserted, 1 rows updated, 0 rows deleted" in done.stdout
+    assert "1 row inserted, 1 row updated, 0 rows deleted" in done.stdout
     # Columns that the file lacks keep their values.
     expected = [(1, 1, 1.5, "001"), (1, 2, 20.0, "002"), (2, 1, 3.5, "003"), (9, 9, 90.0, None)]
     assert rows() == expected

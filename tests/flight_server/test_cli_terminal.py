@@ -1,4 +1,4 @@
-"""What the command line writes to terminals: readable in 80 columns, and nothing that a terminal obeys."""
+"""Output of the command line on terminals: readable in 80 columns, and nothing that a terminal obeys."""
 
 from __future__ import annotations
 
