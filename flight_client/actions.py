@@ -130,7 +130,11 @@ class Actions:
         return self._change("alter_columns", name, columns=[dict(each) for each in alterations], **fields)
 
     def compact(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-        """Join small fragments and leave out deleted rows; `version` and how many fragments went and came.
+        """Join small fragments and leave out deleted rows.
+
+        Return the new `version`, how many fragments and files went and came, and `lost_coverage`: the
+        indices that do not cover all rows any more that they covered, each with `index`, `index_type`,
+        `fragment_ids` and `num_rows`.
 
         Args:
             name: of the dataset.
@@ -148,9 +152,9 @@ class Actions:
         """Run one task; its receipt. Nobody sees what it makes before the commit."""
         return str(self.action("compact_execute", {"dataset": name, "task": task, **fields})["receipt"])
 
-    def compact_commit(self, name: str, receipts: Sequence[str], **fields: Any) -> int:
-        """Make one version of executed tasks."""
-        return self._change("compact_commit", name, receipts=list(receipts), **fields)
+    def compact_commit(self, name: str, receipts: Sequence[str], **fields: Any) -> dict[str, Any]:
+        """Make one version of executed tasks; return `version` and, as `compact` does, `lost_coverage`."""
+        return self._changed("compact_commit", name, receipts=list(receipts), **fields)
 
     def cleanup(self, name: str, **fields: Any) -> dict[str, Any]:
         """Remove old versions, and files that no version needs; what was removed, or would be.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lance_core.mutations import compaction
@@ -11,6 +12,7 @@ from lance_core.mutations.compaction import (
     CompactionOptions,
     CompactionPlan,
     CompactionTask,
+    LostCoverage,
     RewriteResult,
 )
 
@@ -24,6 +26,7 @@ __all__ = [
     "CompactionPlan",
     "CompactionTask",
     "DatasetOptimizer",
+    "LostCoverage",
     "RewriteResult",
 ]
 
@@ -33,7 +36,7 @@ class Compaction:
 
     @staticmethod
     def plan(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Which fragments become which.
+        """Plan which fragments become which.
 
         Args:
             dataset: the version to compact.
@@ -56,8 +59,10 @@ class Compaction:
             CommitConflictError: fragments were changed since; the files of the results stay.
         """
         _options(dataset, options)
-        dataset.move_to(compaction.commit(dataset.snapshot, rewrites))
-        return sum((result.metrics for result in rewrites), CompactionMetrics())
+        made = compaction.commit(dataset.snapshot, rewrites)
+        dataset.move_to(made)
+        metrics = sum((result.metrics for result in rewrites), CompactionMetrics())
+        return replace(metrics, lost_coverage=compaction.lost_coverage(made.storage, made.manifest))
 
     @staticmethod
     def execute(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
@@ -68,7 +73,7 @@ class Compaction:
 
 
 class DatasetOptimizer:
-    """What makes a dataset faster to read: `LanceDataset.optimize`."""
+    """Operations that make a dataset faster to read: `LanceDataset.optimize`."""
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._dataset = dataset

@@ -29,3 +29,6 @@ def compact(
         fragments = f"{count(done['fragments_removed'], 'fragment')} became {done['fragments_added']:,}"
         files = f"{count(done['files_removed'], 'file')} became {done['files_added']:,}"
         print(f"version {done['version']}: {fragments}, {files}")
+        for lost in done.get("lost_coverage", []):
+            kind, rows = lost["index_type"], lost["num_rows"]
+            print(f"index {lost['index']} ({kind}) does not cover {rows:,} of these rows any more")

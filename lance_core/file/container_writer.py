@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from lance_core import kernels
 from lance_core.file.footer import SEAL, SEAL_TAG, FileVersion
 from lance_core.file.metadata import ALIGNMENT_BYTES
+from lance_core.file.written import FileTail
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema import Schema
 from lance_core.storage.base import Bytes, WritableFile
@@ -65,6 +66,7 @@ class ContainerWriter:
         num_rows: int,
         columns: Iterable[file2_pb2.ColumnMetadata],
         recorded: Iterable[tuple[str, Bytes]] = (),
+        tail: FileTail | None = None,
     ) -> int:
         """Write what describes the buffers and close the file; returns the size of the file.
 
@@ -73,15 +75,15 @@ class ContainerWriter:
             num_rows: of the file.
             columns: the metadata of each column.
             recorded: further global buffers, each with the key of the schema metadata that gets its number.
+            tail: metadata and global buffers that come before those of `recorded`.
         """
-        file = self._file
-        recorded = list(recorded)
-        global_ranges = [self.add_buffer(data) for _, data in recorded]
+        file, recorded, tail = self._file, list(recorded), tail or FileTail()
+        global_ranges = [self.add_buffer(data) for data in (*tail.buffers, *(data for _, data in recorded))]
         descriptor = file_pb2.FileDescriptor(length=num_rows)
         descriptor.schema.fields.extend(schema.messages)
-        for key, value in schema.raw_metadata.items():
+        for key, value in {**schema.raw_metadata, **tail.metadata}.items():
             descriptor.schema.metadata[key] = value
-        for number, (key, _) in enumerate(recorded, 1):
+        for number, (key, _) in enumerate(recorded, 1 + len(tail.buffers)):
             descriptor.schema.metadata[key] = str(number).encode()
         self._crc = 0
         descriptor_range = self._add_message(descriptor)

@@ -36,6 +36,7 @@ class FileWriter:
         self._nodes = [node for column in self._columns for node in column.nodes]
         self._numbers = {node: number for number, node in enumerate(self._nodes)}
         self._recorder = None if options.recorder is None else options.recorder()
+        self._tail = options.tail
         self._placed_crc = 0
         """Of the blobs of the page that comes next: they belong to the page that says where they are."""
         self.num_rows = 0
@@ -77,6 +78,7 @@ class FileWriter:
             self.num_rows,
             (node.metadata for node in self._nodes),
             () if self._recorder is None else [self._recorder.finish()],
+            self._tail(),
         )
         return WrittenFile(
             self.num_rows,

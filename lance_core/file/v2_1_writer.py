@@ -68,6 +68,7 @@ class FileWriter:
         self._with_uris = options.external_blobs
         self._open_uri = options.open_uri
         self._recorder = None if options.recorder is None else options.recorder()
+        self._tail = options.tail
         is_2_2 = version >= FileVersion.V2_2
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
@@ -130,6 +131,7 @@ class FileWriter:
             self.num_rows,
             (column.metadata for column in self._columns),
             [each for each in (recorded, side_files) if each is not None],
+            self._tail(),
         )
         return WrittenFile(
             self.num_rows,

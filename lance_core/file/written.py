@@ -1,7 +1,7 @@
 """What a data file writer is told, and what it tells."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -42,6 +42,16 @@ class PageRecorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FileTail:
+    """Parts of a 2.x file that are written behind its columns."""
+
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    """Added to the metadata of the schema, in place of entries with the same keys."""
+    buffers: Sequence[Bytes] = ()
+    """The global buffers 1, 2, ... of the file; buffer 0 is its descriptor."""
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How data files are written. What a field's own metadata (`lance-encoding:...`) says comes first."""
 
@@ -57,6 +67,8 @@ class WriteOptions:
     """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
     recorder: Callable[[], PageRecorder] | None = None
     """Makes what keeps statistics and checksums of the pages of a 2.x file; None: the file has none."""
+    tail: Callable[[], FileTail] = FileTail
+    """Called once all rows of a 2.x file are written: returns metadata and global buffers of the file."""
 
 
 @dataclass(frozen=True, slots=True)

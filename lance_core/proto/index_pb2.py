@@ -22,29 +22,34 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clance_core/proto/index.proto\x12\x0blance.index\"\xbe\x02\n\x12VectorIndexDetails\x12?\n\x11hnsw_index_config\x18\x03 \x01(\x0b\x32$.lance.index.VectorIndexDetails.Part\x12\x32\n\x02pq\x18\x04 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x32\n\x02sq\x18\x05 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x32\n\x02rq\x18\x06 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x34\n\x04\x66lat\x18\x08 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x1a\x06\n\x04PartB\r\n\x0b\x63ompression\"\x89\x04\n\x19\x46ragmentReuseIndexDetails\x12@\n\x06inline\x18\x01 \x01(\x0b\x32..lance.index.FragmentReuseIndexDetails.ContentH\x00\x12G\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x33.lance.index.FragmentReuseIndexDetails.ExternalFileH\x00\x1aK\n\x07\x43ontent\x12@\n\x08versions\x18\x01 \x03(\x0b\x32..lance.index.FragmentReuseIndexDetails.Version\x1aG\n\x07Version\x12<\n\x06groups\x18\x03 \x03(\x0b\x32,.lance.index.FragmentReuseIndexDetails.Group\x1a\x97\x01\n\x05Group\x12\x46\n\rold_fragments\x18\x02 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x12\x46\n\rnew_fragments\x18\x03 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x1a\x16\n\x08\x46ragment\x12\n\n\x02id\x18\x01 \x01(\x04\x1a\x0e\n\x0c\x45xternalFileB\t\n\x07\x63ontentb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clance_core/proto/index.proto\x12\x0blance.index\x1a\x19google/protobuf/any.proto\"\xbe\x02\n\x12VectorIndexDetails\x12?\n\x11hnsw_index_config\x18\x03 \x01(\x0b\x32$.lance.index.VectorIndexDetails.Part\x12\x32\n\x02pq\x18\x04 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x32\n\x02sq\x18\x05 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x32\n\x02rq\x18\x06 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x12\x34\n\x04\x66lat\x18\x08 \x01(\x0b\x32$.lance.index.VectorIndexDetails.PartH\x00\x1a\x06\n\x04PartB\r\n\x0b\x63ompression\"\x89\x04\n\x19\x46ragmentReuseIndexDetails\x12@\n\x06inline\x18\x01 \x01(\x0b\x32..lance.index.FragmentReuseIndexDetails.ContentH\x00\x12G\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x33.lance.index.FragmentReuseIndexDetails.ExternalFileH\x00\x1aK\n\x07\x43ontent\x12@\n\x08versions\x18\x01 \x03(\x0b\x32..lance.index.FragmentReuseIndexDetails.Version\x1aG\n\x07Version\x12<\n\x06groups\x18\x03 \x03(\x0b\x32,.lance.index.FragmentReuseIndexDetails.Group\x1a\x97\x01\n\x05Group\x12\x46\n\rold_fragments\x18\x02 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x12\x46\n\rnew_fragments\x18\x03 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x1a\x16\n\x08\x46ragment\x12\n\n\x02id\x18\x01 \x01(\x04\x1a\x0e\n\x0c\x45xternalFileB\t\n\x07\x63ontent\"\'\n\x03IVF\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\x12\x0f\n\x07lengths\x18\x03 \x03(\r\"@\n\x10JsonIndexDetails\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lance_core.proto.index_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VECTORINDEXDETAILS']._serialized_start=46
-  _globals['_VECTORINDEXDETAILS']._serialized_end=364
-  _globals['_VECTORINDEXDETAILS_PART']._serialized_start=343
-  _globals['_VECTORINDEXDETAILS_PART']._serialized_end=349
-  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_start=367
-  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_end=888
-  _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_start=535
-  _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_end=610
-  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_start=612
-  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_end=683
-  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_start=686
-  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_end=837
-  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_start=839
-  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_end=861
-  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_start=863
-  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_end=877
+  _globals['_VECTORINDEXDETAILS']._serialized_start=73
+  _globals['_VECTORINDEXDETAILS']._serialized_end=391
+  _globals['_VECTORINDEXDETAILS_PART']._serialized_start=370
+  _globals['_VECTORINDEXDETAILS_PART']._serialized_end=376
+  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_start=394
+  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_end=915
+  _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_start=562
+  _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_end=637
+  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_start=639
+  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_end=710
+  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_start=713
+  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_end=864
+  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_start=866
+  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_end=888
+  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_start=890
+  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_end=904
+  _globals['_IVF']._serialized_start=917
+  _globals['_IVF']._serialized_end=956
+  _globals['_JSONINDEXDETAILS']._serialized_start=958
+  _globals['_JSONINDEXDETAILS']._serialized_end=1022
 # @@protoc_insertion_point(module_scope)

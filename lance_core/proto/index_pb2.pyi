@@ -1,3 +1,4 @@
+from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -55,3 +56,17 @@ class FragmentReuseIndexDetails(_message.Message):
     inline: FragmentReuseIndexDetails.Content
     external: FragmentReuseIndexDetails.ExternalFile
     def __init__(self, inline: _Optional[_Union[FragmentReuseIndexDetails.Content, _Mapping]] = ..., external: _Optional[_Union[FragmentReuseIndexDetails.ExternalFile, _Mapping]] = ...) -> None: ...
+
+class IVF(_message.Message):
+    __slots__ = ("offsets", "lengths")
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    lengths: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class JsonIndexDetails(_message.Message):
+    __slots__ = ("target_details",)
+    TARGET_DETAILS_FIELD_NUMBER: _ClassVar[int]
+    target_details: _any_pb2.Any
+    def __init__(self, target_details: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...

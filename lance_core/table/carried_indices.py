@@ -13,21 +13,19 @@ import pyroaring
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
-from lance_core.proto import table_pb2
+from lance_core.proto import index_pb2, table_pb2
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
 """Name of the index that says which fragments became which, while other indices name the old ones."""
 MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
 
-_KEEP_ROW_IDS = (
-    "BitmapIndexDetails",
-    "LabelListIndexDetails",
-    "NGramIndexDetails",
-    "InvertedIndexDetails",
-)
-"""Kinds of indices that name rows by their stable ids. Those that the reference calls BTree do not: it writes
-them anew when it compacts, and finds nothing through one that was only told of the new fragments."""
+_BTREE_OF_ADDRESSES = 1
+"""From this version on a B-tree names rows by their address also where the table has stable row ids."""
+_IDS_OR_ADDRESSES = ("bitmap", "labellist", "ngram", "inverted", "vector", "rtree")
+"""Kinds of indices that name rows by their stable id where the table has stable row ids."""
+_KEEP_PLACES = ("inverted", "rtree")
+"""Kinds of indices in which rows that are gone keep their entry, and so do vector indices with a graph."""
 
 Moves = Iterable[tuple[Set[int], Set[int]]]
 """Fragments and those that have their rows now, by id."""
@@ -99,7 +97,9 @@ class CarriedIndices:
         """Rows of some fragments are in others now.
 
         An index that was rewritten for the move goes on to cover a group, and so does one that names rows by
-        stable ids. Others find rows by addresses that are no more, and cover none of them.
+        stable ids. Others find rows by addresses that are no more, and cover none of them. Where entries with
+        such addresses remain in the files, the old fragments stay in the bitmap: readers leave out rows of
+        fragments that are in the bitmap of an index and not in the table.
 
         Args:
             moves: which fragments became which.
@@ -115,11 +115,13 @@ class CarriedIndices:
         for segment in self.segments:
             before = coverage(segment)
             after = before.copy()
+            by_id = names_rows_by_id(segment, stable_row_ids)
+            is_rewritten = segment.uuid.uuid in rewritten
+            keeps_entries = not stable_row_ids and (not is_rewritten or _keeps_places(segment))
             for old, new in groups:
                 known = before & old
-                after -= known
-                follows = stable_row_ids and segment.index_details.type_url.endswith(_KEEP_ROW_IDS)
-                if not known or not (follows or segment.uuid.uuid in rewritten):
+                after -= pyroaring.BitMap() if keeps_entries else known
+                if not known or not (by_id or is_rewritten):
                     continue
                 if known != old:
                     raise InvalidInputError(
@@ -167,6 +169,45 @@ class CarriedIndices:
     def _set_coverage(self, segment: table_pb2.IndexMetadata, covered: pyroaring.BitMap) -> None:
         segment.fragment_bitmap = bytes(covered.serialize())
         self._is_changed = True
+
+
+def kind_of(segment: table_pb2.IndexMetadata) -> str:
+    """Return the kind of a segment in lower case, such as "btree"; "" if the manifest does not say.
+
+    The files of an index on JSON documents are those of another kind: that one is returned.
+    """
+    kind = _kind(segment.index_details.type_url)
+    if kind != "json":
+        return kind
+    try:
+        details = index_pb2.JsonIndexDetails.FromString(segment.index_details.value)
+    except DecodeError:
+        return kind
+    return _kind(details.target_details.type_url)
+
+
+def _kind(type_url: str) -> str:
+    return type_url.rpartition(".")[2].lower().removesuffix("indexdetails")
+
+
+def names_rows_by_id(segment: table_pb2.IndexMetadata, stable_row_ids: bool) -> bool:
+    """Return whether the files of a segment name rows by stable ids, so that they stay right as rows move."""
+    kind = kind_of(segment)
+    if kind == "btree":
+        return stable_row_ids and segment.index_version < _BTREE_OF_ADDRESSES
+    return stable_row_ids and kind in _IDS_OR_ADDRESSES
+
+
+def _keeps_places(segment: table_pb2.IndexMetadata) -> bool:
+    """Whether the files of a rewritten segment may still have entries of rows that are gone."""
+    kind = kind_of(segment)
+    if kind != "vector":
+        return kind in _KEEP_PLACES
+    try:
+        details = index_pb2.VectorIndexDetails.FromString(segment.index_details.value)
+    except DecodeError:
+        return True
+    return details.HasField("hnsw_index_config") or details.WhichOneof("compression") is None
 
 
 def _fields(segment: table_pb2.IndexMetadata) -> set[int]:

@@ -20,6 +20,9 @@ from lance_core.proto import index_pb2, table_pb2
 from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
 
+DIRECTORY = "_indices"
+"""Directory of all index files. Each segment has a directory below it, named by its uuid."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SYSTEM_INDICES = {"__lance_frag_reuse": "FragmentReuse", "__lance_mem_wal": "MemWal"}
 _DETAILS = "IndexDetails"
@@ -37,7 +40,7 @@ class IndexSegmentDescription:
     index_version: int
     created_at: datetime | None
     size_bytes: int | None
-    """Of its files; None in manifests of old libraries."""
+    """Bytes of its files; None in manifests of old libraries."""
     base_id: int | None
     covering_fields: tuple[int, ...]
 
@@ -59,7 +62,7 @@ class IndexDescription:
 
     @property
     def total_size_bytes(self) -> int | None:
-        """Of the files of all segments; None when the manifest does not say."""
+        """Bytes of the files of all segments; None if the manifest does not say."""
         sizes = [segment.size_bytes for segment in self.segments]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -124,7 +127,7 @@ def describe_indices(
 
 
 def index_statistics(index: IndexDescription, fragments: Sequence[Fragment]) -> dict[str, object]:
-    """What the manifest tells of an index, with the keys of the reference."""
+    """Return the statistics of an index that the manifest knows, with the keys of the reference."""
     num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
     covered = pyroaring.BitMap().union(*(segment.fragment_ids for segment in index.segments))
     indexed = [number for number in num_rows if number in covered]

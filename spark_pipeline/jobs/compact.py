@@ -51,14 +51,15 @@ def compact(
     receipts = run_tasks(spark, tasks, run)
     if not receipts:
         return Outcome(dataset, before["version"], details={"tasks": 0})
-    version = client.compact_commit(dataset, receipts, transaction_id=transaction_id)
+    committed = client.compact_commit(dataset, receipts, transaction_id=transaction_id)
     after = client.describe(dataset)
     return Outcome(
         dataset,
-        version,
+        committed["version"],
         details={
             "tasks": len(tasks),
             "fragments_before": before["fragments"],
             "fragments_after": after["fragments"],
+            "lost_coverage": committed.get("lost_coverage", []),
         },
     )

@@ -21,7 +21,7 @@ LAYERS = [
     {"expressions"},
     {"statistics"},
     {"table"},
-    {"scan", "write"},
+    {"scan", "write", "index_files"},
     {"mutations"},
     {"facade"},
 ]

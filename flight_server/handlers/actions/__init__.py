@@ -127,7 +127,8 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "compact": Action(
         "{dataset, branch, options, transaction_id} -> {version, fragments_removed, fragments_added, "
-        "files_removed, files_added}: join small fragments and leave out deleted rows",
+        "files_removed, files_added, lost_coverage: [{index, index_type, fragment_ids, num_rows}]}: join "
+        "small fragments and leave out deleted rows; lost_coverage names indices that cover less than before",
         compaction.compact,
     ),
     "compact_plan": Action(
@@ -142,8 +143,8 @@ ACTIONS: Mapping[str, Action] = {
         compaction.compact_execute,
     ),
     "compact_commit": Action(
-        "{dataset, branch, receipts: [receipt], transaction_id} -> {version}: make one version of "
-        "executed tasks",
+        "{dataset, branch, receipts: [receipt], transaction_id} -> {version, lost_coverage}: make one "
+        "version of executed tasks; lost_coverage as in compact",
         compaction.compact_commit,
     ),
     "cleanup": Action(

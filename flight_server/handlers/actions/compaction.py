@@ -36,7 +36,9 @@ def compact_plan(service: Service, body: bytes) -> dict[str, Any]:
 def compact_execute(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = _step("compact_execute", body, {"task": string}, ("task",))
     receipt, result = service.staged.execute(reference, CompactionTask.from_json(values["task"]))
-    return {"receipt": receipt, **asdict(result.metrics)}
+    metrics = asdict(result.metrics)
+    del metrics["lost_coverage"]  # the commit tells
+    return {"receipt": receipt, **metrics}
 
 
 def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
@@ -44,7 +46,10 @@ def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
     command = CommitCommand(
         reference, "rewrite", values["receipts"], transaction_id=values.get("transaction_id")
     )
-    return {"version": service.staged.commit(command).version}
+    version = service.staged.commit(command).version
+    with service.mutations.opened(reference) as opened:
+        lost = compaction.lost_coverage_of(opened.snapshot.storage, version)
+    return {"version": version, "lost_coverage": [asdict(each) for each in lost]}
 
 
 def _step(

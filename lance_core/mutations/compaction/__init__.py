@@ -10,12 +10,14 @@ Tasks and results are plain data that travels as JSON, so that many machines can
 from lance_core.mutations.compaction.commit import commit
 from lance_core.mutations.compaction.compact import compact
 from lance_core.mutations.compaction.execute import discard, execute
+from lance_core.mutations.compaction.lost_coverage import lost_coverage, lost_coverage_of
 from lance_core.mutations.compaction.options import CompactionOptions
 from lance_core.mutations.compaction.plan import plan
 from lance_core.mutations.compaction.tasks import (
     CompactionMetrics,
     CompactionPlan,
     CompactionTask,
+    LostCoverage,
     RewriteResult,
 )
 
@@ -24,10 +26,13 @@ __all__ = [
     "CompactionOptions",
     "CompactionPlan",
     "CompactionTask",
+    "LostCoverage",
     "RewriteResult",
     "commit",
     "compact",
     "discard",
     "execute",
+    "lost_coverage",
+    "lost_coverage_of",
     "plan",
 ]

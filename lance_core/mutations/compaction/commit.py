@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError
+from lance_core.mutations.compaction.indices import move_indices, segments_to_move
 from lance_core.mutations.compaction.plan import check_indices
 from lance_core.mutations.compaction.tasks import RewriteResult
 from lance_core.mutations.retry import made_before, opened
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.commit import commit as commit_transaction
-from lance_core.table.snapshot import Snapshot
-from lance_core.table.transaction import new_transaction, rewrite
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.transaction import new_transaction, reserve_fragments, rewrite
 
 
 def commit(
@@ -21,6 +25,9 @@ def commit(
     sync: bool = True,
 ) -> Snapshot:
     """Put the new fragments of all results in the place of the old ones.
+
+    Files of indices that name rows by their address are written anew. That takes two versions: the first one
+    reserves fragment ids. What is lost nevertheless, `lost_coverage` finds.
 
     Args:
         snapshot: any version of the table.
@@ -43,8 +50,56 @@ def commit(
         raise InvalidInputError("two results replace one fragment")
     check_indices(snapshot.manifest)
     in_order = sorted(results, key=lambda result: result.original[0].id)
-    transaction = rewrite(
-        new_transaction(min(result.read_version for result in results), uuid=transaction_id),
-        ((result.original, result.new) for result in in_order),
+    if snapshot.manifest.index_segments:
+        return _commit_with_indices(snapshot, in_order, transaction_id, sync)
+    manifest = commit_transaction(snapshot.storage, _transaction(in_order, transaction_id), sync=sync)
+    return opened(snapshot, manifest)
+
+
+def _commit_with_indices(
+    snapshot: Snapshot, results: list[RewriteResult], transaction_id: str | None, sync: bool
+) -> Snapshot:
+    """Commit results together with index files that know where the rows are.
+
+    Index files name fragments, so fragment ids are reserved before the files are written.
+    """
+    storage = snapshot.storage
+    newest = open_snapshot(storage, open_base=snapshot.open_base)
+    if segments_to_move(newest, results):
+        count = sum(len(result.new) for result in results)
+        reservation = reserve_fragments(new_transaction(newest.manifest.version), count)
+        newest = opened(snapshot, commit_transaction(storage, reservation, sync=sync))
+        assert newest.manifest.max_fragment_id is not None
+        ids = iter(range(newest.manifest.max_fragment_id - count + 1, newest.manifest.max_fragment_id + 1))
+        results = [replace(result, new=_numbered(result.new, ids)) for result in results]
+    moved = move_indices(newest, segments_to_move(newest, results), results, sync=sync)
+    transaction = _transaction(results, transaction_id)
+    transaction.rewrite.rewritten_indices.extend(moved.rewritten)
+    try:
+        return opened(snapshot, commit_transaction(storage, transaction, sync=sync))
+    except CommitUnknownError:
+        raise
+    except LanceError:
+        moved.discard(storage)
+        raise
+
+
+def _transaction(results: Sequence[RewriteResult], transaction_id: str | None) -> Transaction:
+    read_version = min(result.read_version for result in results)
+    return rewrite(
+        new_transaction(read_version, uuid=transaction_id),
+        ((result.original, result.new) for result in results),
     )
-    return opened(snapshot, commit_transaction(snapshot.storage, transaction, sync=sync))
+
+
+def _numbered(
+    fragments: Sequence[table_pb2.DataFragment], ids: Iterator[int]
+) -> tuple[table_pb2.DataFragment, ...]:
+    """Copies of the fragments with the next ids."""
+    numbered = []
+    for fragment in fragments:
+        copy = table_pb2.DataFragment()
+        copy.CopyFrom(fragment)
+        copy.id = next(ids)
+        numbered.append(copy)
+    return tuple(numbered)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.mutations.compaction.commit import commit
 from lance_core.mutations.compaction.execute import discard, execute
+from lance_core.mutations.compaction.lost_coverage import lost_coverage
 from lance_core.mutations.compaction.options import CompactionOptions
 from lance_core.mutations.compaction.plan import plan
 from lance_core.mutations.compaction.tasks import CompactionMetrics, CompactionTask, RewriteResult
@@ -64,7 +65,8 @@ def compact(
             discard(snapshot.storage, done.values())
         raise
     discard(snapshot.storage, done.values())
-    return made, metrics
+    lost = lost_coverage(made.storage, made.manifest) if metrics.fragments_removed else ()
+    return made, replace(metrics, lost_coverage=lost)
 
 
 def _execute_all(
@@ -95,5 +97,5 @@ def _execute_all(
 
 
 def _key(task: CompactionTask) -> tuple[bytes, ...]:
-    """The same for tasks with the same rows."""
+    """Return a key that tasks with the same rows share."""
     return tuple(message.SerializeToString(deterministic=True) for message in task.messages)

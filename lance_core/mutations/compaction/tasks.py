@@ -1,11 +1,11 @@
-"""What is passed between planning, executing and committing, here or on other machines."""
+"""Data that is passed between planning, executing and committing, here or on other machines."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from google.protobuf.message import DecodeError
@@ -27,18 +27,42 @@ class Opened(Protocol):
 
 
 @dataclass(frozen=True)
+class LostCoverage:
+    """An index that covered rows before a compaction and does not cover them any more.
+
+    Nothing is lost for readers: they find these rows by scanning until the index is updated.
+    """
+
+    index: str
+    """Name of the index."""
+    index_type: str
+    """Kind of the index, such as "ZoneMap"."""
+    fragment_ids: tuple[int, ...]
+    """New fragments that the index does not cover, though it covered all their rows before."""
+    num_rows: int
+    """Rows of these fragments."""
+
+
+@dataclass(frozen=True, repr=False)
 class CompactionMetrics:
-    """What a compaction did."""
+    """Numbers of fragments and files that a compaction removed and added."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
     files_removed: int = 0
     """Data files and deletion files."""
     files_added: int = 0
+    lost_coverage: tuple[LostCoverage, ...] = ()
+    """Indices that cover less than before. Only known once the compaction is committed."""
+
+    def __repr__(self) -> str:
+        """The text of the reference; lost coverage, which the reference does not tell, where there is any."""
+        shown = [field.name for field in fields(self) if field.name != "lost_coverage" or self.lost_coverage]
+        return f"CompactionMetrics({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __add__(self, other: CompactionMetrics) -> CompactionMetrics:
-        mine, theirs = asdict(self), asdict(other)
-        return CompactionMetrics(**{name: mine[name] + theirs[name] for name in mine})
+        names = [field.name for field in fields(self)]
+        return CompactionMetrics(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -61,7 +85,7 @@ class CompactionTask:
         return execute(dataset.snapshot, self)
 
     def json(self) -> str:
-        """What `from_json` reads."""
+        """Return the text that `from_json` reads."""
         return json.dumps(self._parts())
 
     @staticmethod
@@ -93,11 +117,11 @@ class CompactionPlan:
     tasks: list[CompactionTask]
 
     def num_tasks(self) -> int:
-        """How many tasks there are."""
+        """Return the number of tasks."""
         return len(self.tasks)
 
     def json(self) -> str:
-        """What `from_json` reads."""
+        """Return the text that `from_json` reads."""
         return json.dumps(
             {"read_version": self.read_version, "tasks": [task._parts() for task in self.tasks]}
         )
@@ -115,7 +139,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What one task wrote; it belongs to no version yet."""
+    """Fragments that one task wrote; they belong to no version yet."""
 
     read_version: int
     original: Messages
@@ -133,13 +157,13 @@ class RewriteResult:
 
     @property
     def metrics(self) -> CompactionMetrics:
-        """What the task did."""
+        """Return the metrics of this task alone."""
         removed = sum(len(each.files) + each.HasField("deletion_file") for each in self.original)
         added = sum(len(each.files) for each in self.new)
         return CompactionMetrics(len(self.original), len(self.new), removed, added)
 
     def json(self) -> str:
-        """What `from_json` reads."""
+        """Return the text that `from_json` reads."""
         return json.dumps(
             {
                 "read_version": self.read_version,

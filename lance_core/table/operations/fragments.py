@@ -26,8 +26,7 @@ def add_fragments(
     Raises:
         InvalidInputError: no ids are left, or a fragment has a deletion file, which has another name.
     """
-    last = message.fragments[-1].id if message.fragments else -1
-    next_id = max(last, message.max_fragment_id if message.HasField("max_fragment_id") else -1) + 1
+    next_id = last_fragment_id(message) + 1
     added = []
     for fragment in fragments:
         reserve_until(message, next_id)
@@ -94,6 +93,12 @@ def sort_fragments(message: table_pb2.Manifest) -> None:
     ids = [fragment.id for fragment in message.fragments]
     if ids != sorted(ids):
         message.fragments.sort(key=lambda fragment: fragment.id)
+
+
+def last_fragment_id(message: table_pb2.Manifest) -> int:
+    """Return the highest fragment id that has been used, -1 if none has; old libraries do not note it."""
+    last = message.fragments[-1].id if message.fragments else -1
+    return max(last, message.max_fragment_id if message.HasField("max_fragment_id") else -1)
 
 
 def reserve_until(message: table_pb2.Manifest, last: int) -> None:

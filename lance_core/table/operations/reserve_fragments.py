@@ -3,9 +3,9 @@
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.operations.context import Context
-from lance_core.table.operations.fragments import reserve_until
+from lance_core.table.operations.fragments import last_fragment_id, reserve_until
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.ReserveFragments, context: Context) -> None:
     """Count on; the ids are the last `num_fragments` up to the new highest one."""
-    reserve_until(message, message.max_fragment_id + operation.num_fragments)
+    reserve_until(message, last_fragment_id(message) + operation.num_fragments)

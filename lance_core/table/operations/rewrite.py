@@ -89,6 +89,7 @@ def _add(
 def _take_files(segment: table_pb2.IndexMetadata, rewritten: Transaction.Rewrite.RewrittenIndex) -> None:
     """The index has been written anew, under another uuid."""
     segment.uuid.CopyFrom(rewritten.new_id)
+    segment.ClearField("base_id")
     del segment.files[:]
     segment.files.extend(rewritten.new_index_files)
     if rewritten.HasField("new_index_details"):

@@ -228,8 +228,7 @@ def test_queries_through_indices_stay_right(stable_row_ids: bool, tmp_path: Path
             wanted = expected.filter(pa.compute.equal(expected["a"], number))
             assert theirs.to_table(filter=condition).equals(wanted), condition
     coverage = {index.name: index.segments[0].fragment_ids for index in ours.describe_indices()}
-    known = {6} if stable_row_ids else set()
-    assert {name: set(ids) for name, ids in coverage.items()} == {"a_idx": set(), "t_idx": known}
+    assert {name: set(ids) for name, ids in coverage.items()} == {"a_idx": {6}, "t_idx": {6}}
     theirs.optimize.optimize_indices()
     assert lance.dataset(str(path)).to_table(filter="a = 204").num_rows == 1
     assert lance_core.dataset(path).to_table(filter="a = 204").num_rows == 1

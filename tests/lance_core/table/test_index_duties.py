@@ -146,14 +146,17 @@ def test_each_change_by_itself(kind: str, stable_row_ids: bool, tmp_path: Path) 
 
 
 def test_coverage_is_kept_where_it_may_be(tmp_path: Path) -> None:
-    """Compaction keeps fragments covered by indices that name rows by stable ids; others forget them."""
+    """After a compaction indices cover the new fragments, those that name rows by address with new files."""
     dataset = _indexed(tmp_path, True, random.Random(1))
+    before = {index.name: index.segments[0].uuid for index in dataset.describe_indices()}
 
     dataset.optimize.compact_files()
 
     ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
     covered = {index.name: set(index.segments[0].fragment_ids) for index in dataset.describe_indices()}
-    assert covered == {"id_idx": set(), "number_idx": set(), "word_idx": {max(ids)}}
+    assert covered == {name: {max(ids)} for name in before}
+    after = {index.name: index.segments[0].uuid for index in dataset.describe_indices()}
+    assert [name for name in before if before[name] == after[name]] == ["word_idx"]
     plan = lance.dataset(str(tmp_path)).scanner(filter="word = 'a'").explain_plan()
     assert "ScalarIndexQuery" in plan
 
@@ -269,8 +272,14 @@ def test_groups_that_an_index_knows_in_part() -> None:
     carried = _carried(segment)
     with pytest.raises(InvalidInputError, match="joined with others"):
         carried.move([({1, 2}, {3})], rewritten={segment.uuid.uuid}, stable_row_ids=False)
-    carried.move([({1, 2}, {3})], rewritten=set(), stable_row_ids=False)
-    assert not coverage(next(iter(carried.segments)))
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_an_index_that_is_not_rewritten_covers_no_new_fragment(stable_row_ids: bool) -> None:
+    """If the files still name old addresses, the old fragments stay in the bitmap: readers skip them."""
+    carried = _carried(_segment("a", [0], [1, 2, 4]))
+    carried.move([({1, 2}, {5})], rewritten=set(), stable_row_ids=stable_row_ids)
+    assert set(coverage(next(iter(carried.segments)))) == ({4} if stable_row_ids else {1, 2, 4})
 
 
 def test_of_segments_without_rows_the_oldest_stays() -> None:
