@@ -156,7 +156,7 @@ def _client_rows(measurement: Measurement) -> None:
 
 
 def _closing_table(lines: Iterable[Line]) -> None:
-    """What was aimed at and what was seen: how many times faster, by geometric means."""
+    """Print the targets and the measured geometric means of how many times faster we are."""
     print(f"\n{'geometric means':<54}{'at least':>9}{'seen':>8}{'CPU':>8}   slowest task")
     for line in lines:
         target = "" if line.target is None else f"{line.target:g}x"

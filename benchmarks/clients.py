@@ -1,4 +1,4 @@
-"""What users of `flight_client` wait for: DuckDB and Polars on a remote dataset, and single rows of it.
+"""Waiting times of users of `flight_client`: DuckDB and Polars on a remote dataset, and single rows of it.
 
 The same engines run on what a plain Flight server over the reference streams, with the batch size and the
 number of streams that are best for it; once as it stands, and once told by hand which columns and rows the
@@ -47,9 +47,9 @@ class Query:
     line: str
     """In the closing table."""
     line_by_hand: str | None
-    """The same, where there is anything to tell a server by hand."""
+    """Line of the comparison with a server that was told by hand; None if there is nothing to tell."""
     sql: str
-    """Of the table `data`."""
+    """The query, on the table `data`."""
     frame: Callable[[pl.LazyFrame], pl.LazyFrame]
     columns: tuple[str, ...] | None
     filter: str | None

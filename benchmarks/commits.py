@@ -1,4 +1,4 @@
-"""How long a commit takes, beside the reference: `python -m benchmarks.commits FOLDER [RUNS]`.
+"""Time of a commit, beside the reference: `python -m benchmarks.commits FOLDER [RUNS]`.
 
 On a small dataset and on one of many fragments and versions: of a data file that is there, and of ten rows
 together with writing their file. The reference syncs nothing, so that without

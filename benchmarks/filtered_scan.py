@@ -76,7 +76,7 @@ def _compared(
 
 
 def _written_by_us(dataset: Dataset) -> Path:
-    """The same rows in files of ours."""
+    """Return a copy of the dataset in files that we wrote; write it if it does not exist."""
     path = dataset.path.with_name(f"ours-{dataset.path.name}")
     if not path.exists():
         unfinished = path.with_suffix(".unfinished")

@@ -60,7 +60,7 @@ CLASSES: Mapping[str, tuple[Callable[[int, int], pa.RecordBatch], int]] = {
     "sorted": (sorted_batch, 1),
     "categorical": (category_batch, 1),
 }
-"""What is written, and by how much fewer rows than asked for."""
+"""The written tables: a function that makes a batch, and the divisor of the requested number of rows."""
 
 
 def measure(name: str, rows: int, version: str, runs: int, folder: Path) -> tuple[Measurement, Measurement]:
@@ -201,7 +201,7 @@ def _report(name: str, version: str, options: argparse.Namespace, folder: Path) 
 
 @dataclass(frozen=True)
 class Figure:
-    """What was measured, in parts of the reference's or as a share, and what it has to reach."""
+    """A measured value, as a multiple of the reference's or as a share, and its target."""
 
     label: str
     value: float

@@ -21,11 +21,11 @@ class Measurement:
     runs: Mapping[str, list[float]] = field(repr=False)
 
     def ratio(self, ours: str, theirs: str) -> float:
-        """How many times faster `ours` is."""
+        """Return how many times faster `ours` is."""
         return self.seconds[theirs] / self.seconds[ours]
 
     def cpu_ratio(self, ours: str, theirs: str) -> float:
-        """How many times less CPU `ours` takes, for competitors that run in this process."""
+        """Return how many times less CPU time `ours` takes, for competitors that run in this process."""
         return self.cpu_seconds[theirs] / self.cpu_seconds[ours]
 
     def as_json(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Which encodings the pages of a dataset have."""
+"""Encodings of the pages of a dataset."""
 
 from __future__ import annotations
 

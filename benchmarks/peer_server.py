@@ -20,7 +20,7 @@ from pyarrow import flight
 
 
 class PlainServer(flight.FlightServerBase):
-    """What one would write around the reference library: a scanner's reader, streamed."""
+    """The server that a user would write around the reference library: it streams the reader of a scanner."""
 
     def __init__(self, root: Path) -> None:
         super().__init__("grpc://127.0.0.1:0")

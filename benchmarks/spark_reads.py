@@ -33,7 +33,9 @@ WARM_UPS = 5
 """Rounds before any is measured: by the fifth Java has compiled what reads run, and takes half the CPU."""
 
 LEAST_RUNS = 9
-"""Of the whole table against memory, where the two are near each other and single runs differ twofold."""
+"""Least number of runs of the whole table against memory: the two are close, and single runs differ
+twofold.
+"""
 
 _SETTINGS = {
     "spark.ui.enabled": "false",

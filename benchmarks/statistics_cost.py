@@ -1,4 +1,6 @@
-"""What page statistics and checksums cost: files are written with and without, in pairs that take turns."""
+"""Cost of page statistics and checksums: files are written with and without them, in pairs that take
+turns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the project aims at: the lines of the closing table, and what each has to reach.
+"""Targets of the project: the lines of the closing table with their targets.
 
 A line is met when its geometric mean reaches the target and no task of it stays below 60 % of that mean.
 """
@@ -80,15 +80,15 @@ TARGETS: dict[str, float | None] = {
     SPARK_COLUMNS: None,
     SPARK_SELECTIVE: 2,
 }
-"""How many times faster each line has to be; None where it is only told."""
+"""Required speed-up of each line; None if the line is only reported."""
 
 LEAST_SHARE = 0.6
-"""Of the mean of a line, for each of its tasks."""
+"""Least share of the mean of a line that each of its tasks must reach."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How much faster one task of a line is, by the clock and, where both ran in one process, in CPU time."""
+    """Speed-up of one task of a line, by the clock and, if both ran in one process, in CPU time."""
 
     line: str
     task: str

@@ -42,7 +42,7 @@ def build() -> Path:
 
 
 def library(name: str) -> str:
-    """Where the compiler keeps one of its libraries."""
+    """Return the path of one of the compiler's libraries."""
     found = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True)
     return found.stdout.strip()
 

@@ -39,7 +39,7 @@ _QUIET = {
     # Workers whose Unix socket is closed before they are done print tracebacks; jobs have few short tasks.
     "spark.python.unix.domain.socket.enabled": "false",
 }
-"""What the commands say themselves, in one line."""
+"""Settings that silence Spark: the commands report in one line of their own."""
 
 _MOST_SHOWN = 80
 """Characters of a detail in that line."""
@@ -67,7 +67,7 @@ app = typer.Typer(
 
 @dataclass(frozen=True)
 class Settings:
-    """What all commands have in common."""
+    """Settings that all commands share."""
 
     master: str | None
     conf: Mapping[str, str]

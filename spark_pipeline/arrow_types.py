@@ -90,7 +90,8 @@ def to_spark(batch: pa.RecordBatch, schema: spark.StructType) -> pa.RecordBatch:
 
 
 def all_to_spark(batches: Iterable[pa.RecordBatch], schema: spark.StructType) -> Iterator[pa.RecordBatch]:
-    """The same for every batch of a stream. Whole batches are handed on where they are as Spark wants them.
+    """Convert every batch of a stream with `to_spark`. A batch that has the right types already is yielded
+    unchanged.
 
     Then only the fields within lists and maps may have other names, which Spark does not ask for. To make
     schema and columns anew for each batch took a seventh of the CPU of a worker that read a large table.
@@ -225,7 +226,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _converted(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    """The same values as `target`, a type of the same kind."""
+    """Return the values as `target`, a type of the same kind."""
     kind = array.type
     if kind == pa.time64("ns"):
         array = _cast(_cast(array, pa.time64("us"), path), kind, path)  # Spark's type has microseconds
@@ -295,6 +296,6 @@ def _map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.MapArray:
 
 
 def _offsets(lengths: pa.Array) -> pa.Array:
-    """Where lists of these lengths begin and end; null ones are empty."""
+    """Return the offsets of lists of these lengths; null lists are empty."""
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])

@@ -19,7 +19,7 @@ from spark_pipeline.workers import settle
 
 
 def selection_of(options: Options) -> Selection:
-    """What the options say is read."""
+    """Return the columns, filter and batch size that the options select."""
     return Selection(columns=options.columns, filter=options.filter, batch_rows=options.batch_size)
 
 
@@ -34,7 +34,7 @@ class _Endpoint:
 
     data: bytes
     number: int
-    """Its place in the plan."""
+    """Position of the partition in the plan."""
 
 
 class BatchReader(DataSourceReader):

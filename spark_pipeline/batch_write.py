@@ -22,27 +22,27 @@ from spark_pipeline.options import Options
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What one task left to be committed."""
+    """Receipts of the rows that one task staged for the commit."""
 
     receipts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where rows go, and what they become: decided before anything is written. Can be pickled."""
+    """Dataset, mode and schema of a write: decided before anything is written. Can be pickled."""
 
     table: str
     branch: str | None
     mode: Mode
-    """With which rows are staged."""
+    """The mode with which rows are staged."""
     schema: pa.Schema
-    """Of the rows that are sent."""
+    """Schema of the rows that are sent."""
 
     @staticmethod
     def of_options(
         client: flight_client.Client, options: Options, rows: StructType, overwrite: bool
     ) -> Destination:
-        """Where rows of this schema go.
+        """Return the destination of rows of this schema.
 
         Raises:
             InvalidInputError: the dataset has other columns, or an option is not for writes.
@@ -61,7 +61,7 @@ class Destination:
 
     @property
     def operation(self) -> Mode:
-        """Of the commit."""
+        """Return the operation of the commit."""
         return "overwrite" if self.mode == "create" else self.mode
 
 

@@ -33,7 +33,7 @@ class LanceFlightDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """Return the name for `format`."""
         return "lance_flight"
 
     def schema(self) -> StructType:

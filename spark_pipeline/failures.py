@@ -1,4 +1,4 @@
-"""What went wrong in a job, in one line: errors come from the driver, from Java and from executors."""
+"""Failures of a job in one line: errors come from the driver, from Java and from executors."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from flight_client import UnsupportedFeatureError
 from spark_pipeline.arrow_types import spark_schema
 
 _MAX_CONSTANTS = 10_000
-"""Of one IN; the server takes ten times as many in a command of 1 MiB."""
+"""Largest number of constants in one IN; the server takes ten times as many in a command of 1 MiB."""
 
 _COMPARISONS: dict[type[spark.Filter], str] = {
     spark.EqualTo: "=",

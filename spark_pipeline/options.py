@@ -92,17 +92,17 @@ def option(
 
 @dataclass(frozen=True)
 class Options:
-    """What `.option(...)` said. Can be pickled; its `repr` shows no token."""
+    """Values of `.option(...)`. Can be pickled; the `repr` shows no token."""
 
     uri: tuple[str, ...] = option("uri", _uris, "grpc://host:port, several with commas", ())
     """The servers of the dataset."""
     table: str = option("table", _text, "the name of a dataset", "")
-    """Its name on the server; the path of `load` and `save` means the same."""
+    """Name of the dataset on the server; the path of `load` and `save` means the same."""
     version: int | None = option("version", _integer, "the number of a version", uses=_READS)
     tag: str | None = option("tag", _text, "the name of a tag", uses=_READS)
     branch: str | None = option("branch", _text, "the name of a branch")
     version_as_of: int | None = option("versionAsOf", _integer, "the number of a version", uses=_READS)
-    """As `version`; the name that Spark's other formats use."""
+    """Alternative name of `version`, used by Spark's other formats."""
     timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601", uses=_READS)
     """The last version before this time."""
     columns: tuple[str, ...] | Mapping[str, str] | None = option(
@@ -130,7 +130,7 @@ class Options:
     on_changes: str = option(
         "onChanges", _one_of("fail", "ignore", "report"), "fail, ignore or report", "fail", uses=_STREAMS
     )
-    """What a stream does with updated and deleted rows."""
+    """Action of a stream for updated and deleted rows."""
     app_id: str | None = option("app_id", _text, "a text", uses=_WRITES)
     """Names the writing application: with the number of a batch it makes a stream's commits happen once."""
     create: bool = option("create", _boolean, "true or false", False, uses=_WRITES)

@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What became of a step."""
+    """Result of a step."""
 
     name: str
     job: str
@@ -78,7 +78,7 @@ class StepReport:
         return bool(self.outcome.details.get("is_equal", True))
 
     def as_data(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the report as plain values."""
         named = {"step": self.name, "job": self.job}
         return named | asdict(self.outcome) | {"seconds": round(self.seconds, 3)}
 
@@ -112,7 +112,7 @@ class Pipeline:
             raise InvalidInputError(f"{path}: {error}") from None
 
     def transaction_id(self, run_id: str, step: Step) -> str:
-        """The same for the same step of the same run, whenever and wherever it is run."""
+        """Return the transaction id of a step, the same each time for the same run."""
         names = json.dumps([self.name, run_id, step.name])
         return str(uuid5(NAMESPACE_URL, f"lance-flight-pipeline:{names}"))
 

@@ -1,4 +1,4 @@
-"""How far Spark is, in one line that is rewritten, on terminals."""
+"""Progress of Spark in one line that is rewritten, on terminals."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ from spark_pipeline.batch_read import narrowed, selection_of
 from spark_pipeline.options import Options
 
 CHANGE_TYPE = "_change_type"
-"""What became of the row: insert, update (the row as it is now) or delete (as it was)."""
+"""Column with the change of the row: insert, update (the row as it is now) or delete (the row as it was).
+"""
 COMMIT_VERSION = "_commit_version"
 """The version that did it."""
 
@@ -83,7 +84,7 @@ class _Part:
     number: int
     """Counts the parts, so that they begin with different servers."""
     kind: str
-    """What becomes of the rows: see CHANGE_TYPE."""
+    """The change of the rows: see CHANGE_TYPE."""
     version: int
     """The version that did it."""
 
@@ -118,12 +119,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _columns(self) -> StructType:
-        """What is read of the dataset."""
+        """Return the columns that are read from the dataset."""
         added = (CHANGE_TYPE, COMMIT_VERSION) if self._options.on_changes == "report" else ()
         return StructType([field for field in self._schema if field.name not in added])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a query begins that has no checkpoint."""
+        """Return the position at which a query without a checkpoint begins."""
         start = self._options.starting_version
         if start is None:  # with what there is, then what comes
             return asdict(replace(self._latest(), snapshot=True))
@@ -144,7 +145,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return asdict(replace(Position.of_version(listed[0]), snapshot=start == 1))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """As many versions as the user allows; Spark knows no limit of versions, and hands this one back."""
+        """Return the limit of versions per batch. Spark has no such limit, and passes this one back."""
         limit = self._options.max_versions_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
 
@@ -153,7 +154,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = self._latest().version
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next batch ends: the rows of the first version are a batch of their own."""
+        """Return the end of the next batch. The rows of the first version are a batch of their own."""
         begin = Position(**start)
         if begin.snapshot:
             return asdict(replace(begin, snapshot=False))
@@ -240,7 +241,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield _Part(endpoint.serialize(), 0, kind, version if commit is None else commit)
 
     def _compared(self, version: int) -> Iterator[_Part]:
-        """What a version did to the rows of the one before, as far as the server can tell."""
+        """Yield the changes that a version made to the rows of the version before, as far as the server
+        knows them.
+        """
         body = {
             "dataset": self._options.table,
             "branch": self._options.branch,

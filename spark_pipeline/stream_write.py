@@ -21,7 +21,7 @@ from spark_pipeline.batch_write import Destination, Staged, abort, commit, recei
 from spark_pipeline.options import Options
 
 _NAMESPACE = UUID("7e4c1f0a-59a3-4f0e-8d5b-0c6a2d5c3b1e")
-"""Of the ids of transactions that commit batches of streams."""
+"""Namespace of the transaction ids that commit batches of streams."""
 
 _QUERY = "sql.streaming.queryId"
 """Property of tasks: the id of the query, which Spark keeps in the checkpoint. `commit` is not told."""
@@ -29,12 +29,12 @@ _QUERY = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class StagedPart(Staged):
-    """What one task of a batch left to be committed."""
+    """Receipts of the rows that one task of a batch staged for the commit."""
 
     query: str
     """The id of the streaming query."""
     destination: Destination
-    """What the task staged for; the dataset may be there by the time of the commit."""
+    """Destination of the task; the dataset may exist by the time of the commit."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

@@ -1,4 +1,4 @@
-"""What Python workers of Spark are spared: work that comes back with every task."""
+"""Settings of Spark's Python workers that save work which every task repeats."""
 
 from __future__ import annotations
 

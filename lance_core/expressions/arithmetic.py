@@ -195,7 +195,7 @@ def _unscaled(decimals: Datum, scale: int) -> Datum:
 
 
 def _remainder(left: Datum, right: Datum) -> Datum:
-    """What is left of a division, with the sign of the dividend."""
+    """Return the remainder of a division, with the sign of the dividend."""
     length = len(left) if isinstance(left, pa.Array) else len(right)
     left, right = (pa.repeat(side, length) if isinstance(side, pa.Scalar) else side for side in (left, right))
     valid = pc.and_(pc.is_valid(left), pc.is_valid(right))

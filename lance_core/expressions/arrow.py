@@ -95,7 +95,7 @@ def _bind(expression: pc.Expression, schema: pa.Schema, names: list[str]) -> Non
 
 
 def _as_tree(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """The same condition as a tree, where both mean the same and Arrow can write it down."""
+    """Return the condition as a tree, or None if the meaning differs or Arrow cannot write it."""
     try:
         from pyarrow.substrait import serialize_expressions
 

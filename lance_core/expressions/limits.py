@@ -1,4 +1,4 @@
-"""How large a filter or an expression may be, and the one check of it.
+"""Limits of filters and expressions, and the one check of them.
 
 Deep trees exhaust stacks and huge ones stall a server, so that both are refused before anything is evaluated.
 """

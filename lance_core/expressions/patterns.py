@@ -32,7 +32,7 @@ def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Da
 
 
 class _Wildcard(Enum):
-    """What a wildcard means to RE2."""
+    """Wildcards as RE2 writes them."""
 
     ANY = ".*"
     ONE = "."

@@ -24,7 +24,7 @@ from lance_core.expressions.tree import Expression
 
 
 class _Lance(Dialect):
-    """What sqlglot has to know of the dialect; every function call stays a name with arguments."""
+    """Dialect for sqlglot. Every function call stays a name with arguments."""
 
     class Tokenizer(tokens.Tokenizer):
         QUOTES: ClassVar = ["'", '"']

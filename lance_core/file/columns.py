@@ -65,7 +65,8 @@ class ColumnReader(Protocol):
         """
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
-        """The same for whoever reads what several columns of the file need at once.
+        """Like `take`, as a picking, for callers that read the ranges of several columns of the file
+        together.
 
         Raises:
             OffsetOverflow: the values need offsets of more than 32 bits; `take` then gives several arrays.

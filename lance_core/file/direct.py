@@ -23,10 +23,10 @@ class Piece:
     end: int
     leaf_type: pa.DataType
     list_type: pa.DataType | None
-    """Of the lists around the values, where they stand in lists."""
+    """Type of the lists around the values; None without lists."""
 
     def array(self, rows: DecodedRows) -> pa.Array:
-        """What the kernel gave for this piece."""
+        """Return the array of this piece from the result of the kernel."""
         return direct_array(rows, self.leaf_type, self.list_type)
 
 

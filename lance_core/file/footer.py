@@ -19,8 +19,9 @@ FOOTER_BYTES = 40
 TABLE_ENTRY_BYTES = 16
 
 SEAL = struct.Struct("<I4s")
-"""What our writer puts between the GBO table and the footer, a gap that readers skip: `SEAL_TAG` behind the
-CRC-32C of everything from the descriptor to the end of the GBO table, and then the footer."""
+"""Eight bytes between the GBO table and the footer, a gap that readers skip: the CRC-32C of everything
+from the descriptor to the end of the GBO table and then of the footer, and `SEAL_TAG`.
+"""
 SEAL_TAG = b"C32C"
 
 _FOOTER = struct.Struct("<QQQII8x")

@@ -1,4 +1,4 @@
-"""What a 2.x data file says about itself: schema, rows, columns, pages.
+"""Metadata of a 2.x data file: schema, rows, columns, pages.
 
 Opening a file reads its tail once, and what lies before the tail only when the metadata is larger than that.
 Columns are decoded when they are asked for: a projection of few columns out of thousands pays for the few.
@@ -25,12 +25,12 @@ TAIL_BYTES = 64 << 10
 MOST_METADATA_BYTES = 1 << 20
 """Metadata of columns beyond this is read column by column; less is one read, which costs less than two."""
 ALIGNMENT_BYTES = 64
-"""Of page and global buffers, from version 2.1 on."""
+"""Alignment of page buffers and global buffers, from version 2.1 on."""
 
 COLUMN_BYTES = 2560
 """Memory of what is kept of a column without its pages (measured: 2 to 3 KiB)."""
 METADATA_GROWTH = 4
-"""How much more memory messages take once they are parsed, at most."""
+"""Largest growth of messages in memory when they are parsed."""
 
 BufferRange = tuple[int, int]
 """(position in the file, size), in bytes."""
@@ -76,7 +76,7 @@ class FileMetadata:
     _messages: "_Part" = field(repr=False)
     """The part of the file with the metadata of columns; nothing else of the file is kept in memory."""
     _file: ReadableFile = field(repr=False)
-    """Where the metadata of other columns is read, where there is a lot of it."""
+    """The file, for reading the metadata of other columns if there is much of it."""
     _ranges: npt.NDArray[np.uint64] = field(repr=False)
     """Per column (position, size) of its message in the file. Checked when it is used."""
     _columns_lie: BufferRange = field(repr=False)

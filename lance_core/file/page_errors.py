@@ -1,4 +1,4 @@
-"""Where in a file something went wrong: errors of decoding, with the names that users need."""
+"""Errors of decoding, with the names that users need: file, column and page."""
 
 from types import TracebackType
 

@@ -21,7 +21,7 @@ _RUN_BYTES = 16 << 20
 
 
 class RangeReader(Protocol):
-    """What reads row ranges, such as a column."""
+    """Reader of row ranges, such as a column."""
 
     @property
     def bytes_per_row(self) -> float: ...

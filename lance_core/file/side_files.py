@@ -32,18 +32,19 @@ _PIECE_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class BlobSizes:
-    """Which blobs go where, in bytes."""
+    """Limits in bytes that decide which file a blob is written to."""
 
     inline: int = 64 << 10
-    """Most that a value in the data file has."""
+    """Largest value in the data file."""
     shared: int = 4 << 20
-    """Most that a value in a shared file has."""
+    """Largest value in a shared file."""
     pack: int = 1 << 30
-    """Most that a shared file has."""
+    """Largest shared file."""
 
     @classmethod
     def of(cls, field: Field, pack_bytes: int | None = None) -> Self:
-        """What the metadata of a field says, and the defaults; `pack_bytes` comes before both.
+        """Return the limits in the metadata of a field, or the defaults; `pack_bytes` overrides the limit
+        of a shared file.
 
         Raises:
             InvalidInputError: a size is no number.
@@ -67,7 +68,7 @@ def _size(field: Field, name: str, default: int, least: int) -> int:
 
 
 class BlobPlace(NamedTuple):
-    """Where a value is, as its descriptor says."""
+    """Location of a value, from its descriptor."""
 
     kind: int
     """1 in a file that values share, 2 in one of its own."""
@@ -159,7 +160,7 @@ class SideFiles:
 
 
 def side_directory(data_file: str) -> str:
-    """Where the side files of a data file are, by its path."""
+    """Return the directory of the side files of a data file, given by its path."""
     return posixpath.splitext(data_file)[0]
 
 

@@ -100,7 +100,7 @@ class LegacyFile:
         return ColumnReader(self.pages, self.batch_offsets, field, rows)
 
     def page_descriptions(self, field: Field) -> list[PageDescription]:
-        """What the pages of a field of the file's own schema hold; structs have none."""
+        """Return descriptions of the pages of a field of the file's own schema; structs have none."""
         if field.logical_type == "struct":
             return []
         row = field.id - min(message.id for message in self._manifest.fields) + self._rows_before
@@ -245,7 +245,7 @@ class ColumnReader:
         """There are none: columns are read one by one."""
 
     def pick(self, rows: Numbers) -> Picking[list[pa.Array]]:
-        """The same; it reads by itself."""
+        """Take rows at once, without yielding: this column reads by itself."""
         return self.take(rows)
         yield []  # what makes this a generator
 

@@ -148,7 +148,7 @@ class FileWriter:
         message.page_table_position = self._write_table(list(message.fields), cells, 1)
 
     def _manifest(self) -> table_pb2.Manifest:
-        """What makes the file describe itself."""
+        """Return the manifest that describes the file, after writing the values of its dictionaries."""
         manifest = table_pb2.Manifest(fields=self._schema.messages, version=1)
         for message in manifest.fields:
             if message.HasField("dictionary") and self._dictionaries is not None:

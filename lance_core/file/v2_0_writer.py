@@ -38,7 +38,7 @@ class FileWriter:
         self._recorder = None if options.recorder is None else options.recorder()
         self._tail = options.tail
         self._placed_crc = 0
-        """Of the blobs of the page that comes next: they belong to the page that says where they are."""
+        """Checksum of the blobs of the next page: they belong to the page with their descriptors."""
         self.num_rows = 0
 
     @property
@@ -128,7 +128,7 @@ class _Node:
         self.field = field
         self.has_one_page = is_struct_column(field)
         self.num_items = 0
-        """Of the one page."""
+        """Number of items of the one page."""
         kind = encodings_v2_0_pb2.ColumnEncoding()
         if field.is_blob:
             kind.blob.inner.values.SetInParent()

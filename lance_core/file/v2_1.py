@@ -109,7 +109,9 @@ class ColumnReader:
         return arrays
 
     def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """What a kernel needs for rows `[start, end)`; see `lance_core.file.columns`."""
+        """Return the pieces that a kernel decodes for rows `[start, end)`, or None; see
+        `lance_core.file.columns`.
+        """
         reader = self._file.piece_reader()
         if reader is None or len(self._leaves) != 1 or not 0 <= start < end <= self.num_rows:
             return None
@@ -121,7 +123,7 @@ class ColumnReader:
         return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
 
     def known_pages(self) -> ColumnPages | None:
-        """What a kernel needs to take any rows; see `lance_core.file.columns`."""
+        """Return the pages from which a kernel takes any rows, or None; see `lance_core.file.columns`."""
         reader = self._file.piece_reader()
         if reader is None or not self._is_leaf:
             return None
@@ -300,7 +302,7 @@ class _Leaf:
         return found
 
     def known_pages(self) -> tuple[list[MiniBlocks | None], memoryview] | None:
-        """What a kernel needs of each page, and where these begin; `None` before all are known."""
+        """Return the pages for the kernel and the first row of each; None before all pages are known."""
         if self._runs is None:
             if not self.is_known:
                 return None
@@ -442,7 +444,7 @@ def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array |
 
 
 def _num_slots(field: Field, layer: Layer) -> int:
-    """How many values the children of a field have."""
+    """Return the number of values of the children of a field."""
     if layer.offsets is not None:
         width = layer.offsets.size // (layer.length + 1)
         return int(np.frombuffer(layer.offsets, f"<i{width}", 1, width * layer.length)[0])

@@ -1,4 +1,6 @@
-"""Which types files of 2.1 and 2.2 can hold; the others are refused by name, before anything is written."""
+"""Check of the types of 2.1 and 2.2 files: unsupported types are refused by name before anything is
+written.
+"""
 
 import pyarrow as pa
 

@@ -44,7 +44,7 @@ _MOST_ENTRY_BYTES = 64
 _MOST_PAGE_BYTES = 1 << 16
 """Symbol tables, headers and padding."""
 _FEW_BYTES = 32 << 10
-"""Of rows that are encoded in less time than it takes to wake a thread."""
+"""Bytes of rows that are encoded faster than a thread is woken."""
 
 
 class FileWriter:
@@ -255,7 +255,7 @@ class _Column:
         self.leaf = leaf
         self.number = number
         self.num_bytes = 0
-        """Of the rows that wait."""
+        """Bytes of the waiting rows."""
         field = leaf.field
         self.blob_sizes = BlobSizes.of(field, options.blob_pack_bytes) if field.is_blob_v2 else None
         self._waiting = waiting_rows(PLACED if self.blob_sizes else field.arrow_type, options.page_bytes)
@@ -292,7 +292,7 @@ class _Pending:
     column: _Column
     pages: "Future[list[_Page]]"
     most_bytes: int
-    """They take no more."""
+    """Upper bound of the size of the pages in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,13 +301,13 @@ class _Page:
 
     encoded: EncodedPage
     summary: Any
-    """Of the recorder."""
+    """Summary from the recorder."""
     crc32c: int = 0
-    """Of what belongs to it and is in the file already."""
+    """Checksum of bytes that belong to the page and are in the file already."""
 
 
 def _encode(waiting: Sequence[LeafRows], column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
-    """What is done on another thread: the pages of rows that have waited."""
+    """Encode waiting rows to pages; runs on another thread."""
     # Values of lists are not those of rows.
     has_summary = recorder is not None and all(step.kind is Kind.ITEM for step in column.steps)
     pages = []
@@ -326,7 +326,7 @@ def _describe_blobs(
     places: Sequence[tuple[int, int]],
     crc: int,
 ) -> list[_Page]:
-    """The same for blobs at `places`, whose bytes have the checksum `crc`."""
+    """Like `_encode`, for blobs that are at `places` already; `crc` is the checksum of their bytes."""
     describe = blob_v2_page if column.field.is_blob_v2 else blob_page
     return [_Page(describe(rows, column, places), None, crc)]
 

@@ -43,7 +43,7 @@ def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
 
 
 class _Pieces:
-    """Of types whose values are not joined before all are there: dictionaries differ from batch to batch."""
+    """Waiting rows of types that are joined only at the end: dictionaries differ from batch to batch."""
 
     def __init__(self) -> None:
         self._pieces: list[LeafRows] = []

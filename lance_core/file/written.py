@@ -1,4 +1,4 @@
-"""What a data file writer is told, and what it tells."""
+"""Options and results of data file writers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class FileTail:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How data files are written. What a field's own metadata (`lance-encoding:...`) says comes first."""
+    """Options of a data file writer. The metadata of a field (`lance-encoding:...`) overrides them."""
 
     page_bytes: int = PAGE_BYTES
     """Bytes of values of one column at which a page is full."""

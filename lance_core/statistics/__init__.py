@@ -1,1 +1,1 @@
-"""What files say about the values of their pages, in one form whatever the version."""
+"""Statistics of the values of pages, in one form for all file versions."""

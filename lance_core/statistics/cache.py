@@ -27,9 +27,9 @@ class ColumnKey(NamedTuple):
     """One column of one data file, as it is read."""
 
     storage: str
-    """Where the file is."""
+    """Identity of the storage."""
     file: str
-    """Its path in there."""
+    """Path of the file in the storage."""
     identity: str
     """Changes when the file is replaced."""
     column: str
@@ -38,7 +38,7 @@ class ColumnKey(NamedTuple):
 
 @dataclass
 class _Stored:
-    """What a file says about one of its columns."""
+    """Statistics of one column that a file contains."""
 
     table: pa.Table | None
 
@@ -60,7 +60,7 @@ class StatisticsCache:
         self._lock = threading.Lock()
 
     def use(self) -> CacheUse:
-        """How much is kept in memory, and how often it was of use."""
+        """Return the memory in use, and the numbers of hits and misses."""
         with self._lock:
             counter = self._counter
             return CacheUse(
@@ -79,7 +79,9 @@ class StatisticsCache:
         self._directory = None if path is None else StatisticsDirectory(path, max_bytes)
 
     def stored(self, key: ColumnKey, read: Callable[[], pa.Table | None]) -> pa.Table | None:
-        """What the file itself says about a column, read with `read` the first time."""
+        """Return the statistics that the file contains for a column; the first call reads them with
+        `read`.
+        """
         entry = self._get(("stored", key))
         if not isinstance(entry, _Stored):
             entry = _Stored(read())
@@ -87,7 +89,9 @@ class StatisticsCache:
         return entry.table
 
     def gathered(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> pa.Table | None:
-        """What scans found out about a column of `num_rows` values, now or in an earlier process."""
+        """Return the statistics that scans gathered for a column of `num_rows` values, now or in an
+        earlier process.
+        """
         return self._column(key, value_type, num_rows).table()
 
     def gather(

@@ -26,7 +26,7 @@ _MOST_FIXED_BYTES = 1 << 20
 """Wider values, all of one width, have no bounds; the kernel takes none of them."""
 
 _VariableBounds = tuple[kernels.Block, kernels.Block, kernels.Block]
-"""Which bounds there are, offsets and bytes."""
+"""Whether each bound exists, offsets, and bytes."""
 
 
 # Dictionaries are sorted to compare their values; longer ones than this share of the rows are not worth it.
@@ -134,7 +134,9 @@ class PageSummary:
 
 
 def page_summary(values: pa.Array) -> PageSummary:
-    """What `page_bounds` finds about all values together, one at least, without a batch made of it."""
+    """Return nulls and bounds of all values together (at least one), without making a batch as
+    `page_bounds` does.
+    """
     kind, num_rows = values.type, len(values)
     if isinstance(values, pa.ExtensionArray) or pa.types.is_dictionary(kind):
         return PageSummary.of(page_bounds(values))
@@ -232,12 +234,14 @@ def _dictionary_bounds(
 
 
 def _at(places: npt.NDArray[np.int64], ranks: pa.Array) -> pa.Array:
-    """What stands at ranks, null for null."""
+    """Return the positions at ranks, null for null."""
     return pa.array(places[np.asarray(ranks.fill_null(0)).astype(np.int64)], mask=np.asarray(ranks.is_null()))
 
 
 def _order(kind: pa.DataType) -> str | None:
-    """How the kernel has to compare values of a fixed width; None for those that have no order."""
+    """Return the order in which the kernel compares values of a fixed width; None for types without an
+    order.
+    """
     if pa.types.is_boolean(kind):
         return "bits"
     if pa.types.is_unsigned_integer(kind):

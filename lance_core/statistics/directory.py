@@ -127,7 +127,7 @@ class StatisticsDirectory:
 
 
 def _digest(key: tuple[str, ...]) -> bytes:
-    """Of the parts of a key, which may hold any characters."""
+    """Return the SHA-256 of the parts of a key, which may contain any characters."""
     return hashlib.sha256(b"".join(len(part).to_bytes(8) + part.encode() for part in key)).digest()
 
 

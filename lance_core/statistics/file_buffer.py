@@ -46,7 +46,7 @@ _SCHEMA = _SCHEMA.set(1, _SCHEMA.field("page").with_nullable(False))
 
 @dataclass(frozen=True)
 class PageEntry:
-    """What a writer knows of one page.
+    """Statistics of one page, from its writer.
 
     Attributes:
         first_row: Top-level row that the page begins with.
@@ -102,7 +102,7 @@ def _texts(values: Sequence[bytes | None]) -> _Column:
 
 
 def _validity(values: Sequence[object]) -> tuple[int, bytes]:
-    """How many are None, and a bitmap of the others where any is."""
+    """Return the number of None, and a bitmap of the other values if any is None."""
     num_nulls = values.count(None)
     if not num_nulls:
         return 0, b""
@@ -162,7 +162,8 @@ class FilePageStatistics:
 def buffer_of(
     metadata: Mapping[str, str], buffers: Sequence[BufferRange], file: str, key: str = METADATA_KEY
 ) -> BufferRange | None:
-    """Where the buffer is that the schema metadata of a file names under a key; None for files without.
+    """Return the range of the buffer that the file's schema metadata names under a key; None if it names
+    none.
 
     Raises:
         CorruptFileError: the metadata names a buffer that the file does not have.

@@ -25,7 +25,7 @@ _ENTRY_BYTES = 512
 
 
 class GatheredColumn:
-    """What is known so far of a column of `num_rows` values of type `value_type`; thread-safe.
+    """Statistics known so far of a column of `num_rows` values of type `value_type`; thread-safe.
 
     Attributes:
         num_bytes: About how much memory it takes.
@@ -50,7 +50,9 @@ class GatheredColumn:
         return self._unknown_rows == 0
 
     def table(self) -> pa.Table | None:
-        """What is known, in the form of `lance_core.statistics.table`; None for nothing."""
+        """Return the known statistics in the form of `lance_core.statistics.table`; None if nothing is
+        known.
+        """
         with self._lock:
             if self._table is None and self._zones:
                 self._table = self._assemble()

@@ -65,7 +65,7 @@ class FileChecksums:
         self._file = file
         self._metadata = metadata
         self._known: dict[int, list[BufferRange]] = {}
-        """Where the bytes of each column are that was checked."""
+        """Checked byte ranges of each column."""
 
     def verify_all(self, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
         """See `verify_file`."""
@@ -176,7 +176,7 @@ def _verify_column(
 
 
 def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list[list[BufferRange]]:
-    """Where the values are that each page of a blob column describes; empty for other columns."""
+    """Return the ranges of the values that each page of a blob column describes; empty for other columns."""
     if metadata.version == FileVersion.V2_0:
         # A column is readable without those above it.
         places = [(node, node) for top in metadata.schema.fields for node in nodes(top)]
@@ -217,7 +217,9 @@ def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
 
 
 def _verify_gaps(file: ReadableFile, known: list[BufferRange], end: int) -> None:
-    """What lies between the known ranges, up to `end`, has to be zero."""
+    """Check that all bytes between the known ranges, up to `end`, are zero; raise `CorruptFileError` if
+    not.
+    """
     position = 0
     for start, size in sorted(known):
         if start > position:

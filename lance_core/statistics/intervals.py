@@ -1,4 +1,4 @@
-"""What is known of the values and truth values in pieces of a fragment, and how comparisons follow from it.
+"""Possible values and truth values in pieces of a fragment, and the results of comparisons of them.
 
 A piece is a range of rows. Every fact is an array with an entry per piece, or one entry for all of them, and
 errs on the side of what may be: may there be a null, a NaN, another value, and between which bounds. So a
@@ -28,7 +28,7 @@ _NO: Flags = np.zeros(1, np.bool_)
 
 @dataclass(frozen=True)
 class Truth:
-    """Which results a condition may have in each piece."""
+    """Possible results of a condition in each piece."""
 
     true: Flags
     false: Flags
@@ -39,7 +39,7 @@ class Truth:
 
     @property
     def surely_true(self) -> Flags:
-        """Where every row passes."""
+        """Whether the condition is true in every row of each piece."""
         return self.true & ~self.false & ~self.null
 
 
@@ -49,7 +49,7 @@ ANY = Truth(_YES, _YES, _YES)
 
 @dataclass(frozen=True)
 class Values:
-    """Which values an operand may have in each piece.
+    """Possible values of an operand in each piece.
 
     Attributes:
         type: Arrow type of the bounds.
@@ -216,7 +216,7 @@ def sortable(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def comparable(values: pa.Array) -> pa.Array:
-    """The same values in a type that Arrow compares."""
+    """Return the values in a type that Arrow compares."""
     return _comparable(values)
 
 
@@ -265,7 +265,9 @@ def _missing(bound: pa.Array | pa.Scalar) -> Flags:
 def _places(
     bound: pa.Array | pa.Scalar, values: npt.NDArray[Any], side: Any, unknown: int, shape: tuple[int, ...]
 ) -> npt.NDArray[np.intp]:
-    """Where bounds would be inserted in sorted values; `unknown` for those that are not known."""
+    """Return the positions at which bounds would be inserted in sorted values; `unknown` for unknown
+    bounds.
+    """
     if isinstance(bound, pa.Scalar):
         bound = pa.array([bound.as_py()], bound.type)
     places = np.full(len(bound), unknown, np.intp)

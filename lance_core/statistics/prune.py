@@ -1,4 +1,4 @@
-"""Which rows of a fragment a filter can pass, by statistics alone.
+"""Pruning: the rows of a fragment that a filter can pass, by statistics alone.
 
 The columns of a filter have pages of different lengths. Their ends cut the fragment into pieces; in each one
 a column lies in one page. For every piece it is worked out whether the filter may be true, false or null in
@@ -82,7 +82,7 @@ def _truth(
 
 
 def _node(node: tree.Expression, operands: list[Truth | Values | None]) -> Truth | Values | None:
-    """What is known of a node by what is known of its operands; None for nothing."""
+    """Return the possible values of a node from those of its operands; None if nothing is known."""
     match node:
         case tree.Literal():
             return intervals.literal_values(node.value)

@@ -11,11 +11,11 @@ from lance_core import kernels
 
 _CRC = struct.Struct("<I")
 _END = b"\xff\xff\xff\xff" + bytes(4)
-"""Of an Arrow IPC stream."""
+"""End of an Arrow IPC stream."""
 _PREFIX = 8
 """Bytes before a message: a mark and its length."""
 _ALIGNMENT = 8
-"""Of the buffers of a batch."""
+"""Alignment of the buffers of a batch, in bytes."""
 
 
 class DamagedBatch(ValueError):  # noqa: N818
@@ -36,7 +36,7 @@ def _sealed(*parts: bytes | pa.Buffer) -> bytes:
 
 
 class BatchForm:
-    """What `seal` makes of batches of one schema, from raw buffers and without arrays.
+    """Makes IPC messages of batches of one schema from raw buffers, without Arrow arrays.
 
     The message of a batch has its numbers at fixed places: it is that of a batch of one row with others put
     in (an empty one would leave out some). For the few rows of a data file that takes a fraction of the time
@@ -100,7 +100,7 @@ def unseal(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _read_batch(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch | None:
-    """The one batch of the stream; None where it has another form."""
+    """Return the one batch of the stream; None if the stream has another form."""
     messages = pa.ipc.MessageReader.open_stream(data)
     try:
         first, message = messages.read_next_message(), messages.read_next_message()
@@ -129,13 +129,13 @@ def _is_compressed(message: pa.Buffer) -> bool:
 
 
 def _header(data: memoryview) -> tuple[int, int]:
-    """Where a message and its header are."""
+    """Return the positions of a message and its header."""
     root = _target(data, 0)
     return root, _target(data, root + _field(data, root, 2))
 
 
 def _target(data: memoryview, at: int) -> int:
-    """What the distance that is stored at a place leads to."""
+    """Return the position to which the distance at `at` points."""
     (distance,) = struct.unpack_from("<I", data, at)
     return int(at + distance)
 

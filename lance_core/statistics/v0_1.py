@@ -70,7 +70,7 @@ def _field_id(field: Field, file: LegacyFile) -> int:
 
 
 def _as_read(column: int, stored: pa.StructArray, file: LegacyFile) -> pa.Table:
-    """What the stored statistics of a column say about its rows as they come back."""
+    """Return statistics of the rows of a column as they are read, from the stored statistics."""
     null_counts, least, most = stored.flatten()
     starts, rows = file.batch_offsets[:-1], pa.array(np.diff(file.batch_offsets))
     if offset_bits(least.type):

@@ -1,4 +1,4 @@
-"""Where the bytes of a dataset come from."""
+"""Storages: access to the bytes of a dataset."""
 
 import re
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ _OTHER_SOURCES = (
 
 
 def profile_credentials(settings: Mapping[str, str]) -> Any:
-    """What the client asks for credentials; None when it finds them by itself.
+    """Return a provider of credentials for the client, or None if the client finds credentials by itself.
 
     A profile counts when it is named by `AWS_PROFILE` or when there is a file of credentials, and nothing in
     the settings says otherwise.

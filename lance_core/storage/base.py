@@ -14,7 +14,7 @@ from lance_core.kernels import Block, PieceReader
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
-"""What can be written."""
+"""Types of data that files accept."""
 
 Pieces: TypeAlias = tuple[Block | memoryview, Block | memoryview]
 """Offsets and lengths (int64) of byte ranges that belong together."""
@@ -37,7 +37,7 @@ class StoredFile(NamedTuple):
     modified: float | None
     """Seconds since the epoch; None where the storage does not say."""
     appeared: float | None = None
-    """When the file got its name, or a little later, as `modified`."""
+    """Time at which the file got its name, or a little later, like `modified`."""
 
 
 class ReadableFile(ABC):
@@ -56,7 +56,9 @@ class ReadableFile(ABC):
     """Upper limit in bytes of a read that serves several ranges."""
 
     def piece_reader(self) -> tuple[PieceReader, object] | None:
-        """What kernels read with by themselves, and what keeps it open; `None` where they cannot."""
+        """Return the reader for kernels that read by themselves, and the object that keeps it open; None
+        without one.
+        """
         return None
 
     @abstractmethod
@@ -184,10 +186,11 @@ class Storage(ABC):
 
     uri: str
     options: Mapping[str, str] = MappingProxyType({})
-    """What the storage was opened with."""
+    """Options with which the storage was opened."""
     manifest_store: str | None = None
-    """What decides which writer makes a version of a table, where it is not the storage itself: the storage
-    option of this name, see `table.manifest_store`."""
+    """Storage option that names another service that decides which writer makes a version of a table, see
+    `table.manifest_store`. None if the storage itself decides.
+    """
     is_remote: bool = False
     """Whether a read is a round trip over a network, so that many of them should run at once."""
 
@@ -216,9 +219,11 @@ class Storage(ABC):
         return [entry.name for entry in self.list_directory(path)]
 
     def directory_state(self, path: str) -> Hashable | None:
-        """What is another one after any change of the names in a directory, where that costs next to nothing.
+        """Return a value that changes whenever a name in a directory changes, if the storage has one that
+        is cheap.
 
-        None where nobody can say. While a state that was taken before a listing stays, so do the names.
+        None if it has none. As long as a state that was taken before a listing stays the same, so do the
+        names.
         """
         return None
 

@@ -20,7 +20,7 @@ class Descriptor:
 
 
 def storage_error(error: OSError, name: str) -> StorageError:
-    """The same error without the path of the host."""
+    """Return the error as a `StorageError`, without the path of the host."""
     if isinstance(error, StorageError):
         return error
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):

@@ -33,7 +33,7 @@ _MAX_MERGED_READ = 1 << 20
 _MAX_SINGLE_READ = 1 << 30
 """Linux moves at most about 2 GiB per call."""
 _FAULT_BYTES = 64 << 10
-"""So much of a mapped file is found at once when a page of it is touched first."""
+"""Bytes of a mapped file that the system maps when one of its pages is touched first."""
 
 
 class LocalStorage(Storage):

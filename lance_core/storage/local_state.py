@@ -19,9 +19,10 @@ _SETTLED_NS = 2_000_000_000
 
 
 def directory_state(path: str) -> State | None:
-    """What differs whenever a name was added to the directory or removed from it; None where nobody can say.
+    """Return a value that changes whenever a name in the directory changes, or None if there is no
+    reliable one.
 
-    Taken before a listing: while it stays the same, so do the names. Raises OSError.
+    As long as a state that was taken before a listing stays the same, so do the names. Raises OSError.
     """
     status = os.stat(path)
     changed = max(status.st_mtime_ns, status.st_ctime_ns)

@@ -16,7 +16,7 @@ _GATHERED = 1 << 20
 _MAX_SINGLE_WRITE = 1 << 30
 """Linux moves at most about 2 GiB per call."""
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
-"""What a file system or kernel without O_TMPFILE answers."""
+"""Error codes of file systems and kernels without O_TMPFILE."""
 
 
 class NewLocalFile(WritableFile):

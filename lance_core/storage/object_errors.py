@@ -8,11 +8,11 @@ from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, U
 from lance_core.errors import AlreadyExistsError, FileMissingError, StorageError
 
 FAILURES = (BaseError, OSError)
-"""What a client raises when a request fails."""
+"""Exceptions that clients raise when a request fails."""
 
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
-"""What a store calls the error: NoSuchBucket, ExpiredToken, ..."""
+"""The name of an error in the answer of a store: NoSuchBucket, ExpiredToken, ..."""
 _MACHINE = re.compile(r"Error performing [A-Z]+ http://(169\.254\.|metadata\.google\.internal)")
 """A request for the credentials of the machine: the client makes it where it was given none."""
 _CAUSES = {
@@ -26,11 +26,15 @@ _CAUSES = {
     "BadScheme": "plain http needs the storage option allow_http",
     "kind: Connect": "no connection",
 }
-"""What stands in the errors of the client, whose settings (`retry_timeout`) stand there, too."""
+"""Parts of the client's error texts, and their meaning. The texts also contain settings such as
+`retry_timeout`.
+"""
 
 
 def store_error(error: BaseException, name: str) -> StorageError:
-    """The same error without the address of the store, its answer and the path in the bucket."""
+    """Return the error as a `StorageError`, without the address and answer of the store and the path in
+    the bucket.
+    """
     if isinstance(error, FileNotFoundError):
         return FileMissingError("no such file or directory", file=name)
     if isinstance(error, ObjectExistsError):

@@ -38,7 +38,7 @@ _CLIENT_KEYS = frozenset(
         "user_agent",
     }
 )
-"""Of the HTTP client, for every provider."""
+"""Options of the HTTP client, for every provider."""
 
 _MAX_RETRIES = "client_max_retries"
 _RETRY_TIMEOUT = "client_retry_timeout"
@@ -56,7 +56,7 @@ _ADDRESSES = (
 """URLs. The client believes what they are, and panics at the first request where they are none."""
 
 _SYNONYMS = {"request_timeout": "timeout"}
-"""What the documentation calls differently from the library."""
+"""Options that have another name in the documentation than in the library."""
 
 
 def _keys(prefix: str, names: str) -> dict[str, str]:
@@ -121,7 +121,7 @@ _log = logging.getLogger(__name__)
 
 
 class Clients:
-    """How to talk to one bucket."""
+    """Clients of one bucket."""
 
     _process: int | None = None
     """The process whose threads serve all clients."""
@@ -130,7 +130,7 @@ class Clients:
         self._patient = patient
         self._once = once
         self.download_retries = download_retries
-        """How often an answer that breaks off is asked for again."""
+        """Number of times that an interrupted answer is requested again."""
 
     @property
     def patient(self) -> Any:

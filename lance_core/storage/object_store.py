@@ -28,7 +28,7 @@ T = TypeVar("T")
 _PAGE = 1000
 """Names that stores list by one request."""
 _UNORDERED = "--x-s3"
-"""How the buckets of S3 Express end, which lists in no order."""
+"""Suffix of the buckets of S3 Express, which lists in no order."""
 _DYNAMODB_TABLE = re.compile(r"ddbTableName=([A-Za-z0-9_.-]{3,255})")
 _FIRST_BACKOFF = 0.1
 """Seconds before an answer that broke off is asked for again; doubled each time."""
@@ -39,7 +39,7 @@ class ObjectStorage(Storage):
 
     is_remote = True
     _query = ""
-    """Of the URI, with its question mark."""
+    """Query of the URI, with its question mark."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """`uri` is `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...`, or
@@ -218,7 +218,9 @@ class ObjectFile(RemoteFile):
             raise CorruptFileError("file was replaced while open", file=self.name)
 
     def _shorter_object(self) -> CorruptFileError | None:
-        """What is wrong when a range cannot be had because the object is shorter than it should be."""
+        """Return an error if a range cannot be read because the object is shorter than it should be, else
+        None.
+        """
         try:
             self._check(obstore.head(self._clients.once, self._key)["size"], self._tag)
         except CorruptFileError as error:

@@ -1,4 +1,4 @@
-"""The one rule for paths inside a storage."""
+"""The rule for paths inside a storage."""
 
 from lance_core.errors import InvalidInputError
 

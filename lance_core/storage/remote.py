@@ -1,4 +1,4 @@
-"""What files that are far away have in common: every request costs a round trip, so many run at once."""
+"""Common parts of remote files: every request costs a round trip, so many requests run at once."""
 
 import os
 from abc import abstractmethod
@@ -93,7 +93,7 @@ class RemoteFile(ReadableFile):
 
 
 def aligned(data: Any) -> pa.Buffer:
-    """The same bytes at an address that is a multiple of 64: where they are, or in a copy."""
+    """Return the bytes at an address that is a multiple of 64, without a copy if they are there already."""
     buffer = pa.py_buffer(data)
     if buffer.address % 64 == 0:
         return buffer

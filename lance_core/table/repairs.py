@@ -10,7 +10,7 @@
 Wrong row counts, of releases before 0.8.1, are repaired in `snapshot`: that takes a look into data files.
 Ids are repaired only in manifests that such a release signed. In a newer manifest two of them are corruption.
 The next commit writes the repaired manifest.
-Source: Lance table format, "Known damage of old releases"; docs/format.md.
+Source: docs/format.md, "Damage that old releases left".
 """
 
 import re

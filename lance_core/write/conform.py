@@ -72,7 +72,7 @@ class Conformer:
 
 
 def _stored(schema: Schema) -> pa.Schema:
-    """What data files hold."""
+    """Return the Arrow schema of the stored form."""
     return pa.schema([pa.field(each.name, each.arrow_type, each.nullable) for each in schema.fields])
 
 
@@ -143,7 +143,8 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
 
 
 def _parameters(field: Field) -> object:
-    """Those of an extension type: tensors of other shapes are other types, whatever they are stored as.
+    """Return the parameters of an extension type, parsed. Types with other parameters, such as the shape
+    of a tensor, are other types.
 
     Libraries write the same JSON with and without spaces, and leave empty text out.
     """
@@ -232,9 +233,9 @@ def _blobs_v2(array: pa.Array, field: Field) -> pa.StructArray:
 
 
 def _without_hidden_views(array: pa.Array) -> pa.Array:
-    """The same values with empty views below nulls.
+    """Return the values with empty views below nulls.
 
-    Arrow validates no view below a null, and crashes when it casts one of a length such as -2^31.
+    Arrow validates no view below a null, and crashes when it casts a view with a length such as -2^31.
     """
     if not array.null_count:
         return array

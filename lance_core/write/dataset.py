@@ -89,7 +89,7 @@ class DatasetWriter:
         version = table_file_version(self._options.file_version, self._base, mode)
         stable_row_ids = self._options.enable_stable_row_ids
         self.settings = TableSettings(version, stable_row_ids)
-        """Of the version that is made."""
+        """Settings of the new version."""
         self._schema = _table_schema(schema, self._base, mode, version)
         self._conformer = Conformer(self._schema, schema)
         if version == FileVersion.V0_1:

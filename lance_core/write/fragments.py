@@ -26,11 +26,11 @@ DIRECTORY = "data"
 
 @dataclass(frozen=True)
 class FileLimits:
-    """When a data file is full."""
+    """Limits of a data file."""
 
     max_rows: int = 1 << 20
     max_bytes: int = 90 << 30
-    """About; what is encoded together is not split."""
+    """Approximate: rows that are encoded together are not split."""
 
     def __post_init__(self) -> None:
         if not 0 < self.max_rows < MAX_ROWS:
@@ -160,7 +160,7 @@ def _view(fragment: table_pb2.DataFragment) -> Fragment:
 
 
 def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:
-    """What a manifest says about a file of that name in `data/`."""
+    """Return the entry in a manifest for a file of that name in `data/`."""
     major, minor = written.version.in_manifest
     return table_pb2.DataFile(
         path=name,

@@ -1,4 +1,4 @@
-"""How datasets are written."""
+"""Options of writing a dataset."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from lance_core.file.written import WriteOptions
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
 
 STABLE = FileVersion.V2_2
-"""What new tables are written as, which the reference's current release calls stable."""
+"""File version of new tables, which the current release of the reference calls stable."""
 
 _ALIASES = {"stable": STABLE, "legacy": FileVersion.V0_1, "0.3": FileVersion.V2_0}
 _UNSTABLE = ("next", "2.3")
@@ -17,7 +17,7 @@ _UNSTABLE = ("next", "2.3")
 
 @dataclass(frozen=True)
 class DatasetWriteOptions:
-    """How a dataset is written; see `lance_core.writing.write_dataset`."""
+    """Options of writing a dataset; see `lance_core.writing.write_dataset`."""
 
     file_version: FileVersion | None = None
     """None: the one that the table has, or `STABLE` for a new one."""

@@ -1,4 +1,4 @@
-"""What can be written: everything that turns into a schema and record batches, read as it is written."""
+"""Sources of rows: everything that turns into a schema and record batches, read while it is written."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def with_hashes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def checksum() -> list[Column]:
-    """Of `with_hashes`, grouped or not: `rows`, `sum_1` and `sum_2`."""
+    """Return the aggregates `rows`, `sum_1` and `sum_2` of a frame `with_hashes`, grouped or not."""
     sums = [
         f.sum(f.col(name).cast(spark.DecimalType(20, 0))).alias(f"sum_{number}")
         for number, name in enumerate(HASHES, 1)
@@ -52,7 +52,7 @@ def bucket(frame: DataFrame, keys: Sequence[str], count: int) -> Column:
 
 
 def _values(column: Column, kind: spark.DataType, path: str) -> list[Column]:
-    """What tells values of a column apart, nulls too, as arguments of a hash that leaves nulls out."""
+    """Return arguments of a hash that distinguish the values of a column, nulls too: the hash skips nulls."""
     if isinstance(kind, spark.NullType):
         return []
     return [column.isNull(), _canonical(column, kind, path)]

@@ -47,6 +47,6 @@ def parse_order(text: str) -> tuple[str, bool]:
 
 
 def ordering(column: tuple[str, bool]) -> Column:
-    """What Spark sorts by; nulls come first, and last where it is descending."""
+    """Return the sort key for Spark; nulls come first, and last in descending order."""
     name, descending = column
     return column_named(name).desc() if descending else column_named(name).asc()

@@ -17,7 +17,8 @@ from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
 
 _RECORD = "_lance_flight_export.json"
-"""What was exported, beside the files; readers of Hadoop's kind leave out names that begin with `_`."""
+"""Name of the record beside the exported files; readers such as Hadoop's ignore names that begin with `_`.
+"""
 
 
 def export(
@@ -104,11 +105,13 @@ class _Folder:
         return bool(self._files.exists(self._path))
 
     def hidden(self, transaction_id: str) -> str:
-        """Where files are written before they are published: beside the folder, under a name of this run."""
+        """Return the folder for files that are not published yet: beside the target, with a name of this
+        run.
+        """
         return str(self._hidden(transaction_id).toString())
 
     def record(self) -> dict[str, Any]:
-        """What `publish` noted; empty where it did not."""
+        """Return the record that `publish` wrote; empty if it wrote none."""
         record = self._child(self._path, _RECORD)
         if not self._files.exists(record):
             return {}

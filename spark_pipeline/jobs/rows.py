@@ -39,7 +39,7 @@ _UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)
 
 RECEIPT = pa.schema([("partition", pa.int32()), ("receipt", pa.string())])
 RECEIPT_DDL = "partition int, receipt string"
-"""What tasks that stage something answer."""
+"""Columns of the results of tasks that stage rows."""
 
 
 def write_rows(
@@ -158,7 +158,7 @@ def _schema_there(client: Client, dataset: str, mode: str) -> pa.Schema | None:
 
 
 def _schema(there: pa.Schema | None, given: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
-    """What is sent: the given columns, as the dataset has them if it does."""
+    """Return the schema that is sent: the given columns, with the types of the dataset if it exists."""
     if there is None:
         return with_vectors(given, vectors)
     if vectors:

@@ -1,4 +1,4 @@
-"""Where datasets are: the servers that the driver and every executor talk to."""
+"""Address of datasets: the servers that the driver and every executor talk to."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ class Server:
 
     @property
     def options(self) -> dict[str, str]:
-        """The same as options of the data source."""
+        """Return the connection as options of the data source."""
         given = {"token": self.token, "tlsRootCerts": self.tls_root_certs}
         return {name: value for name, value in given.items() if value is not None}

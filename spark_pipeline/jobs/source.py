@@ -1,4 +1,4 @@
-"""Where rows come from: files, databases, anything that Spark reads, or a dataset of a server."""
+"""Source of rows: files, databases, anything that Spark reads, or a dataset of a server."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Source:
     path: str | Sequence[str] = ()
     """Files, folders or globs, as Spark takes them."""
     format: str | None = None
-    """As in `spark.read.format`; None: what the ending of the first path says, Parquet for a folder."""
+    """Format for `spark.read.format`; None: from the ending of the first path, Parquet for a folder."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of this format: `header`, `url`, `dbtable`, ..."""
+    """Options of this format: `header`, `url`, `dbtable`, ..."""
     schema: str | None = None
     """Columns and types as in a CREATE TABLE; None: as the files say."""
     dataset: str | None = None

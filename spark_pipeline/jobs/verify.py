@@ -99,7 +99,9 @@ def _as_in(schema: StructType, frame: DataFrame) -> DataFrame:
 
 
 def _prepared(frame: DataFrame, compared: Sequence[str], keys: Sequence[str], buckets: int) -> DataFrame:
-    """Of the columns only the keys; with hashes, bucket and, where addresses are known, fragment."""
+    """Return the key columns, the hashes, the bucket and, if row addresses are known, the fragment of each
+    row.
+    """
     hashed = with_hashes(frame, compared).withColumn(_BUCKET, bucket(frame, keys, buckets))
     kept: list[Column] = [column_named(name) for name in (*keys, *HASHES, _BUCKET)]
     if ROW_ADDRESS in frame.columns:

@@ -44,7 +44,9 @@ def test_demo_answers_and_stops_the_server(tmp_path: Path) -> None:
 
 
 def test_demo_stays_on_a_terminal_until_it_is_interrupted() -> None:
-    """However early the interrupt comes: once it met the demo between its last line and its wait."""
+    """The demo stops in order even if the interrupt comes early; once it came between the last line and
+    the wait.
+    """
     ours, terminal = pty.openpty()
     with (
         open(ours, "rb", buffering=0) as screen,

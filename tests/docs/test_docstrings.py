@@ -22,9 +22,24 @@ PACKAGES = (
     "scripts",
     "tests",
 )
-FINISHED: tuple[str, ...] = ()
+FINISHED = (
+    "benchmarks",
+    "lance_core/encodings",
+    "lance_core/expressions",
+    "lance_core/file",
+    "lance_core/kernels",
+    "lance_core/schema",
+    "lance_core/statistics",
+    "lance_core/storage",
+    "lance_core/write",
+    "scripts",
+    "spark_pipeline",
+    "tests/docs",
+    "tests/interop",
+    "tests/matrix",
+)
 """Folders and files without such docstrings."""
-MOST_ELSEWHERE = 882
+MOST_ELSEWHERE = 615
 """A bound that only goes down."""
 
 CLAUSE = re.compile(

@@ -26,7 +26,7 @@ PRINTED = {
     ],
     "training": ["3934 orders to learn from", "epoch 8: loss 0.4", "orders foretold"],
 }
-"""What stands on lines of each script's output."""
+"""Texts that the output of each script contains."""
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ PAGES = [
 SPARK_PAGES = [
     page for page in PAGES if any("spark_pipeline" in source for _, source in examples(ROOT / page))
 ]
-"""They begin Spark sessions, of which a process has one: that of other tests would be taken and stopped."""
+"""Pages that start Spark sessions. A process has only one session: that of other tests would be taken and
+stopped.
+"""
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in SPARK_PAGES])

@@ -27,7 +27,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @dataclass(frozen=True)
 class Release:
-    """What is installed beside the reference, and which datasets it writes (name -> writer)."""
+    """Packages that are installed with the reference, and the datasets that it writes (name -> writer)."""
 
     requirements: tuple[str, ...]
     datasets: Mapping[str, Callable[[Path], None]]

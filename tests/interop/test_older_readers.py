@@ -1,4 +1,4 @@
-"""What we write today is read by older releases of the reference, and what they add to it by us."""
+"""Older releases of the reference read today's files, and we read the rows that they add."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the releases are installed: `LANCE_FLIGHT_RELEASES` keeps them from run to run."""
+    """Folder with the installed releases: `LANCE_FLIGHT_RELEASES` keeps them from run to run."""
     kept = os.environ.get("LANCE_FLIGHT_RELEASES")
     return Path(kept) if kept else tmp_path_factory.mktemp("releases")
 

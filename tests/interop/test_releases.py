@@ -51,7 +51,7 @@ def test_reads_what_the_current_release_reads(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DATASETS, ids=_name)
 def test_reads_every_version(path: Path) -> None:
-    """What was there before rows were deleted is still there."""
+    """Older versions still have the rows that were deleted later."""
     opened = dataset(str(path))
     counts = [dataset(str(path), version=v["version"]).to_table().num_rows for v in opened.versions()]
     assert counts == [110, 220] + [_expected(path).num_rows] * (len(counts) - 2)

@@ -76,7 +76,7 @@ ONLY_IN_2_2 = {
 }
 EXPECTED = {"2.1": IN_BOTH, "2.2": IN_BOTH | ONLY_IN_2_2}
 SEEDS = {"2.1": 1128, "2.2": 2630}
-"""Of orders in which everything is seen soon."""
+"""Seeds of orders in which all features occur early."""
 
 
 def _features_of(case: Case, version: str, path: Path) -> set[str]:
@@ -105,7 +105,7 @@ def test_every_layout_layer_and_encoding_occurs(version: str, tmp_path: Path) ->
 @pytest.mark.long
 @pytest.mark.parametrize("version", FILE_VERSIONS)
 def test_nothing_else_occurs(version: str, tmp_path: Path) -> None:
-    """What the reference writes beyond the list has to be added to it."""
+    """A feature that the reference writes and the list lacks must be added to the list."""
     for case in _written_cases(version):
         unexpected = _features_of(case, version, tmp_path / "case.lance") - EXPECTED[version]
         assert not unexpected, f"{case.name} has {sorted(unexpected)}"

@@ -74,7 +74,9 @@ def _check(case: Case, version: str, path: Path) -> None:
 
 
 def _check_generated(case: Case, version: str, folder: Path) -> None:
-    """What the reference cannot read of its own, it need not read of ours."""
+    """Check a generated case; a case that the reference cannot read from its own file is not required of
+    ours.
+    """
     theirs, ours = folder / "theirs.lance", folder / "ours.lance"
     for path in (theirs, ours):
         shutil.rmtree(path, ignore_errors=True)
@@ -121,7 +123,7 @@ def test_many_generated_tables_are_read_back(version: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_the_reference_does_with_our_files(version: str, tmp_path: Path) -> None:
-    """Its takes, filters, deletions and compaction of tables that we wrote."""
+    """The reference takes, filters, deletes and compacts rows of tables that we wrote."""
     case = next(case for case in all_cases() if case.name.startswith("nested-list_struct_list-int32-1025"))
     path = tmp_path / "case.lance"
     source = _write(case, version, path)

@@ -34,7 +34,9 @@ def _parameters() -> list[object]:
 
 @pytest.mark.parametrize("case", _parameters())
 def test_the_reference_reads_what_we_wrote(case: Case, dataset_path: Path) -> None:
-    """What 0.1 cannot keep (nulls, empty strings) is left out of the data; see the refusals for it."""
+    """The data has no nulls and empty strings, which 0.1 cannot store; other tests check that they are
+    refused.
+    """
     rows_per_batch = ROWS_PER_BATCH if len(case.name) % 2 else 100
     columns = kept(pa.Table.from_batches(case.batches())).columns
     fields = [

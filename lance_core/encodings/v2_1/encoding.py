@@ -24,7 +24,9 @@ MAX_VALUES = 1 << 48
 
 
 class DirectValues(NamedTuple):
-    """How the kernels that read and decode whole mini-block pages by themselves decode values."""
+    """Description of an encoding of values for the kernels that read and decode whole mini-block pages
+    themselves.
+    """
 
     name: str
     """Name of the encoding, as the kernels take it."""

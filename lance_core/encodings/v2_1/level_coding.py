@@ -1,4 +1,4 @@
-"""How repetition and definition levels are stored: u16 numbers under a coding that the kernels read."""
+"""Codings of repetition and definition levels: u16 numbers under a coding that the kernels read."""
 
 from __future__ import annotations
 

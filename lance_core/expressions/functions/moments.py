@@ -210,7 +210,7 @@ def _moved_by_days(moment: Datum, days: int) -> Datum:
 
 
 def _moved_by_months(moment: Datum, months: int) -> Datum:
-    """The same day of another month, and the time of day."""
+    """Return the same day and time of day in another month; the last day if that month is shorter."""
     start = pc.floor_temporal(moment, unit="month")
     day = pc.cast(moment, pa.date32()).cast(pa.int32())
     in_month = pc.subtract(day, pc.cast(start, pa.date32()).cast(pa.int32()))

@@ -1,4 +1,4 @@
-"""How a function of the expression language is declared: its arguments' types and its computation."""
+"""Declaration of a function of the expression language: the types of its arguments and its computation."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _position(text: Datum, part: pa.Scalar) -> Datum:
-    """Where a part begins, 0 where it is not: one more than the characters in front of it."""
+    """Return the position of a part, counted in characters from 1; 0 if the text does not contain it."""
     result = _counted(text.type)
     if not part.is_valid:
         return pa.nulls(len(text), result)

@@ -1,4 +1,6 @@
-"""What the reference says of structs with lists in small pages, of its own files, too; we read them."""
+"""Structs with lists in small pages, whose nulls the reference miscounts in its own files too; we read
+them.
+"""
 
 from pathlib import Path
 
