@@ -24,7 +24,7 @@ DEV_READY      := $(VENV)/.ready-to-develop
 AZURITE_VERSION := 3.35.0
 AZURITE         := .emulators/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob
 
-.PHONY: emulators help demo serve test test-all test-azure test-share test-spark sanitize check fmt bench build clean
+.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark sanitize check fmt bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 
 test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `make emulators` installs
 	$(BIN)/python -m pytest -k az tests/lance_core/storage/test_conditional_puts.py
+
+test-wheel: $(DEV_READY) ## build the wheel, install it elsewhere, run its demo
+	$(BIN)/python -m pytest -m long tests/test_wheel.py
 
 emulators: $(AZURITE) ## install the emulator of Azure's storage into .emulators (needs Node.js with npm)
 
