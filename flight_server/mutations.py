@@ -87,6 +87,8 @@ class Mutations:
         self._catalog = catalog
         self._writing: Counter[str] = Counter()
         """How many puts are under way, by the path of the dataset."""
+        self._dropping: set[str] = set()
+        """Paths of datasets whose files are being removed."""
         self._unfinished: set[Abortable] = set()
         """Those of puts that have not come to their commit."""
         self._is_closed = False
@@ -170,15 +172,21 @@ class Mutations:
 
         Raises:
             DatasetNotFoundError: there is none.
-            CommitConflictError: somebody is writing to it through this server.
-            UnsupportedFeatureError: it is reached through a link.
+            CommitConflictError: somebody is writing to the dataset, or drops it, through this server.
+            UnsupportedFeatureError: the dataset is reached through a link.
+            StorageError: the storage failed; of a store, see `StoreCatalog.hide`.
         """
         with self._lock:
             path = self._catalog.locate(name)
             if self._writing[path]:
                 raise CommitConflictError(f"dataset {name} is being written", retryable=True)
-            hidden = self._catalog.hide(name)
-        self._catalog.delete(hidden)
+            self._check_dropped(path, name)
+            self._dropping.add(path)
+        try:
+            self._catalog.delete(self._catalog.hide(name))
+        finally:
+            with self._lock:
+                self._dropping.discard(path)
 
     @contextmanager
     def target(self, reference: DatasetReference, *, creates: bool = False) -> Iterator[Target]:
@@ -190,11 +198,13 @@ class Mutations:
 
         Raises:
             DatasetNotFoundError: there is no dataset or branch of this name.
+            CommitConflictError: the dataset is being dropped.
         """
         name, branch = reference.name, reference.branch
         with self._lock:
             is_there = not creates or self._catalog.has(name)
             path = self._catalog.locate(name) if is_there else self._catalog.place(name)
+            self._check_dropped(path, name)
             self._writing[path] += 1
         try:
             root = self._catalog.storage(path)
@@ -210,6 +220,11 @@ class Mutations:
                 if not self._writing[path]:
                     del self._writing[path]
                     self._catalog.remove_unfinished(path)
+
+    def _check_dropped(self, path: str, name: str) -> None:
+        """Refuse a dataset that is being dropped: a new one would lose its files."""
+        if path in self._dropping:
+            raise CommitConflictError(f"dataset {name} is being dropped", retryable=True)
 
 
 def row_mode(command: WriteCommand, base: Snapshot | None) -> Mode:

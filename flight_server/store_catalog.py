@@ -4,6 +4,7 @@ What makes a directory a dataset are names, so that a few listings answer every 
 read. All objects below the root are served: a store has no links that could lead elsewhere.
 """
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -17,10 +18,14 @@ from lance_core.errors import (
     DatasetNotFoundError,
     FileMissingError,
     InvalidInputError,
+    StorageError,
     UnsupportedFeatureError,
 )
 from lance_core.storage import Entry, Storage
 from lance_core.table.bases import DatasetBasePath
+from lance_core.table.drop import remove_leftovers, withdraw_table
+
+_log = logging.getLogger(__name__)
 
 _LISTINGS_AT_ONCE = 32
 
@@ -104,8 +109,25 @@ class StoreCatalog(Catalog):
         """Nothing to do: a store has no directories without files."""
 
     def hide(self, name: str) -> str:
-        """Refused: in a store a dataset cannot be removed at once."""
-        raise UnsupportedFeatureError(f"dropping dataset {shown(self.locate(name))} in an object store")
+        """Remove the versions of a dataset, one after the other; see `lance_core.table.drop`.
+
+        Raises:
+            StorageError: the store failed. The dataset is still there, without some of its tags, branches and
+                older versions; or it is gone, and files stay that no version refers to.
+        """
+        path = self.locate(name)
+        try:
+            withdraw_table(self.storage(path))
+        finally:
+            self._forget(name)
+        return path
+
+    def delete(self, path: str) -> None:
+        """Delete what `hide` left; what cannot be deleted is reported in the log."""
+        try:
+            remove_leftovers(self.storage(path))
+        except StorageError as error:
+            _log.warning("directory %s cannot be deleted: %s", shown(path), error)
 
     def staging_paths(self) -> Iterator[str]:
         yield from self._staging_in("", 0)
@@ -127,6 +149,10 @@ class StoreCatalog(Catalog):
         if path.startswith(root):
             return self._storage.below(path[len(root) :])
         raise UnsupportedFeatureError(f"{base} lies outside the served root")
+
+    def _forget(self, name: str) -> None:
+        with self._locations_lock:
+            self._locations.pop(name, None)
 
     def _remember(self, name: str, path: str) -> None:
         with self._locations_lock:

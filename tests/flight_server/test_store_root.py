@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -18,11 +19,17 @@ from flight_server.names import DatasetReference
 from flight_server.service import Service
 from flight_server.settings import Settings
 from flight_server.store_catalog import StoreCatalog
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from lance_core.storage import storage_for
 from support.actions import act, stage
+from support.command_line import run_verb
 from support.puts import put
-from support.s3 import KEY, S3, SECRET, Proxy, s3_proxy, s3_server
+from support.s3 import KEY, S3, SECRET, Exchange, Proxy, s3_proxy, s3_server
 from support.server import RunningServer, serving, start_server
 
 TABLE = pa.table({"id": np.arange(5000), "text": [f"text {i % 13}" for i in range(5000)]})
@@ -342,8 +349,58 @@ def test_what_is_not_written(server: RunningServer) -> None:
         put(client, {"dataset": "plain/below", "mode": "create"}, TABLE)
     with pytest.raises(KeyError):
         put(client, "none", TABLE)
-    with pytest.raises(NotImplementedError, match="drop"):
-        list(client.do_action(flight.Action("drop_dataset", b'{"dataset": "plain"}')))
+
+
+def _dataset_keys(s3: S3, root: str, name: str) -> list[str]:
+    return [key for key in s3.keys(root.split("/")[2]) if key.startswith(f"served/{name}.lance/")]
+
+
+def test_drop(server: RunningServer, root: str, s3: S3) -> None:
+    """All objects of the dataset and of its branches go, and none of a neighbour with a longer name."""
+    client, options = server.client(), s3.options()
+    for name in ("gone", "gone2"):
+        put(client, {"dataset": name, "mode": "create"}, TABLE)
+    put(client, "gone", TABLE)
+    act(client, "create_tag", dataset="gone", tag="gold", version=1)
+    act(client, "create_branch", dataset="gone", branch="dev")
+    before = _dataset_keys(s3, root, "gone2")
+    assert act(client, "drop_dataset", dataset="gone") == {"dataset": "gone"}
+    assert _dataset_keys(s3, root, "gone") == []
+    assert _dataset_keys(s3, root, "gone2") == before
+    assert "gone" not in [info.descriptor.path[-1].decode() for info in client.list_flights()]
+    with pytest.raises(KeyError, match="no dataset is named"):
+        read(server, flight.FlightDescriptor.for_path("gone"))
+    with pytest.raises(KeyError, match="no dataset is named"):
+        act(client, "drop_dataset", dataset="gone")
+    assert put(client, {"dataset": "gone", "mode": "create"}, TABLE.slice(0, 3))["version"] == 1
+    assert lance.dataset(f"{root}/gone.lance", storage_options=options).count_rows() == 3
+    assert act(client, "list_tags", dataset="gone") == {"tags": {}}
+    for name in ("gone", "gone2"):
+        act(client, "drop_dataset", dataset=name)
+
+
+def test_a_drop_that_breaks_off(root: str, s3: S3, proxy: Proxy) -> None:
+    """T13: the newest version stays whole until nobody can open the dataset; a drop is repeated."""
+    lance.write_dataset(TABLE, f"{root}/broken.lance", storage_options=s3.options())
+    lance.write_dataset(TABLE, f"{root}/broken.lance", storage_options=s3.options(), mode="append")
+    options = {**s3.options(), "aws_endpoint": proxy.endpoint, "client_max_retries": "0"}
+    settings = Settings.resolve(root, {"storage_options": json.dumps(options)}, {})
+    service = Service(settings)
+
+    def refuse(exchange: Exchange) -> None:
+        exchange.send(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+
+    for at in range(2):  # the older version goes first
+        deletions = itertools.count()
+        proxy.faults.append(
+            (lambda request: request.method == "POST" and next(deletions) == at, refuse)  # noqa: B023
+        )
+        with pytest.raises(StorageError):
+            service.mutations.drop("broken")
+        proxy.clear()
+        assert lance.dataset(f"{root}/broken.lance", storage_options=s3.options()).count_rows() == 10_000
+    service.mutations.drop("broken")
+    assert _dataset_keys(s3, root, "broken") == []
 
 
 def test_an_upload_that_ends_early_leaves_nothing(server: RunningServer, root: str, s3: S3) -> None:
@@ -390,3 +447,17 @@ def test_staged_writes(s3: S3, tmp_path: Path) -> None:
 def test_a_root_with_a_manifest_store_names_its_table() -> None:
     with pytest.raises(InvalidInputError, match="not the URI"):
         Service(Settings.resolve("s3+ddb://bucket/x", {}, {}))
+
+
+def test_the_command_line_takes_urls_of_stores(root: str, s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials come from the environment."""
+    for name, value in s3.options().items():
+        monkeypatch.setenv(name.upper(), value)
+    url = f"{root}/by-url.lance"
+    lance.write_dataset(TABLE, url, storage_options=s3.options())
+    assert json.loads(run_verb("show", url, "--json").stdout)["rows"] == 5000
+    assert run_verb("validate", url).stdout == "no damage found\n"
+    assert run_verb("delete", url, "id > 0").stdout == "version 2: 4,999 rows deleted\n"
+    run_verb("drop", url, "--yes")
+    assert _dataset_keys(s3, root, "by-url") == []
+    assert "no dataset" in run_verb("show", url, code=1).stderr
