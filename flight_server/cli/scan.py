@@ -1,29 +1,36 @@
-"""`lance-flight scan`: rows into a Parquet or Arrow file, or as JSON lines to stdout."""
+"""`lance-flight scan`: rows into a Parquet, Arrow, CSV or JSON file, or as text to stdout."""
 
 import json
-import os
+import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from pyarrow import ipc, parquet
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
 from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
-from flight_server.cli.values import json_lines
 
 
 def scan(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write, .parquet or .arrow; else JSON lines to stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .parquet, .arrow, .csv, .jsonl, .csv.gz, .jsonl.zst; else stdout.",
+        ),
     ] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="Of the output.  [default: as the file's name says; json on stdout]"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     columns: Annotated[
         str | None, typer.Option(help='Names, comma separated, or a JSON object {"name": "SQL"}.')
     ] = None,
@@ -44,22 +51,19 @@ def scan(
     as_json: Annotated[bool, typer.Option("--json", help="With --explain: one JSON object.")] = False,
 ) -> None:
     """Read a dataset into a file, or to stdout."""
-    if output is not None and output.suffix not in _WRITERS:
-        raise typer.BadParameter(
-            f"{output}: give a file that ends in {' or '.join(_WRITERS)}", param_hint="--output"
-        )
+    file = Output.of(output, format_, force=force)
     selection = Selection(parse_columns(columns), filter_, limit, offset)
     if explain:
         print_explanation(open_target(target, at).explain(selection, analyze=analyze), as_json=as_json)
         return
     if analyze or as_json:
         raise typer.BadParameter("give --explain too", param_hint="--analyze" if analyze else "--json")
-    with open_target(target, at).read(selection) as rows:
-        if output is None:
-            for batch in rows.batches:
-                print(json_lines(batch), end="")
-        else:
-            _write(rows, output)
+    with (
+        open_target(target, at).read(selection) as rows,
+        file.writer(rows.schema, sys.stdout.buffer) as writer,
+    ):
+        for batch in rows.batches if output is None else _with_progress(rows):
+            writer.write_batch(batch)
 
 
 def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
@@ -80,18 +84,6 @@ def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
     print(f"{explained['pages_pruned']:,} of {pages} pruned")
 
 
-def _write(rows: Rows, output: Path) -> None:
-    """Write beside `output` and rename at the end: what bears that name is whole."""
-    partial = output.with_name(f"{output.name}.partial")
-    try:
-        with _WRITERS[output.suffix](str(partial), rows.schema) as writer:
-            for batch in _with_progress(rows):
-                writer.write_batch(batch)
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _with_progress(rows: Rows) -> Iterator[pa.RecordBatch]:
     text = "{task.completed:,} rows" if rows.num_rows is None else "{task.completed:,} of {task.total:,} rows"
     columns = (TextColumn(text), BarColumn(), TimeElapsedColumn())
@@ -100,16 +92,3 @@ def _with_progress(rows: Rows) -> Iterator[pa.RecordBatch]:
         for batch in rows.batches:
             yield batch
             progress.advance(task, batch.num_rows)
-
-
-def _parquet(path: str, schema: pa.Schema) -> AbstractContextManager[Any]:
-    writer: AbstractContextManager[Any] = parquet.ParquetWriter(path, schema)
-    return writer
-
-
-def _arrow(path: str, schema: pa.Schema) -> AbstractContextManager[Any]:
-    writer: AbstractContextManager[Any] = ipc.new_file(path, schema)
-    return writer
-
-
-_WRITERS = {".parquet": _parquet, ".arrow": _arrow}

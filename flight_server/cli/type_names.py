@@ -4,7 +4,7 @@
     inner     = [ field name ":" ] type
 
 `int64`, `decimal128(10, 2)`, `timestamp[us, tz=UTC]`, `list<item: float>`, `list<float>`,
-`fixed_size_list<item: float>[3]`, `struct<id: int64, name: string>`.
+`fixed_size_list<item: float>[3]`, `struct<id: int64, name: string>`, and dictionaries as Arrow prints them.
 """
 
 import re
@@ -19,6 +19,8 @@ _TOKEN = re.compile(r"\s*([<>:,]|\([^()]*\)|\[[^\[\]]*\]|[^<>:,()\[\]\s]+)")
 _SHORT = {
     "text": pa.string(),
     "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "date": pa.date32(),
@@ -97,6 +99,20 @@ class _Parser:
         (found,) = self.fields()
         return found
 
+    def dictionary(self) -> pa.DataType:
+        """Take what follows the name: `<values=string, indices=int8, ordered=0>`."""
+        self._expect("<")
+        self._skip("values=")
+        values = self.type()
+        self._expect(",")
+        self._skip("indices=")
+        indices = self.type()
+        self._expect(",")
+        self._skip("ordered=")
+        is_ordered = self.tokens.pop(0) == "1"
+        self._expect(">")
+        return pa.dictionary(indices, values, is_ordered)
+
     def size(self) -> int:
         return int(self._bracket() or "")
 
@@ -112,6 +128,11 @@ class _Parser:
         if self.tokens and self.tokens[0].startswith("["):
             return self.tokens.pop(0)[1:-1].strip()
         return None
+
+    def _skip(self, begin: str) -> None:
+        if not self.tokens[0].startswith(begin):
+            raise ValueError(begin)
+        self.tokens[0] = self.tokens[0].removeprefix(begin)
 
     def _expect(self, token: str) -> None:
         if self.tokens.pop(0) != token:
@@ -130,5 +151,6 @@ _NESTED: dict[str, Callable[[_Parser], pa.DataType]] = {
     "list": lambda parser: pa.list_(parser.item()),
     "large_list": lambda parser: pa.large_list(parser.item()),
     "fixed_size_list": lambda parser: pa.list_(parser.item(), parser.size()),
+    "dictionary": _Parser.dictionary,
     "struct": lambda parser: pa.struct(parser.fields()),
 }

@@ -134,7 +134,9 @@ def test_targets_that_are_none(run: Run, root: Root, server: RunningServer) -> N
         ["show", "http://127.0.0.1/x"],
         ["show", server.uri],
         ["ls", f"{server.uri}/trips"],
-        ["scan", root.path / "trips.lance", "--output", "x.csv"],
+        ["scan", root.path / "trips.lance", "--output", "x.txt"],
+        ["scan", root.path / "trips.lance", "--output", "x.parquet.gz"],
+        ["scan", root.path / "trips.lance", "--format", "parquet"],
     ):
         run(*arguments, code=2)
 

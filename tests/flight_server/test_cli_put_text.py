@@ -157,6 +157,8 @@ def test_the_first_of_many_cells_that_fail_is_found() -> None:
         *(pa.timestamp("ns"), pa.timestamp("us", "Europe/Oslo"), pa.timestamp("s", "+02:00")),
         *(pa.duration("ms"), pa.decimal128(10, 2), pa.decimal128(5, -2), pa.decimal256(50, 3)),
         *(pa.list_(pa.float32()), pa.list_(pa.float32(), 3), pa.large_list(pa.string())),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.decimal128(5, 1), ordered=True),
         pa.struct({"a": pa.int64(), "b": pa.list_(pa.struct({"c": pa.timestamp("us", "UTC")}))}),
     ],
     ids=str,
