@@ -238,7 +238,7 @@ def by_protobuf(name):
 
 def by_ticket(name):
     ticket = Ticket(name, 1, "x", 2**40, (FragmentScan(0, 0, 1),))
-    return service.stream(encode_ticket(ticket, settings.ticket_key))
+    return service.stream(service.redeemed(encode_ticket(ticket, settings.ticket_key)))
 
 def act(action, **body):
     return ACTIONS[action].run(service, json.dumps(body).encode())
@@ -249,7 +249,7 @@ def command(name):
 ways = [
     lambda name: service.plan(parse_command(command(name))),
     lambda name: service.schema(parse_command(command(name))),
-    lambda name: service.stream(command(name)),
+    lambda name: service.stream(service.redeemed(command(name))),
     lambda name: service.plan(by_protobuf(name)),
     by_ticket,
     lambda name: service.describe(parse_describe(json.dumps({"dataset": name}).encode())),
