@@ -155,7 +155,8 @@ def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> pa.Record
     data = serialize_manifest(message, joined.SerializeToString(), None)
     rows = Snapshot(snapshot.storage, parse_manifest(data, "staged rows"), snapshot.open_base)
     schema = pa.schema([given_blobs(field).to_arrow() for field in rows.manifest.schema.fields])
-    batches = LanceScanner(rows, ScanOptions(blob_handling="all_binary")).to_batches()
+    options = ScanOptions(blob_handling="all_binary", verify_checksums=True)  # they are written again
+    batches = LanceScanner(rows, options).to_batches()
     return pa.RecordBatchReader.from_batches(
         schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
     )

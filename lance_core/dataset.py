@@ -218,6 +218,8 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     def validate(self) -> None:
         """Check every file of this version: every byte of 2.x files of ours, and that all others decode.
 
+        Changes check the pages that they read without being asked. This finds damage in all other pages.
+
         Raises:
             CorruptFileError: the first thing that is wrong; names file, column and page.
         """

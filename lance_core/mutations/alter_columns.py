@@ -16,6 +16,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.casts import can_cast, cast_field
 from lance_core.mutations.merge_columns import ColumnChange, merge_columns
+from lance_core.mutations.reads import scan_for_change, stored_for_change
 from lance_core.mutations.retry import with_retries
 from lance_core.mutations.schema_change import (
     TOP,
@@ -26,7 +27,7 @@ from lance_core.mutations.schema_change import (
     preserves_nullability,
 )
 from lance_core.proto import file_pb2
-from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
+from lance_core.scan.scanner import scan_options
 from lance_core.schema import Field, Schema, schema_from_arrow
 from lance_core.table.commit import commit
 from lance_core.table.fragment import Fragment
@@ -124,7 +125,7 @@ def _require_no_nulls(snapshot: Snapshot, schema: Schema) -> None:
             continue
         path = path_of(old, old.field_by_id[field_id])
         options = scan_options(old, [], f"{path} IS NULL", limit=1)
-        if LanceScanner(snapshot, options).count_rows():
+        if scan_for_change(snapshot, options).count_rows():
             raise InvalidInputError("column has nulls and cannot be made non-nullable", column=path)
 
 
@@ -143,7 +144,7 @@ def _plan_casts(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Column
     new_part = _part(schema, new_ids)
 
     def batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        for batch in stored_batches(snapshot, (fragment.id,), old_part.fields):
+        for batch in stored_for_change(snapshot, (fragment.id,), old_part.fields):
             arrays = [
                 cast_field(array, old, new, types)
                 for array, old, new in zip(batch.columns, old_part.fields, new_part.fields, strict=True)

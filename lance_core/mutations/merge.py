@@ -13,6 +13,7 @@ from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.mutations.add_columns import add_columns
 from lance_core.mutations.join import KeyIndex, key_columns
 from lance_core.mutations.merge_source import MergeSource
+from lance_core.mutations.reads import scan_for_change
 from lance_core.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.fragment import Fragment
@@ -123,7 +124,7 @@ class JoinedColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _scanner(self, snapshot: Snapshot, fragments: tuple[int, ...] | None = None) -> LanceScanner:
-        return LanceScanner(
+        return scan_for_change(
             snapshot, scan_options(snapshot.manifest.schema, self._left_on, fragments=fragments)
         )
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
 from lance_core.mutations.merge_source import MergeSource, Rows
+from lance_core.mutations.reads import scan_for_change
 from lance_core.mutations.removal import Addresses, addresses_of
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import expression_schema
-from lance_core.scan.scanner import LanceScanner
 from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import convert
@@ -124,7 +124,7 @@ def _parts(
     """The keys and addresses of the table, in tables of about `num_rows`."""
     held: list[pa.Table] = []
     count = 0
-    for batch in LanceScanner(snapshot, options).to_batches():
+    for batch in scan_for_change(snapshot, options).to_batches():
         columns = [_stored(batch.column(field.name), field) for field in keys]
         held.append(_table(columns, pa.array(addresses_of(batch)), _ADDRESS))
         count += batch.num_rows

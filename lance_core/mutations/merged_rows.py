@@ -15,12 +15,12 @@ from lance_core.expressions.tree import Column, Expression, IsIn
 from lance_core.mutations.merge_join import Matches, key_fields
 from lance_core.mutations.merge_plan import MergePlan
 from lance_core.mutations.merge_source import MergeSource, Rows
+from lance_core.mutations.reads import scan_for_change
 from lance_core.mutations.removal import Addresses, passing_addresses
 from lance_core.mutations.stored_rows import StoredRows, stored_columns, stored_rows
 from lance_core.scan.bind import bind_filter
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS, expression_schema
-from lance_core.scan.scanner import LanceScanner
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import Conformer, convert
@@ -201,7 +201,7 @@ class MergedRows:
         for options, pairs in self._lookups(matches):
             start = 0
             options = replace(options, columns=tuple(needed["target"]), with_row_address=True)
-            for batch in LanceScanner(self._snapshot, options).to_batches():
+            for batch in scan_for_change(self._snapshot, options).to_batches():
                 for part in self._blocks(batch.num_rows):
                     some = pairs.part(start + part.start, start + part.stop)
                     ours = self._source.take(some.rows, needed["source"])

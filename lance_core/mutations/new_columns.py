@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import columns
+from lance_core.mutations.reads import scan_for_change
 from lance_core.scan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.table.fragment import Fragment
@@ -64,7 +65,7 @@ class Expressions:
                 # What a row has in one version only is nothing to keep.
                 if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
                     raise InvalidInputError("no such column", column=name)
-        self._scanner = LanceScanner(snapshot, options)
+        self._scanner = scan_for_change(snapshot, options)
         return pa.schema([field.remove_metadata() for field in self._scanner.projected_schema])
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
@@ -132,7 +133,7 @@ class RowFunctionColumns:
         options = scan_options(
             snapshot.manifest.schema, self._columns, batch_size=self._batch_rows, **arguments
         )
-        return LanceScanner(snapshot, options)
+        return scan_for_change(snapshot, options)
 
 
 class StreamColumns:

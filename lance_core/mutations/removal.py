@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from lance_core.expressions.tree import Expression
 from lance_core.mutations.change import Change
+from lance_core.mutations.reads import scan_for_change
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS
-from lance_core.scan.scanner import LanceScanner
 from lance_core.table.deletions import Offsets, path_of, sync_deletions, write_deletions
 from lance_core.table.snapshot import Snapshot
 
@@ -70,7 +70,7 @@ def passing_addresses(
         LanceError: something cannot be read, or the condition has no value for a row.
     """
     options = ScanOptions(columns=(), filter=condition, fragments=fragments, with_row_address=True)
-    for batch in LanceScanner(snapshot, options).to_batches():
+    for batch in scan_for_change(snapshot, options).to_batches():
         yield addresses_of(batch)
 
 

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.expressions.tree import Column
+from lance_core.mutations.reads import scan_for_change
 from lance_core.mutations.removal import Addresses, addresses_of
 from lance_core.scan.blobs import blob_descriptors
 from lance_core.scan.options import Computed, ScanOptions
 from lance_core.scan.projection import CREATED_AT, ROW_ID
-from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.stored import with_places
 from lance_core.schema import Field
 from lance_core.table.lineage import Versions
@@ -75,7 +75,7 @@ def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows
     kept = [value.path == (name,) if isinstance(value, Column) else False for name, value in computed]
     names = [name for name, _ in computed]
     refuse_external_blobs(snapshot, options, [name for name, keep in zip(names, kept, strict=True) if keep])
-    for batch in LanceScanner(snapshot, whole).to_batches():
+    for batch in scan_for_change(snapshot, whole).to_batches():
         columns = [
             with_places(column, fields[name]) if keep else column
             for column, name, keep in zip(batch.columns, names, kept, strict=False)
@@ -100,7 +100,7 @@ def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Itera
         if top.name not in chosen or not any(field.is_blob_v2 for field in top.walk()):
             continue
         described = ScanOptions(columns=(top.name,), filter=options.filter, fragments=options.fragments)
-        for batch in LanceScanner(snapshot, described).to_batches():
+        for batch in scan_for_change(snapshot, described).to_batches():
             for found in blob_descriptors(top, batch.column(0)):
                 if pc.any(pc.equal(found.field("kind"), _EXTERNAL)).as_py():
                     raise UnsupportedFeatureError("copying blobs outside the dataset", column=top.name)

@@ -14,11 +14,12 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.mutations.column_file import ColumnFileWriter
 from lance_core.mutations.join import KeyIndex, key_columns
+from lance_core.mutations.reads import scan_for_change, stored_for_change
 from lance_core.mutations.whole_columns import whole_columns
 from lance_core.proto import table_pb2
 from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.deletions import LiveRows
-from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
+from lance_core.scan.scanner import scan_options
 from lance_core.scan.take import concatenated
 from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
@@ -70,14 +71,14 @@ def update_columns(
     if left_on in columns.column_names:
         raise InvalidInputError("the key column cannot be updated", column=left_on)
     schema, new_values = _stored(manifest.schema, columns)
-    keys = LanceScanner(
+    keys = scan_for_change(
         snapshot, scan_options(manifest.schema, [left_on], fragments=(fragment.id,))
     ).to_table()
     found = index.find(keys)
     writer = ColumnFileWriter(snapshot, fragment, schema, sync=sync)
     try:
         start = 0
-        for batch in stored_batches(snapshot, (fragment.id,), schema.fields):
+        for batch in stored_for_change(snapshot, (fragment.id,), schema.fields):
             writer.write(_replaced(batch, new_values, found.slice(start, batch.num_rows)))
             start += batch.num_rows
         file = writer.finish()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ from lance_core.storage import ReadableFile
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import DataFile
 from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.statistics.integrity import FileChecksums
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,24 @@ class BlobPlace:
 class BlobSource:
     """The blobs that one data file describes."""
 
-    def __init__(self, snapshot: Snapshot, data_file: DataFile, file: ReadableFile, column: str) -> None:
-        """`file` is the open data file, `column` the name of the column for messages."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        data_file: DataFile,
+        file: ReadableFile,
+        column: str,
+        checksums: FileChecksums | None = None,
+    ) -> None:
+        """Read blobs that `file`, the open data file, describes.
+
+        `column` is the name of the column for messages. With `checksums`, those of the data file, a side file
+        is checked when it is opened. Nothing has checksums of blobs outside the dataset.
+        """
         self._snapshot = snapshot
         self._data_file = data_file
         self._file = file
         self._column = column
+        self._checksums = checksums
         self._other_files: dict[tuple[str, str], ReadableFile] = {}
 
     def read(self, descriptors: pa.StructArray) -> pa.Array:
@@ -101,7 +117,10 @@ class BlobSource:
         path = f"{side_directory(self._data_file.path)}/{side_file_name(blob_id)}"
         if ("", path) not in self._other_files:
             storage = self._snapshot.storage_of(self._data_file.base_id)
-            self._other_files["", path] = storage.open_file(path)
+            file = storage.open_file(path)
+            if self._checksums is not None:
+                self._checksums.verify_side_file(blob_id, file)
+            self._other_files["", path] = file
         return self._other_files["", path]
 
     def _external_file(self, base_id: int, uri: str) -> ReadableFile:

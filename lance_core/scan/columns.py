@@ -297,7 +297,7 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
-        LanceError: a file cannot be opened, see `FileCache.open`.
+        LanceError: a file cannot be opened, see `DataFiles.open`.
     """
     if not parts:
         return NullColumn(files.num_rows, column.output.type)

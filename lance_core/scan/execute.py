@@ -20,7 +20,7 @@ from lance_core.pool import num_workers
 from lance_core.scan.batches import BatchCutter, Stretch
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import batch_of
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.plan import ScanPlan
 from lance_core.scan.projection import Projection, project
@@ -44,7 +44,7 @@ def scan_batches(
     snapshot: Snapshot,
     plan: ScanPlan,
     budget: MemoryBudget,
-    files: FileCache,
+    files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
@@ -56,7 +56,7 @@ def scan_stretches(
     snapshot: Snapshot,
     plan: ScanPlan,
     budget: MemoryBudget,
-    files: FileCache,
+    files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[Stretch, None, None]:
     """The batches of a plan, in order, several at a time where they lie in one piece of memory.
@@ -77,7 +77,7 @@ def scan_stretches(
 
 
 def scan_projection(
-    snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: FileCache
+    snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: DataFiles
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a plan without a filter, as `scan_batches` gives them, with the columns of a projection."""
     with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as stretches:
@@ -110,7 +110,7 @@ def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanP
 
 
 def scan_table(
-    snapshot: Snapshot, plan: ScanPlan, files: FileCache, strategy: Strategy = _DEFAULT
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy = _DEFAULT
 ) -> pa.Table:
     """The rows of a plan as one table, whose columns are chunked each in its own way.
 
@@ -137,7 +137,7 @@ def count_passing(
     snapshot: Snapshot,
     plan: ScanPlan,
     budget: MemoryBudget,
-    files: FileCache,
+    files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> int:
     """How many rows a plan gives. Decodes the columns of its filter, where statistics do not tell.
@@ -162,7 +162,7 @@ def count_passing(
 
 @contextmanager
 def _stretches(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Iterator[Stretch]]:
     """The batches of a stream."""
     if plan.options.filter is None:
@@ -180,7 +180,7 @@ def _unfiltered(
     plan: ScanPlan,
     projection: Projection,
     budget: MemoryBudget,
-    files: FileCache,
+    files: DataFiles,
     strategy: Strategy,
 ) -> Iterator[Iterator[Stretch]]:
     """The batches of a stream without a filter."""
@@ -198,7 +198,7 @@ def _unfiltered(
 
 @contextmanager
 def _passing_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Iterator[Job[PassingWindow]]]:
     from lance_core.scan.execute_filter import passing_jobs  # late: most processes do not filter
 
@@ -208,7 +208,7 @@ def _passing_jobs(
 
 @contextmanager
 def _table_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Iterator[Job[Pieces] | Job[PassingWindow]]]:
     """The jobs of a table."""
     if plan.options.filter is not None:
@@ -232,7 +232,7 @@ def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPl
 
 
 def _rowless_stream(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a plan without columns."""
     if plan.options.filter is not None:

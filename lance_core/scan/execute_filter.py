@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from lance_core.pool import num_workers
 from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles
 from lance_core.scan.filtering import FilterWindow, FilterWindows, RowFilter
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.passing import PassingRows, PassingWindow
@@ -21,7 +21,7 @@ from lance_core.table.snapshot import Snapshot
 
 @contextmanager
 def passing_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Generator[Job[PassingWindow], None, None]]:
     """The jobs that decode the rows that pass, cut as a stream needs them."""
     is_remote = snapshot.storage.is_remote
@@ -33,7 +33,7 @@ def passing_jobs(
 
 @contextmanager
 def filter_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: FileCache, strategy: Strategy
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Generator[Job[FilterWindow], None, None]]:
     """The jobs that find the rows that pass."""
     condition = plan.options.filter

@@ -13,7 +13,7 @@ import numpy as np
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import Column
 from lance_core.scan.execute import scan_batches
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.plan import FragmentScan, ScanPlan
 from lance_core.scan.projection import Projection, project, project_filtered
@@ -100,7 +100,7 @@ class Explanation:
 
 
 def explain(
-    snapshot: Snapshot, plan: ScanPlan, files: FileCache, budget: MemoryBudget, *, analyze: bool = False
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, budget: MemoryBudget, *, analyze: bool = False
 ) -> Explanation:
     """Say what a plan reads; with `analyze` run it too, and say what was read.
 
@@ -182,7 +182,7 @@ class PrunedPlan:
     pages_pruned: int = 0
 
 
-def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: FileCache) -> PrunedPlan:
+def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPlan:
     """Leave out the fragments in which no row passes the filter of a plan; reads no data pages.
 
     Raises:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
@@ -30,42 +31,179 @@ _FILE_BYTES = 8 << 10
 _MEASURED_USES = 256
 
 
-class OpenFile:
-    """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
-
-    def __init__(
-        self, file: ReadableFile, reader: DataFileReader, checksums: FileChecksums | None = None
-    ) -> None:
-        """With `checksums` the pages of a column are checked before it is read."""
-        self.file = file
-        self.reader = reader
-        self._checksums = checksums
-        self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
-        self._lock = threading.Lock()
-        self.num_uses = 0
-        """How often the cache was asked for it, counted by the cache."""
-        self.kept_bytes = 0
-        """Memory by the last time that the cache measured it."""
+class OpenedFile(Protocol):
+    """One data file that is open; thread-safe."""
 
     @property
-    def known_bytes(self) -> int:
-        """About how much memory is taken by what is known of the file: it grows as columns are read."""
-        readers = list(self._readers.values())  # without the lock, under which another thread may be reading
-        return _FILE_BYTES + self.reader.known_bytes + sum(reader.known_bytes for reader in readers)
+    def file(self) -> ReadableFile:
+        """The file."""
+
+    @property
+    def reader(self) -> DataFileReader:
+        """Its parsed metadata."""
+
+    @property
+    def checksums(self) -> FileChecksums | None:
+        """What reads of the file are held against, if they are and the file has checksums."""
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """The reader of `field`, whose leaves lie in the columns that `columns` gives for their field ids.
+        """Return the reader of `field`.
 
-        Versions of a table may give one column of a file different fields, so both are part of the key.
+        Versions of a table may give one column of a file different fields.
+
+        Args:
+            field: the column as the table has it.
+            columns: the column of the file for each field id at or below `field`.
+
+        Raises:
+            LanceError: the column cannot be opened.
         """
+
+
+class _Columns:
+    """The column readers of one file, made when they are first needed; thread-safe."""
+
+    def __init__(self, open_column: Callable[[Field, Mapping[int, int]], ColumnReader]) -> None:
+        self._open_column = open_column
+        self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
+        self._lock = threading.Lock()
+
+    def get(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """The reader of `field`; see `OpenedFile.column`."""
         key = (field, tuple(columns.items()))
         with self._lock:
             reader = self._readers.get(key)
             if reader is None:
-                if self._checksums is not None:
-                    self._checksums.verify(columns.values())
-                reader = self._readers[key] = self.reader.open_column(field, columns)
+                reader = self._readers[key] = self._open_column(field, columns)
             return reader
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the columns."""
+        readers = list(self._readers.values())  # without the lock, under which another thread may be reading
+        return sum(reader.known_bytes for reader in readers)
+
+
+class OpenFile:
+    """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
+
+    checksums = None
+
+    def __init__(self, file: ReadableFile, reader: DataFileReader) -> None:
+        self.file = file
+        self.reader = reader
+        self._columns = _Columns(reader.open_column)
+        self.num_uses = 0
+        """How often the cache was asked for it, counted by the cache."""
+        self.kept_bytes = 0
+        """Memory by the last time that the cache measured it."""
+        self._kept_verified: OpenedFile | None = None
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is known of the file: it grows as columns are read."""
+        return _FILE_BYTES + self.reader.known_bytes + self._columns.known_bytes
+
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """The reader of `field`; see `OpenedFile`."""
+        return self._columns.get(field, columns)
+
+    def verified(self) -> OpenedFile:
+        """Return the same file for reads that check every page before they decode anything of it.
+
+        What was checked is remembered by the result, not by this file. A file without checksums has nothing
+        to check.
+
+        Raises:
+            CorruptFileError: the metadata of the file differs from its checksum.
+            StorageError: the storage failed.
+        """
+        checksums = self._own_checksums
+        if checksums is None or not checksums.is_there:
+            return self
+        return VerifiedFile(self.file, self.reader, checksums, self._columns)
+
+    @cached_property
+    def _own_checksums(self) -> FileChecksums | None:
+        if not isinstance(self.reader, ModernFile):
+            return None
+        from lance_core.statistics.integrity import FileChecksums  # late: most processes check nothing
+
+        return FileChecksums(self.file, self.reader.metadata)
+
+    def kept_verified(self) -> OpenedFile:
+        """Return the result of `verified` for all reads of this file, which check each page once."""
+        if self._kept_verified is None:
+            verified = self.verified()
+            if verified is self:  # kept, it would be a cycle, and the file would be closed late
+                return self
+            self._kept_verified = verified
+        return self._kept_verified
+
+
+class VerifiedFile:
+    """An open data file with checksums, whose pages are checked before they are decoded; thread-safe."""
+
+    def __init__(
+        self, file: ReadableFile, reader: DataFileReader, checksums: FileChecksums, columns: _Columns
+    ) -> None:
+        """`columns` has the readers that check nothing."""
+        self.file = file
+        self.reader = reader
+        self.checksums = checksums
+
+        def open_column(field: Field, stored: Mapping[int, int]) -> ColumnReader:
+            from lance_core.scan.verified import VerifiedColumn  # late, as the checksums
+
+            return VerifiedColumn(columns.get(field, stored), checksums, field, stored)
+
+        self._columns = _Columns(open_column)
+
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """The reader of `field`; see `OpenedFile`. Raises CorruptFileError for damaged checksums, too."""
+        return self._columns.get(field, columns)
+
+
+class DataFiles(Protocol):
+    """Where scans get data files from; thread-safe."""
+
+    @property
+    def max_files(self) -> int:
+        """How many files may be open at once."""
+
+    @property
+    def statistics(self) -> StatisticsCache:
+        """What is known of the values in the files."""
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """Open a data file of a fragment, and check it against the manifest.
+
+        Raises:
+            CorruptFileError: version, size or number of rows differ from what the manifest says.
+            StorageError: the storage failed, or the file is missing.
+        """
+
+
+class VerifiedFiles:
+    """The files of a cache for one scan or change, which checks the pages that it reads.
+
+    Pages that earlier scans have checked are checked again: the bytes may have changed since then.
+    """
+
+    def __init__(self, files: FileCache) -> None:
+        self._files = files
+
+    @property
+    def max_files(self) -> int:
+        return self._files.max_files
+
+    @property
+    def statistics(self) -> StatisticsCache:
+        return self._files.statistics
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """As `DataFiles.open`; raises CorruptFileError for metadata that differs from its checksum, too."""
+        return self._files.opened(snapshot, fragment, data_file).verified()
 
 
 class FileCache:
@@ -87,7 +225,7 @@ class FileCache:
         *,
         verify_checksums: bool = False,
     ) -> None:
-        """With `verify_checksums` pages are checked before they are read, in files that have checksums.
+        """With `verify_checksums` pages are checked when they are read first, in files that have checksums.
 
         Left at None, `max_files` is a part of the descriptors that the process may have.
         """
@@ -112,13 +250,17 @@ class FileCache:
     def __len__(self) -> int:
         return len(self._files)
 
-    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
-        """The data file of a fragment, opened and checked against the manifest.
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """Open a data file of a fragment; see `DataFiles`."""
+        opened = self.opened(snapshot, fragment, data_file)
+        return opened.kept_verified() if self._verify_checksums else opened
 
-        Raises:
-            CorruptFileError: version, size or number of rows differ from what the manifest says.
-            StorageError: the storage failed, or the file is missing.
-        """
+    def verified(self) -> DataFiles:
+        """Return the files for one scan or change that checks the pages that it reads."""
+        return VerifiedFiles(self)
+
+    def opened(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
+        """Open a data file for reads that check nothing; errors are those of `open`."""
         storage = snapshot.storage_of(data_file.base_id)
         size = _known_size(data_file)
         identity = storage.identify(data_file.path)
@@ -137,12 +279,7 @@ class FileCache:
             with self._lock:
                 self._counter.count(hit=False)
             reader = open_data_file(file, data_file.version)
-            checksums = None
-            if self._verify_checksums and isinstance(reader, ModernFile):
-                from lance_core.statistics.integrity import FileChecksums  # late: few ask for it
-
-                checksums = FileChecksums(file, reader.metadata)
-            opened = self._keep(key, OpenFile(file, reader, checksums))
+            opened = self._keep(key, OpenFile(file, reader))
         if opened.file is not file:
             file.close()
         return opened
@@ -190,25 +327,26 @@ class FragmentFiles:
         opened: The files that were needed so far.
     """
 
-    def __init__(self, snapshot: Snapshot, fragment: Fragment, cache: FileCache) -> None:
+    def __init__(self, snapshot: Snapshot, fragment: Fragment, files: DataFiles) -> None:
         self.num_rows = fragment.physical_rows
         self.data_files = fragment.files
         self._snapshot = snapshot
         self._fragment = fragment
-        self._cache = cache
-        self.opened: dict[DataFile, OpenFile] = {}
+        self._files = files
+        self.opened: dict[DataFile, OpenedFile] = {}
 
-    def open(self, data_file: DataFile) -> OpenFile:
-        """One of the files; errors are those of `FileCache.open`."""
+    def open(self, data_file: DataFile) -> OpenedFile:
+        """One of the files; errors are those of `DataFiles.open`."""
         opened = self.opened.get(data_file)
         if opened is None:
-            opened = self._cache.open(self._snapshot, self._fragment, data_file)
+            opened = self._files.open(self._snapshot, self._fragment, data_file)
             self.opened[data_file] = opened
         return opened
 
     def blobs(self, data_file: DataFile, column: str) -> BlobSource:
-        """The blobs that a column of one of the files describes; errors are those of `FileCache.open`."""
-        return BlobSource(self._snapshot, data_file, self.open(data_file).file, column)
+        """The blobs that a column of one of the files describes; errors are those of `DataFiles.open`."""
+        opened = self.open(data_file)
+        return BlobSource(self._snapshot, data_file, opened.file, column, opened.checksums)
 
 
 def _spare_descriptors() -> int:

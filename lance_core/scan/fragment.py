@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_core.pool import map_ahead
 from lance_core.scan.columns import Column, ExpressionColumn, Parts, find_parts, open_column
 from lance_core.scan.deletions import LiveRows, Offsets, drop_rows
-from lance_core.scan.files import FileCache, FragmentFiles
+from lance_core.scan.files import DataFiles, FragmentFiles
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import ComputedColumn, DataColumn, Projection, RowColumn
 from lance_core.scan.row_columns import RowColumns
@@ -74,7 +74,7 @@ class FragmentOpener:
     """Opens the fragments of one scan; `trace` is told what is read of them."""
 
     def __init__(
-        self, snapshot: Snapshot, projection: Projection, files: FileCache, trace: Trace | None = None
+        self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
     ) -> None:
         self._snapshot = snapshot
         self._trace = trace

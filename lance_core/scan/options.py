@@ -32,8 +32,8 @@ class ScanOptions:
         batch_rows: Most rows of a streamed batch; deleted ones do not count.
         blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
             them. There is no other binary column that has descriptions, so the first two are the same.
-        verify_checksums: Hold the pages of the columns that are read against their checksums, in files that
-            have some, before the first of their rows is returned.
+        verify_checksums: Hold the pages that are read against their checksums, in files that have some,
+            before anything of them is decoded.
         stored: Give computed columns that are bare columns in the form that data files hold, to be written
             again: see `lance_core.scan.stored`.
         batch_bytes: Most bytes of a streamed batch, except one of one row.

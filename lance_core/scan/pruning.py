@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core.expressions.tree import Expression, Path, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.deletions import Offsets
-from lance_core.scan.files import FileCache, FragmentFiles
+from lance_core.scan.files import DataFiles, FragmentFiles
 from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
 from lance_core.table.fragment import Fragment
@@ -61,7 +61,7 @@ class Pruner:
     """
 
     def __init__(
-        self, snapshot: Snapshot, condition: Expression, files: FileCache, *, enabled: bool = True
+        self, snapshot: Snapshot, condition: Expression, files: DataFiles, *, enabled: bool = True
     ) -> None:
         self._snapshot = snapshot
         self._files = files

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_core.file.columns import ColumnReader
 from lance_core.scan.columns import Column, NumberColumn
 from lance_core.scan.deletions import LiveRows
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles
 from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
@@ -32,7 +32,7 @@ _LINEAGE = {
 class RowColumns:
     """Opens such columns for the fragments of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, files: FileCache) -> None:
+    def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
         self._snapshot = snapshot
         self._files = files
 

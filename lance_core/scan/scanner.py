@@ -17,7 +17,7 @@ from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import count_passing, scan_batches, scan_projection, scan_table
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles, FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import FragmentScan, plan_scan
 from lance_core.scan.projection import Projection, project
@@ -78,7 +78,7 @@ class LanceScanner:
         self._snapshot = snapshot
         self._options = options
         self._plan = plan_scan(snapshot, options)
-        self._files = FileCache(verify_checksums=True) if options.verify_checksums else _files
+        self._files: DataFiles = _files.verified() if options.verify_checksums else _files
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -116,6 +116,10 @@ class LanceScanner:
 
         return explain_text(self.explain(analyze=True), verbose=True)
 
+    def verified(self) -> LanceScanner:
+        """Return the same scan with the pages that it reads checked; see `ScanOptions.verify_checksums`."""
+        return LanceScanner(self._snapshot, replace(self._options, verify_checksums=True))
+
     def to_table(self) -> pa.Table:
         """All rows at once."""
         return scan_table(self._snapshot, self._plan, self._files)
@@ -128,7 +132,7 @@ class LanceScanner:
         """The rows of one fragment, for whoever asks for many: of a scan of all rows, without a filter."""
         rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
         plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
-        return scan_projection(self._snapshot, plan, self._projection, _budget, _files)
+        return scan_projection(self._snapshot, plan, self._projection, _budget, self._files)
 
     @cached_property
     def _projection(self) -> Projection:
@@ -251,10 +255,16 @@ def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) ->
 
 
 def stored_batches(
-    snapshot: Snapshot, fragment_ids: Iterable[int], fields: Sequence[Field], *, batch_rows: int | None = None
+    snapshot: Snapshot,
+    fragment_ids: Iterable[int],
+    fields: Sequence[Field],
+    *,
+    batch_rows: int | None = None,
+    verify_checksums: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of fragments in the form that data files hold; see `lance_core.scan.stored.scan_stored`."""
-    return scan_stored(snapshot, fragment_ids, fields, _budget, _files, batch_rows=batch_rows)
+    files = _files.verified() if verify_checksums else _files
+    return scan_stored(snapshot, fragment_ids, fields, _budget, files, batch_rows=batch_rows)
 
 
 def blob_files(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lance_core.expressions.tree import Path
 from lance_core.file.data_file import DataFileReader, ModernFile
 from lance_core.file.v0_1 import LegacyFile
-from lance_core.scan.files import FileCache, FragmentFiles
+from lance_core.scan.files import DataFiles, FragmentFiles
 from lance_core.schema import Schema
 from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.columns import owns_column
@@ -57,7 +57,7 @@ def statistics_of(
     snapshot: Snapshot,
     fragment: Fragment,
     paths: Iterable[Path],
-    files: FileCache,
+    files: DataFiles,
     opened: FragmentFiles | None = None,
 ) -> FragmentStatistics:
     """The statistics of columns of one fragment, about physical rows, deleted ones included.
@@ -97,7 +97,7 @@ class Gatherer:
         snapshot: Snapshot,
         fragment: Fragment,
         paths: Iterable[Path],
-        files: FileCache,
+        files: DataFiles,
         opened: FragmentFiles | None = None,
     ) -> None:
         """Prepare to learn about the columns at `paths`; those without statistics are left out."""
@@ -131,7 +131,7 @@ class _StoredColumn:
         data_file: DataFile,
         leaf: Field,
         bounds: pa.DataType,
-        files: FileCache,
+        files: DataFiles,
         fragment_files: FragmentFiles,
     ) -> None:
         opened = fragment_files.open(data_file)
@@ -142,6 +142,8 @@ class _StoredColumn:
         self._num_rows = fragment.physical_rows
         self._cache = files.statistics
         how = f"{self._number} {leaf.id} {leaf.logical_type} {leaf.nullable}"
+        if opened.checksums is not None:
+            how += " verified"  # apart from what scans learnt from pages that nobody checked
         storage = snapshot.storage_of(data_file.base_id)
         self._key = ColumnKey(storage.uri, opened.file.name, opened.file.identity, how)
 

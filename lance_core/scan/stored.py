@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_core.scan.blobs import fields_below, values_below, with_children
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import scan_projection
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan, ScanPlan
 from lance_core.scan.projection import Projection, stored_column
@@ -26,7 +26,7 @@ def scan_stored(
     fragment_ids: Iterable[int],
     fields: Sequence[Field],
     budget: MemoryBudget,
-    files: FileCache,
+    files: DataFiles,
     *,
     batch_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,7 @@ from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.columns import Column, StoredColumn, holds_dictionary, known_pages, take_together
 from lance_core.scan.deletions import LiveRows
-from lance_core.scan.files import FileCache, FragmentFiles, OpenFile
+from lance_core.scan.files import DataFiles, FileCache, FragmentFiles, OpenedFile
 from lance_core.scan.fragment import FragmentOpener
 from lance_core.scan.options import Computed, ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, DataColumn, project, project_narrowed
@@ -82,7 +82,7 @@ class RowTaker:
         self,
         snapshot: Snapshot,
         columns: tuple[str, ...] | None,
-        files: FileCache,
+        files: DataFiles,
         computed: Computed | None = None,
     ) -> None:
         """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
@@ -383,11 +383,11 @@ class TakerCache:
 class _OpenFragment:
     """The deletions of a fragment and its columns, as long as its files are the same."""
 
-    def __init__(self, fragment: Fragment, snapshot: Snapshot, files: FileCache) -> None:
+    def __init__(self, fragment: Fragment, snapshot: Snapshot, files: DataFiles) -> None:
         self._fragment = fragment
         self._snapshot = snapshot
         self._files = files
-        self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenFile]] | None = None
+        self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenedFile]] | None = None
         self._pages: tuple[Sequence[Column], list[ColumnPages | None]] | None = None
 
     @cached_property

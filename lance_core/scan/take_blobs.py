@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.blobs import BlobFile, BlobSource
-from lance_core.scan.files import FileCache, FragmentFiles
+from lance_core.scan.files import DataFiles, FragmentFiles
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import ROW_ADDRESS, DataColumn, project
 from lance_core.scan.take import RowTaker
@@ -18,7 +18,7 @@ from lance_core.table.snapshot import Snapshot
 
 
 def take_blobs(
-    snapshot: Snapshot, files: FileCache, column: str, take: Callable[[RowTaker], pa.RecordBatch]
+    snapshot: Snapshot, files: DataFiles, column: str, take: Callable[[RowTaker], pa.RecordBatch]
 ) -> list[BlobFile | None]:
     """The blobs of the rows that `take` takes, None where the value is null.
 

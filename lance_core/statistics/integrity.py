@@ -13,18 +13,23 @@ Source: docs/format.md, "Page statistics and checksums".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.values import flatten_lists
 from lance_core.errors import CorruptFileError
-from lance_core.file.columns import open_column
+from lance_core.file.columns import ColumnReader, open_column
 from lance_core.file.footer import (
     FOOTER_BYTES,
     SEAL,
@@ -41,7 +46,19 @@ from lance_core.schema.blobs import describe_blobs
 from lance_core.statistics.file_buffer import METADATA_KEY, FilePageStatistics, buffer_of, from_buffer
 from lance_core.storage.base import ReadableFile
 
-_PIECE_BYTES = 8 << 20
+_PIECE_BYTES = 1 << 20
+_IN_THE_FILE = 0
+"""Kind of a blob that is in the data file itself."""
+_TOP = -1
+"""Parent of the fields that have none."""
+
+
+class _StoredField(NamedTuple):
+    """What a column of a file holds."""
+
+    top: Field
+    """The field that it is read with."""
+    leaf: Field
 
 
 def verify_file(file: ReadableFile, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
@@ -59,57 +76,241 @@ def verify_file(file: ReadableFile, open_side_file: Callable[[int], ReadableFile
 
 
 class FileChecksums:
-    """The checksums of one file; for one thread at a time."""
+    """The checksums that a file has of itself, read and checked once; thread-safe."""
 
     def __init__(self, file: ReadableFile, metadata: FileMetadata) -> None:
-        self._file = file
-        self._metadata = metadata
-        self._known: dict[int, list[BufferRange]] = {}
-        """Checked byte ranges of each column."""
+        self.file = file
+        self.metadata = metadata
+        self._lock = threading.RLock()
+        self._columns: dict[int, ColumnChecksums] = {}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file has checksums. If it has, those of its metadata are checked.
+
+        Raises:
+            CorruptFileError: the metadata differs from its checksum.
+            StorageError: the storage failed.
+        """
+        with self._lock:
+            return self._has_seal
+
+    def column(self, index: int) -> ColumnChecksums:
+        """Return the checksums of the pages of one column of a file that has checksums.
+
+        Raises:
+            CorruptFileError: the page statistics are damaged, or lack a page.
+            StorageError: the storage failed.
+        """
+        with self._lock:
+            known = self._columns.get(index)
+            if known is None:
+                known = self._columns[index] = self._column(index)
+            return known
 
     def verify_all(self, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
         """See `verify_file`."""
-        if not self._has_checksums:
+        if not self.is_there:
             return False
-        self.verify(range(self._metadata.num_columns))
-        known = [place for places in self._known.values() for place in places]
+        known: list[BufferRange] = []
+        for index in range(self.metadata.num_columns):
+            column = self.column(index)
+            name = self._fields[index].leaf.name if index < len(self._fields) else index
+            for number in range(column.num_pages):
+                known += column.verify_page(number, name)
         if self._place is not None:
             known.append(self._place)
         place = self._buffer(CHECKSUMS_KEY)
         if place is not None:
             known.append(place)
-            expected = read_checksums(self._file.read(*place), self._file.name)
-            for blob_id, checksum in expected.items() if open_side_file else ():
+            for blob_id in self._side_files if open_side_file else ():
                 assert open_side_file is not None
                 with open_side_file(blob_id) as side_file:
-                    verify_side_file(side_file, checksum)
-        _verify_gaps(self._file, known, self._metadata.global_buffers[0][0])
+                    self.verify_side_file(blob_id, side_file)
+        _verify_gaps(self.file, known, self.metadata.global_buffers[0][0])
         return True
 
-    def verify(self, columns: Iterable[int]) -> None:
-        """Check the pages of some columns, once each; errors are those of `verify_file`.
+    def verify_side_file(self, blob_id: int, side_file: ReadableFile) -> None:
+        """Check all bytes of a side file; of one that the file has no checksum of there is nothing to check.
 
-        In a file without checksums there is nothing to check.
+        Raises:
+            CorruptFileError: the side file differs from its checksum or size, or the checksums are damaged.
+            StorageError: the storage failed.
         """
-        for index in columns:
-            if index not in self._known and self._has_checksums:
-                self._known[index] = _verify_column(self._file, self._metadata, index, self._statistics)
+        with self._lock:
+            expected = self._side_files.get(blob_id)
+        if expected is not None:
+            verify_side_file(side_file, expected)
+
+    def _column(self, index: int) -> ColumnChecksums:
+        pages = self.metadata.column(index).pages
+        expected = self._statistics.checksums(index) if self._statistics is not None else ()
+        if len(expected) != len(pages):
+            raise CorruptFileError(
+                "pages without checksums",
+                file=self.file.name,
+                column=index,
+                expected=len(pages),
+                found=len(expected),
+            )
+        stored = self._fields[index] if index < len(self._fields) else None
+        return ColumnChecksums(self.file, self.metadata, index, expected, stored)
 
     @cached_property
-    def _has_checksums(self) -> bool:
-        return _verify_seal(self._file, self._metadata)
+    def _has_seal(self) -> bool:
+        return _verify_seal(self.file, self.metadata)
+
+    @cached_property
+    def _fields(self) -> Sequence[_StoredField]:
+        """The field of each column of the file, without the hidden columns, which come last."""
+        schema = self.metadata.schema
+        if self.metadata.version == FileVersion.V2_0:
+            # A column is readable without those above it.
+            return [_StoredField(node, node) for top in schema.fields for node in nodes(top)]
+        return [_StoredField(top, leaf) for top in schema.fields for leaf in leaves(top)]
 
     @cached_property
     def _place(self) -> BufferRange | None:
         return self._buffer(METADATA_KEY)
 
     def _buffer(self, key: str) -> BufferRange | None:
-        metadata = self._metadata
-        return buffer_of(metadata.schema.metadata, metadata.global_buffers, self._file.name, key)
+        metadata = self.metadata
+        return buffer_of(metadata.schema.metadata, metadata.global_buffers, self.file.name, key)
 
     @cached_property
     def _statistics(self) -> FilePageStatistics | None:
-        return None if self._place is None else from_buffer(self._file.read(*self._place), self._file.name)
+        return None if self._place is None else from_buffer(self.file.read(*self._place), self.file.name)
+
+    @cached_property
+    def _side_files(self) -> Mapping[int, tuple[int, int]]:
+        """The checksum and size of each side file, by its number."""
+        place = self._buffer(CHECKSUMS_KEY)
+        return {} if place is None else read_checksums(self.file.read(*place), self.file.name)
+
+
+class ColumnChecksums:
+    """The checksums of the pages of one column of a file; thread-safe."""
+
+    def __init__(
+        self,
+        file: ReadableFile,
+        metadata: FileMetadata,
+        index: int,
+        expected: Sequence[int],
+        stored: _StoredField | None,
+    ) -> None:
+        """`expected` has the CRC-32C of each page of column number `index`; a hidden one has no field."""
+        self._file = file
+        self._metadata = metadata
+        self._index = index
+        self._expected = expected
+        self._stored = stored
+        self._pages = metadata.column(index).pages
+        self._lock = threading.Lock()
+
+    @property
+    def num_pages(self) -> int:
+        return len(self._pages)
+
+    def pages_of(self, first_row: int, end_row: int) -> range:
+        """Return the numbers of the pages that hold the top-level rows `[first_row, end_row)`.
+
+        Pages of 2.0 columns below lists count items. There all pages are returned.
+        """
+        starts = self._starts
+        if starts is None:
+            return range(self.num_pages)
+        return range(bisect_right(starts, first_row) - 1, bisect_left(starts, end_row))
+
+    def pages_at(self, rows: npt.NDArray[np.int64]) -> Iterable[int]:
+        """Return the numbers of the pages that hold some top-level rows; see `pages_of`."""
+        starts = self._starts
+        if starts is None:
+            return range(self.num_pages)
+        found: list[int] = (np.unique(np.searchsorted(starts, rows, "right")) - 1).tolist()
+        return found
+
+    def verify_page(self, number: int, column: str | int) -> Sequence[BufferRange]:
+        """Check one page, and the blobs in the file that it describes.
+
+        Args:
+            number: of the page.
+            column: the name of the column for messages.
+
+        Returns:
+            The parts of the file that were checked.
+
+        Raises:
+            CorruptFileError: the page differs from its checksum; names file, column and page.
+            StorageError: the storage failed.
+        """
+        expected = self._expected[number]
+        ranges = [*self._blobs(number), *self._pages[number].buffers]
+        for start, size in ranges:
+            if start + size > self._file.size:
+                raise CorruptFileError(
+                    "page describes bytes outside the file",
+                    file=self._file.name,
+                    column=column,
+                    page=number,
+                    expected=f"a range within {self._file.size} bytes",
+                    found=f"[{start}, {start + size})",
+                )
+        found = page_checksum(self._file, ranges)
+        if found != expected:
+            raise CorruptFileError(
+                "page has another checksum",
+                file=self._file.name,
+                column=column,
+                page=number,
+                expected=f"{expected:08x}",
+                found=f"{found:08x}",
+            )
+        return ranges
+
+    def _blobs(self, number: int) -> list[BufferRange]:
+        """Return where in the file the values are that a page of a blob column describes."""
+        with self._lock:
+            reader = self._descriptors
+        if reader is None:
+            return []
+        assert self._stored is not None
+        start = sum(page.num_rows for page in self._pages[:number])
+        ranges: list[BufferRange] = []
+        for array in reader.read(start, start + self._pages[number].num_rows):
+            descriptors = _descend(*self._stored, array)
+            if descriptors.type.get_field_index("kind") >= 0:
+                descriptors = descriptors.filter(pc.equal(descriptors.field("kind"), _IN_THE_FILE))
+            position, size = (
+                pc.fill_null(descriptors.field(name), 0).to_pylist() for name in ("position", "size")
+            )
+            ranges += [place for place in zip(position, size, strict=True) if place[1]]
+        return ranges
+
+    @cached_property
+    def _descriptors(self) -> ColumnReader | None:
+        """What reads where blobs are; None for a column without blobs."""
+        stored, metadata = self._stored, self._metadata
+        if stored is None or not (stored.leaf.is_blob or stored.leaf.is_blob_v2):
+            return None
+        if metadata.version == FileVersion.V2_0:  # and in lists it has a number of values of its own
+            num_values = sum(page.num_rows for page in self._pages)
+            metadata = replace(metadata, descriptor=file_pb2.FileDescriptor(length=num_values))
+        return open_column(self._file, metadata, describe_blobs(stored.top), {stored.leaf.id: self._index})
+
+    @cached_property
+    def _starts(self) -> list[int] | None:
+        """The top-level row that each page begins with, and the number of rows; None where pages differ."""
+        num_rows = self._metadata.num_rows
+        ends = [0, *accumulate(page.num_rows for page in self._pages)]
+        if self._metadata.version == FileVersion.V2_0:
+            is_top = self._stored is not None and self._stored.leaf.parent_id == _TOP
+            return ends if is_top and ends[-1] == num_rows else None
+        # A row below fixed-size lists of structs has several slots.
+        if not num_rows or ends[-1] % num_rows:
+            return None
+        slots = ends[-1] // num_rows
+        return [end // slots for end in ends] if slots else None
 
 
 def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:
@@ -145,64 +346,6 @@ def _verify_seal(file: ReadableFile, metadata: FileMetadata) -> bool:
                 )
             return True
     raise CorruptFileError("unknown bytes before the footer", file=file.name, found=seal[:16].hex())
-
-
-def _verify_column(
-    file: ReadableFile, metadata: FileMetadata, index: int, statistics: FilePageStatistics | None
-) -> list[BufferRange]:
-    """Check the pages of a column; returns where their bytes are."""
-    pages = metadata.column(index).pages
-    blobs = _blob_ranges(file, metadata, index)
-    checksums = statistics.checksums(index) if statistics is not None else ()
-    if len(checksums) != len(pages):
-        raise CorruptFileError(
-            "pages without checksums", file=file.name, column=index, expected=len(pages), found=len(checksums)
-        )
-    known: list[BufferRange] = []
-    for number, (page, expected) in enumerate(zip(pages, checksums, strict=True)):
-        ranges = [*blobs[number], *page.buffers] if blobs else page.buffers
-        found = page_checksum(file, ranges)
-        if found != expected:
-            raise CorruptFileError(
-                "page has another checksum",
-                file=file.name,
-                column=index,
-                page=number,
-                expected=f"{expected:08x}",
-                found=f"{found:08x}",
-            )
-        known += ranges
-    return known
-
-
-def _blob_ranges(file: ReadableFile, metadata: FileMetadata, index: int) -> list[list[BufferRange]]:
-    """Return the ranges of the values that each page of a blob column describes; empty for other columns."""
-    if metadata.version == FileVersion.V2_0:
-        # A column is readable without those above it.
-        places = [(node, node) for top in metadata.schema.fields for node in nodes(top)]
-    else:
-        places = [(top, leaf) for top in metadata.schema.fields for leaf in leaves(top)]
-    if index >= len(places) or not (places[index][1].is_blob or places[index][1].is_blob_v2):
-        return []
-    top, leaf = places[index]
-    if metadata.version == FileVersion.V2_0:  # and in lists it has a number of values of its own
-        num_values = sum(page.num_rows for page in metadata.column(index).pages)
-        metadata = replace(metadata, descriptor=file_pb2.FileDescriptor(length=num_values))
-    reader = open_column(file, metadata, describe_blobs(top), {leaf.id: index})
-    ranges: list[list[BufferRange]] = []
-    start = 0
-    for page in metadata.column(index).pages:
-        ranges.append([])
-        for array in reader.read(start, start + page.num_rows):
-            descriptors = _descend(top, leaf, array)
-            if descriptors.type.get_field_index("kind") >= 0:
-                descriptors = descriptors.filter(pc.equal(descriptors.field("kind"), 0))  # in the file itself
-            position, size = (
-                pc.fill_null(descriptors.field(name), 0).to_pylist() for name in ("position", "size")
-            )
-            ranges[-1] += [place for place in zip(position, size, strict=True) if place[1]]
-        start += page.num_rows
-    return ranges
 
 
 def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.scan.scanner import LanceScanner
 
 MAX_BATCH_BYTES = 8 << 20
 """Larger batches are handed on in slices, so that what is held of each while it is encoded is bounded."""
@@ -40,8 +41,12 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
         return data.projected_schema, data.to_batches()
     if type(data).__module__.partition(".")[0] == "pandas":
         return batches_of(pa.Table.from_pandas(data, schema=schema))
-    if hasattr(data, "to_reader") or hasattr(data, "scanner"):
-        return batches_of(data.to_reader() if hasattr(data, "to_reader") else data.scanner().to_reader())
+    if not hasattr(data, "to_reader") and hasattr(data, "scanner"):
+        data = data.scanner()
+    if isinstance(data, LanceScanner):
+        data = data.verified()  # a damaged page would get a valid checksum in the copy
+    if hasattr(data, "to_reader"):
+        return batches_of(data.to_reader())
     if hasattr(data, "__arrow_c_stream__"):
         return batches_of(pa.RecordBatchReader.from_stream(data))
     if isinstance(data, Mapping):

@@ -16,11 +16,12 @@ from lance_core.mutations.column_file import delete_files
 from lance_core.mutations.compaction.options import CompactionOptions
 from lance_core.mutations.compaction.plan import check_indices
 from lance_core.mutations.compaction.tasks import CompactionTask, RewriteResult
+from lance_core.mutations.reads import scan_for_change, stored_for_change
 from lance_core.mutations.stored_rows import refuse_external_blobs
 from lance_core.proto import table_pb2
 from lance_core.scan.options import ScanOptions
 from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
-from lance_core.scan.scanner import LanceScanner, scan_options, stored_batches
+from lance_core.scan.scanner import scan_options
 from lance_core.storage import Storage
 from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.row_sequences import encode_row_ids, encode_versions
@@ -76,7 +77,7 @@ def _write(
     manifest, options = snapshot.manifest, task.options
     version = FileVersion.from_name(manifest.data_storage_version)
     files = WriteOptions(batch_rows=options.max_rows_per_group)
-    batches = stored_batches(snapshot, ids, manifest.schema.fields, batch_rows=options.batch_size)
+    batches = stored_for_change(snapshot, ids, manifest.schema.fields, batch_rows=options.batch_size)
     fragments: list[table_pb2.DataFragment] = []
     batch = next(batches, None)
     for size in _sizes(sum(fragment.num_rows for fragment in task.fragments), options):
@@ -111,7 +112,7 @@ def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: Iterable[table_p
     """Give the new fragments the row ids and versions of their rows."""
     columns = [ROW_ID, CREATED_AT, LAST_UPDATED_AT]
     options = scan_options(snapshot.manifest.schema, columns, fragments=tuple(ids))
-    rows = LanceScanner(snapshot, options).to_table()
+    rows = scan_for_change(snapshot, options).to_table()
     row_ids, created, updated = (rows.column(name).to_numpy().astype(np.uint64) for name in columns)
     start = 0
     for fragment in fragments:
