@@ -101,6 +101,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         fragments: Sequence[int] | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        verify_checksums: bool = False,
         **ignored: Any,
     ) -> RemoteScanner:
         """A scan, which is planned and read when its rows are asked for.
@@ -112,6 +113,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             limit, offset: rows in dataset order, of those that pass.
             fragments: only these fragments.
             with_row_id, with_row_address: add the columns `_rowid`, `_rowaddr`.
+            verify_checksums: let the server check the pages that it reads; for rows that are written again.
             **ignored: what `pyarrow.dataset.Dataset.scanner` takes besides; it says how Arrow reads files.
         """
         _check_arguments(ignored)
@@ -127,6 +129,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             batch_rows=batch_size,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
+            verify_checksums=verify_checksums,
         )
         return self._snapshot.scanner(selection)
 

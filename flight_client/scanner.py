@@ -50,6 +50,8 @@ class Selection:
     batch_rows: int | None = None
     with_row_id: bool = False
     with_row_address: bool = False
+    verify_checksums: bool = False
+    """Whether the server checks the pages that it reads, whatever it is set to."""
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,7 @@ class RemoteScanner:
             "batch_rows": selection.batch_rows,
             "with_row_id": selection.with_row_id or None,
             "with_row_address": selection.with_row_address or None,
+            "verify_checksums": selection.verify_checksums or None,
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -72,6 +72,8 @@ class ScanCommand:
     max_endpoints: int = DEFAULT_ENDPOINTS
     ordered: bool = True
     compression: str = "none"
+    verify_checksums: bool = False
+    """Check the pages that are read, whatever the server is set to."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "batch_rows": integer(1),
     "batch_bytes": integer(1, MAXIMUM_BATCH_BYTES),
     "compression": one_of(COMPRESSIONS),
+    "verify_checksums": boolean,
 }
 
 REFERENCE_FIELDS: Mapping[str, Checker] = {

@@ -33,6 +33,7 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
         with_row_address=asked.with_row_address,
         batch_rows=asked.batch_rows,
         batch_bytes=DEFAULT_BATCH_BYTES if asked.batch_bytes is None else asked.batch_bytes,
+        verify_checksums=asked.verify_checksums,
     )
 
 

@@ -41,7 +41,7 @@ from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.execute import count_passing, scan_stretches
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
-from lance_core.scan.files import FileCache
+from lance_core.scan.files import DataFiles, FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
@@ -182,6 +182,7 @@ class Service:
             batch_rows=command.batch_rows,
             batch_bytes=command.batch_bytes,
             compression=command.compression,
+            verify_checksums=command.verify_checksums,
         )
         endpoints = split_tasks(
             plan.tasks,
@@ -257,7 +258,7 @@ class Service:
         """What a scan reads of each fragment and column; with `analyze` it is run."""
         snapshot = self._catalog.open(command.dataset)
         plan = plan_scan(snapshot, scan_options(command, snapshot))
-        return explain(snapshot, plan, self._files, self._budget, analyze=analyze)
+        return explain(snapshot, plan, self._files_for(plan.options), self._budget, analyze=analyze)
 
     def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
         """Schema of the batches that `command` gives."""
@@ -358,9 +359,12 @@ class Service:
         )
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        stretches = scan_stretches(snapshot, plan, self._budget, self._files)
+        stretches = scan_stretches(snapshot, plan, self._budget, self._files_for(plan.options))
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
         return ScanStream(plan.schema, stretches, has_dictionaries, compression)
+
+    def _files_for(self, options: ScanOptions) -> DataFiles:
+        return self._files.verified() if options.verify_checksums else self._files
 
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):

@@ -66,6 +66,7 @@ class Ticket:
     batch_rows: int | None = None
     batch_bytes: int | None = None
     compression: str = "none"
+    verify_checksums: bool = False
 
 
 def is_ticket(data: bytes) -> bool:

@@ -19,8 +19,13 @@ from spark_pipeline.workers import settle
 
 
 def selection_of(options: Options) -> Selection:
-    """Return the columns, filter and batch size that the options select."""
-    return Selection(columns=options.columns, filter=options.filter, batch_rows=options.batch_size)
+    """What the options say is read."""
+    return Selection(
+        columns=options.columns,
+        filter=options.filter,
+        batch_rows=options.batch_size,
+        verify_checksums=options.verify_checksums,
+    )
 
 
 def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:

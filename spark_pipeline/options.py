@@ -114,6 +114,10 @@ class Options:
     push_down_filters: bool = option("pushDownFilters", _boolean, "true or false", False, uses=_READS)
     batch_size: int | None = option("batchSize", _positive, "rows, 1 or more", uses=_READS + _STREAMS)
     """Rows of a batch that is read, at most."""
+    verify_checksums: bool = option(
+        "verifyChecksums", _boolean, "true or false", False, uses=_READS + _STREAMS
+    )
+    """Whether the server checks the pages that it reads against their checksums, whatever it is set to."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """A file that holds the token."""

@@ -45,7 +45,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,7 @@ class Scan(_message.Message):
     ORDERED_FIELD_NUMBER: _ClassVar[int]
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -86,7 +87,8 @@ class Scan(_message.Message):
     ordered: bool
     compression: str
     identity: str
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
+    verify_checksums: bool
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ...) -> None: ...
 
 class Take(_message.Message):
     __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses", "identity")

@@ -74,7 +74,7 @@ def export(
     version: dict[str, Any] = {"version": opened.version}
     if opened.branch is not None:
         version["branch"] = opened.branch
-    rows = read(spark, server.uris, opened.name, filter=filter, **version, **server.options)
+    rows = read(spark, server.uris, opened.name, filter=filter, **version, **server.read_options)
     frame = selected(rows, columns, where)
     if partitions is not None:
         frame = frame.repartition(partitions, *map(column_named, partition_by))

@@ -46,7 +46,12 @@ def fragment_rows(
             for number in batch["id"].to_pylist():
                 with server.client(number) as client:
                     opened = client.dataset(name, version, branch=branch)
-                    scan = opened.scanner(names, fragments=[numbers[number]], with_row_address=True)
+                    scan = opened.scanner(
+                        names,
+                        fragments=[numbers[number]],
+                        with_row_address=True,
+                        verify_checksums=True,  # what comes of the rows is written again
+                    )
                     for rows in scan.to_batches():
                         yield to_spark(rows, schema)
 

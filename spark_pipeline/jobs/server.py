@@ -49,3 +49,11 @@ class Server:
         """Return the connection as options of the data source."""
         given = {"token": self.token, "tlsRootCerts": self.tls_root_certs}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def read_options(self) -> dict[str, str]:
+        """The options of the data source for rows that a job writes elsewhere.
+
+        Servers check the pages of such rows: a damaged page would get a valid checksum in the copy.
+        """
+        return {**self.options, "verifyChecksums": "true"}

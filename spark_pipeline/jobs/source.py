@@ -52,7 +52,7 @@ class Source:
         if self.dataset is not None:
             if self.path or self.format or self.options or self.schema:
                 raise InvalidInputError("source: dataset goes with filter alone")
-            return read(spark, server.uris, self.dataset, filter=self.filter, **server.options)
+            return read(spark, server.uris, self.dataset, filter=self.filter, **server.read_options)
         if self.filter is not None:
             raise InvalidInputError("source: filter goes with dataset; use `where`")
         paths = [self.path] if isinstance(self.path, str) else list(self.path)

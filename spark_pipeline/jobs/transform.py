@@ -52,7 +52,7 @@ def transform(
             if isinstance(given, Source):
                 frame = given.frame(spark, server)
             else:
-                frame = read(spark, server.uris, given, **server.options)
+                frame = read(spark, server.uris, given, **server.read_options)
             frame.createOrReplaceTempView(name)
         return write_rows(
             server,

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+import flight_client
 import lance_core
 from support.raw_flight import SERVICE, call, scan_json, ticket
 from support.served import Root, StartServer
@@ -209,17 +210,23 @@ def test_planning_does_not_wait_for_streams(
     assert waits[45] < 0.5
 
 
-@pytest.mark.parametrize("options", [(), ("--verify-checksums",)], ids=["off", "on"])
-def test_a_flipped_bit_is_found_where_asked(
-    options: tuple[str, ...], tmp_path: Path, serve: StartServer
-) -> None:
-    """T26: a bit that decodes to another value."""
+def damaged_root(tmp_path: Path) -> np.ndarray:
+    """A root with a dataset, of whose values a bit is flipped; returns the values as they were."""
     values = np.random.default_rng(1).normal(size=5000)
     lance_core.write_dataset(pa.table({"x": values}), tmp_path / "root" / "t.lance")
     (file,) = (tmp_path / "root" / "t.lance" / "data").iterdir()
     whole = bytearray(file.read_bytes())
     whole[whole.index(values[77].tobytes())] ^= 1
     file.write_bytes(whole)
+    return values
+
+
+@pytest.mark.parametrize("options", [(), ("--verify-checksums",)], ids=["off", "on"])
+def test_a_flipped_bit_is_found_where_asked(
+    options: tuple[str, ...], tmp_path: Path, serve: StartServer
+) -> None:
+    """T26: a bit that decodes to another value."""
+    values = damaged_root(tmp_path)
     client = serve(tmp_path / "root", *options).client()
     stream = client.do_get(flight.Ticket(b'{"scan": {"dataset": "t"}}'))
     if options:
@@ -227,3 +234,35 @@ def test_a_flipped_bit_is_found_where_asked(
             stream.read_all()
     else:
         assert stream.read_all()["x"].to_pylist() != values.tolist()
+
+
+def test_a_scan_asks_for_checked_pages(tmp_path: Path, serve: StartServer) -> None:
+    """T26: a command has pages checked on a server that does not check, in tickets and in actions, too."""
+    values = damaged_root(tmp_path)
+    server = serve(tmp_path / "root")
+    scan = {"dataset": "t", "verify_checksums": True}
+    client = server.client()
+    (endpoint,) = client.get_flight_info(
+        flight.FlightDescriptor.for_command(json.dumps({"scan": scan}))
+    ).endpoints
+    for redeemed in (endpoint.ticket, flight.Ticket(json.dumps({"scan": scan}))):
+        with pytest.raises(flight.FlightInternalError, match="another checksum"):
+            client.do_get(redeemed).read_all()
+    with pytest.raises(flight.FlightInternalError, match="another checksum"):
+        list(
+            client.do_action(
+                flight.Action("explain_scan", json.dumps({"scan": scan, "analyze": True}).encode())
+            )
+        )
+    with flight_client.connect(server.uri) as ours:
+        dataset = ours.dataset("t")
+        assert dataset.to_table()["x"].to_pylist() != values.tolist()
+        with pytest.raises(flight_client.LanceError, match="another checksum"):
+            dataset.to_table(verify_checksums=True)
+        for change in (
+            lambda: ours.update("t", {"x": "x + 1"}),
+            lambda: ours.delete("t", "x > 1.5"),
+        ):
+            with pytest.raises(flight_client.LanceError, match="another checksum"):
+                change()
+        assert ours.dataset("t").version == 1

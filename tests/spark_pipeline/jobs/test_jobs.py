@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +28,7 @@ from spark_pipeline.jobs import (
     transform,
     verify,
 )
+from support.served import Root
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -276,6 +278,24 @@ PLACES = [
     {"lat": None, "zone": None},
     {"lat": float("nan"), "zone": ""},
 ]
+
+
+def test_jobs_do_not_copy_damage(
+    spark: SparkSession, servers: Server, client: Client, served: Root, name: str, tmp_path: Path
+) -> None:
+    """T26: a flipped bit that decodes ends exports and transformations."""
+    values = np.random.default_rng(1).normal(size=5000)
+    client.write(name, pa.table({"x": values}), "create")
+    (file,) = (served.path / f"{name}.lance" / "data").iterdir()
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(values[77].tobytes())] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(PySparkException, match="another checksum"):
+        export(spark, servers, name, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(PySparkException, match="another checksum"):
+        transform(spark, servers, f"{name}out", "SELECT x + 1 AS y FROM source", {"source": name})
+    assert client.dataset(name).version == 1
 
 
 def test_verify_sees_every_difference(
