@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
-from lance_core.scan.scanner import LanceScanner
 
 MAX_BATCH_BYTES = 8 << 20
 """Larger batches are handed on in slices, so that what is held of each while it is encoded is bounded."""
+
+
+@runtime_checkable
+class _Stored(Protocol):
+    """A scan of stored rows, such as a `LanceScanner`."""
+
+    def verified(self) -> Any:
+        """Return the same scan with the pages that it reads checked.
+
+        A damaged page would get a valid checksum in the copy.
+        """
 
 
 def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -43,8 +53,8 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
         return batches_of(pa.Table.from_pandas(data, schema=schema))
     if not hasattr(data, "to_reader") and hasattr(data, "scanner"):
         data = data.scanner()
-    if isinstance(data, LanceScanner):
-        data = data.verified()  # a damaged page would get a valid checksum in the copy
+    if isinstance(data, _Stored):
+        data = data.verified()
     if hasattr(data, "to_reader"):
         return batches_of(data.to_reader())
     if hasattr(data, "__arrow_c_stream__"):
