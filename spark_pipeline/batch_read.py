@@ -19,7 +19,7 @@ from spark_pipeline.workers import settle
 
 
 def selection_of(options: Options) -> Selection:
-    """What the options say is read."""
+    """Return what the options select."""
     return Selection(
         columns=options.columns,
         filter=options.filter,
