@@ -387,6 +387,11 @@ def test_a_number_that_is_none(
         list(client.do_action(flight.Action("compact", body.encode())))
 
 
+def test_every_action_is_on_the_page_of_the_protocol() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "flight-protocol.md").read_text(encoding="utf-8")
+    assert [name for name in ACTIONS if f"`{name}`" not in page] == []
+
+
 def test_every_action_is_described(client: flight.FlightClient) -> None:
     described = {action.type: action.description for action in client.list_actions()}
     assert described.keys() == ACTIONS.keys()

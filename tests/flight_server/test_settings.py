@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from flight_server.cli.options import _OPTIONS
 from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings, parse_bytes
 from lance_core.errors import InvalidInputError
 
@@ -99,3 +102,20 @@ def test_the_ticket_key_stays_out_of_sight(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError) as caught:
         Settings.resolve(str(tmp_path), {}, short)
     assert "canary" not in str(caught.value)
+
+
+def test_every_setting_is_an_option_and_on_the_page() -> None:
+    """A secret is given by a file: its option and its line on the page end in `-file`."""
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = page.split("### Settings")[1].split("\n### ")[0]
+    on_the_page = {
+        name
+        for row in re.findall(r"^[|-] (.*?)[|:]", section, re.MULTILINE)
+        for name in re.findall(r"`([a-z-]+)`", row)
+    }
+    for setting in fields(Settings):
+        if setting.name == "root":
+            continue
+        told = setting.name if setting.repr else f"{setting.name}_file"
+        assert told in _OPTIONS, f"{told} has no option in flight_server/cli/options.py"
+        assert told.replace("_", "-") in on_the_page, f"{told} is not on docs/operations.md"
