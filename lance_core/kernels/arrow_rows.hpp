@@ -1,5 +1,5 @@
-// Decoded columns on their way to Arrow, by its C data interface
-// (https://arrow.apache.org/docs/format/CDataInterface.html): all of them in one step, and given back without Python.
+// Passes decoded columns to Arrow through its C data interface
+// (https://arrow.apache.org/docs/format/CDataInterface.html): all columns in one step, and released without Python.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ArrowArray {
 
 namespace lance {
 
-// Columns that are put together to rows.
+// Gathers columns to a struct array of rows.
 class ArrowColumns {
  public:
   ArrowColumns() = default;
@@ -37,7 +37,8 @@ class ArrowColumns {
   void add(DecodedRows rows, const MiniBlocks& page);
   void add(TakenColumn column, size_t num_rows);
 
-  // A struct of all columns, without nulls of its own. Owned by whoever calls its `release`; no columns are left here.
+  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This
+  // object keeps no columns.
   ArrowArray take_rows(size_t num_rows);
 
  private:

@@ -1,4 +1,4 @@
-// What the files that bind kernels to Python share: buffers of Python objects, and work without the GIL.
+// Common parts of the files that bind kernels to Python: buffers of Python objects, and work without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -37,7 +37,7 @@ class Source {
   Py_buffer view_{};
 };
 
-// An argument that may be None: no bytes.
+// An argument that may be None, which means no bytes.
 class OptionalSource {
  public:
   explicit OptionalSource(nb::handle object) {

@@ -6,8 +6,8 @@
 
 namespace lance {
 
-// `n` numbers of `bits` bits from bit `start` on, LSB first, as words of 8, 16, 32 or 64 bits; extended with zeros or,
-// where `is_signed`, with their highest bit.
+// Returns `n` numbers of `bits` bits from bit `start` on, LSB first, as words of 8, 16, 32 or 64 bits. Numbers are
+// extended with zeros or, if `is_signed`, with their highest bit.
 Block unpack_bit_stream(Bytes data, size_t start, size_t n, unsigned bits, unsigned word_bits, bool is_signed);
 
 }  // namespace lance

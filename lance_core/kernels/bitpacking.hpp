@@ -15,7 +15,7 @@ inline size_t packed_bytes(size_t bits) { return kGroup / 8 * bits; }
 template <class T>
 void unpack_group(const uint8_t* packed, unsigned bits, T* out);
 
-// Where one value of a packed group lies: in one word, or at the end of one and the beginning of another.
+// Position of one value of a packed group: inside one word, or at the end of one word and the beginning of another.
 template <class T>
 struct PackedPlace {
   static constexpr unsigned kBits = sizeof(T) * 8;
@@ -38,7 +38,7 @@ struct PackedPlace {
   bool is_split() const { return shift + bits > kBits; }
   size_t high() const { return low + kLanes * sizeof(T); }
 
-  // The value, out of the words there; the second one counts only where the value is split.
+  // Returns the value from the words at this position. The second word is used only if the value is split.
   T value(T first, T second) const {
     const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
     auto word = static_cast<T>(first >> shift);
@@ -59,7 +59,7 @@ inline T unpack_one(const uint8_t* packed, unsigned bits, size_t value) {
   return place.value(load<T>(packed + place.low), place.is_split() ? load<T>(packed + place.high()) : T{0});
 }
 
-// Checks what a chunk of a group of `n` values says of itself: its bytes, and how many bits it keeps of each value.
+// Checks the size of a chunk with a group of `n` values, and the number of bits that it stores per value.
 template <class T>
 inline void check_inline_chunk(size_t bytes, size_t n, uint64_t bits, size_t index) {
   if (n > kGroup) {
@@ -71,7 +71,7 @@ inline void check_inline_chunk(size_t bytes, size_t n, uint64_t bits, size_t ind
   }
 }
 
-// The packed group of an inline chunk and its bit width, checked against the bytes at hand.
+// Returns the packed group of an inline chunk and its bit width, checked against the size of the chunk.
 template <class T>
 struct InlineGroup {
   const uint8_t* packed;
@@ -94,7 +94,7 @@ struct OutOfLineShape {
   size_t full;  // groups
   bool is_raw;  // the tail
 
-  // The shape of `n` values in so many bytes; the length alone tells it.
+  // Returns the shape of `n` values in so many bytes, which follows from the length alone.
   static OutOfLineShape of(size_t bytes, size_t n, unsigned bits, size_t index) {
     if (bits >= sizeof(T) * 8) {
       corrupt("%u packed bits for values of %zu bits", bits, sizeof(T) * 8);
@@ -110,11 +110,11 @@ struct OutOfLineShape {
   }
 };
 
-// One chunk of at most 1024 values whose first word says how many bits are kept. `out` holds n values.
+// Decodes a chunk of at most 1024 values whose first word is the bit width. `out` has room for n values.
 template <class T>
 void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index);
 
-// Any number of values at a fixed bit width; the tail is raw or packed, told apart by the length alone.
+// Decodes any number of values at a fixed bit width. The length alone tells whether the tail is raw or packed.
 template <class T>
 void unpack_out_of_line_chunk(Bytes chunk, size_t n, unsigned bits, T* out, size_t index);
 

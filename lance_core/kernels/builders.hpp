@@ -1,4 +1,4 @@
-// Values of one leaf that arrive batch by batch, copied once to where their page is encoded from.
+// Buffers for the values of a leaf that wait for their page: each value is copied once.
 #pragma once
 
 #include "encode_levels.hpp"
@@ -13,8 +13,8 @@ class GrowingBytes {
 
   size_t size() const { return size_; }
   uint8_t* data() const { return block_.data(); }
-  uint8_t* extend(size_t bytes);  // the begin of `bytes` more; some behind them may be written, too
-  Block finish();                 // what there is; then there is nothing
+  uint8_t* extend(size_t bytes);  // returns the start of `bytes` more; the caller may also write some bytes behind them
+  Block finish();                 // returns the content and leaves the buffer empty
 
  private:
   Block block_;
@@ -39,17 +39,17 @@ class GrowingBits {
   size_t num_bits_ = 0;
 };
 
-// The buffers of an Arrow array, from bit and value 0 on. Those that its type does not have are empty.
+// The buffers of an Arrow array, from bit and value 0 on. Buffers that its type does not have are empty.
 struct BuiltArray {
   size_t num_values = 0;
   size_t null_count = 0;
-  Block validity;  // meant where there are nulls
+  Block validity;  // valid only if there are nulls
   Block values;    // or offsets
   Block data;
 };
 
-// Joins slices of Arrow arrays of one type: plain values, a bitmap, or offsets and bytes. With neither width there is
-// only validity: what lists of fixed size and structs have of their own.
+// Joins slices of Arrow arrays of one type: plain values, a bitmap, or offsets and bytes. Without any width there is
+// only validity, as for fixed-size lists and structs.
 class ArrayBuilder {
  public:
   // Values of `value_bits` each, or of variable length under offsets of `offset_bits`; about `expected_bytes` in all.
@@ -74,12 +74,12 @@ class ArrayBuilder {
   GrowingBytes data_;
 };
 
-// Joins levels; entries without any have zeros.
+// Joins levels. Entries without levels get zeros.
 class LevelBuilder {
  public:
   explicit LevelBuilder(size_t expected_bytes) : levels_(expected_bytes) {}
 
-  // The levels of the entries [first, first + n); those of entries before them that had none are zeros.
+  // Appends the levels of the entries [first, first + n), after zeros for earlier entries without levels.
   void append(size_t first, size_t n, Bytes levels);
   bool empty() const { return levels_.size() == 0; }
   Block finish(size_t num_entries);

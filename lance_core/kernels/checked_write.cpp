@@ -10,9 +10,9 @@
 namespace lance {
 namespace {
 
-// Summed up first and written then, a part is still in a cache when it is copied. Parts end where the file has a
-// multiple of their size: the page cache takes such a part in few pieces, others in many. Smaller parts cost calls,
-// larger ones leave the second cache of processors with AVX-512 (decision 14).
+// Bytes of one system call. The checksum of a part is computed just before the part is written, so that the copy finds
+// it in a cache. Parts end at multiples of their size in the file: the page cache splits other parts. Smaller parts
+// cost calls, and larger parts leave the second cache of processors with AVX-512 (decision 14).
 constexpr size_t kPart = 1 << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Writing to a file and summing up what was written, in one pass over memory.
+// Writes to a file and computes the checksum of the written bytes.
 #pragma once
 
 #include "common.hpp"
@@ -6,12 +6,12 @@
 namespace lance {
 
 struct CheckedWrite {
-  size_t written;  // less than there was when `error` is not 0, or when the file took no more
-  uint32_t crc;    // of what came before and of what was written
+  size_t written;  // less than requested if `error` is not 0, or if the file accepted no more
+  uint32_t crc;    // of the earlier bytes and the written bytes
   int error;       // errno
 };
 
-// Writes bytes where a file descriptor stands; `crc` is the CRC-32C of what came before them.
+// Writes bytes at the current position of a file descriptor. `crc` is the CRC-32C of the bytes before them.
 CheckedWrite write_checked(int descriptor, Bytes bytes, uint32_t crc);
 
 }  // namespace lance

@@ -23,13 +23,14 @@ struct Chunks {
 // `offsets` has one entry more than there are chunks and counts from the start of `data`.
 Chunks parse_chunks(Bytes data, const std::vector<int64_t>& offsets, const Counts& counts, const ChunkShape& shape);
 
-// Where chunks lie and what they hold, by the words of a page; both lists end with what there is in all.
+// Positions and first values of chunks, from the words of a page. Both lists end with the total.
 struct ChunkPlaces {
   Block position;     // int64, bytes
   Block first_value;  // int64
 };
 
-// `num_values` in chunks of `num_bytes` at the most. Words are u32 (`large`, 2.2) or u16 (2.1).
+// Parses the words of `num_values` values in chunks of at most `num_bytes` together. Words are u32 (`large`, 2.2) or
+// u16 (2.1).
 ChunkPlaces locate_chunks(Bytes words, bool large, int64_t num_values, int64_t num_bytes);
 
 }  // namespace lance

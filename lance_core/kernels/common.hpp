@@ -1,4 +1,4 @@
-// What every kernel shares: views over bytes, unaligned loads, and the one exception they throw.
+// Common parts of all kernels: views over bytes, unaligned loads, and the exceptions that kernels throw.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ inline void store(uint8_t* p, T value) {
   std::memcpy(p, &value, sizeof(T));
 }
 
-// memcpy that may be asked for nothing: an empty buffer has no address.
+// memcpy that accepts zero bytes: an empty buffer may have no address, which memcpy does not allow.
 inline void copy_bytes(void* to, const void* from, size_t n) {
   if (n != 0) {
     std::memcpy(to, from, n);
@@ -76,7 +76,7 @@ struct Counts {
   explicit Counts(std::vector<int64_t> per_chunk);
 };
 
-// The same buffer of each of a row of chunks: where it starts and how long it is. Every chunk is inside `base`.
+// One buffer of each chunk in a row of chunks: start and length. Every chunk is inside `base`.
 struct Stream {
   Bytes base;
   std::vector<int64_t> offset;

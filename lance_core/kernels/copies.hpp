@@ -1,5 +1,4 @@
-// Copies that do less, or more, than memcpy: a few bytes in steps of whole words, as decompressors need them, and many
-// bytes that nobody reads soon.
+// Special copies: short copies in steps of whole words for decompressors, and large copies that bypass the caches.
 #pragma once
 
 #if defined(__SSE2__)
@@ -10,7 +9,7 @@
 
 namespace lance {
 
-// What they may write behind the end.
+// Bytes that short copies may write behind the end.
 constexpr size_t kCopySlack = 32;
 
 inline void copy16(uint8_t* to, const uint8_t* from) {
@@ -26,8 +25,7 @@ inline void copy_wide(uint8_t* to, const uint8_t* from, size_t n) {
   }
 }
 
-// Repeats what was written `distance` bytes before, `n` bytes of it; they may overlap. Up to 15 bytes too many are
-// written.
+// Copies `n` bytes from `distance` bytes before; the ranges may overlap. Up to 15 bytes too many are written.
 inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   const uint8_t* from = to - distance;
   if (distance >= 16) {
@@ -49,11 +47,11 @@ inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   }
 }
 
-// Results from this size on have left the caches when somebody reads them. Written past the caches they cost half:
-// memory that is overwritten is not read first.
+// Results of at least this size have left the caches when their reader comes. Writing them with non-temporal stores
+// takes half the time, because memory that is overwritten is not read first.
 constexpr size_t kPastCaches = size_t{4} << 20;
 
-// memcpy past the caches; `end_past_caches` has to follow the last one.
+// memcpy with non-temporal stores. `end_past_caches` must follow the last call.
 inline void copy_past_caches(uint8_t* to, const uint8_t* from, size_t n) {
 #if defined(__SSE2__)
   size_t head = (0 - reinterpret_cast<uintptr_t>(to)) % 16;

@@ -14,7 +14,7 @@ namespace {
 
 using Table = std::array<std::array<uint32_t, 256>, 4>;
 
-// For each byte of a CRC what it becomes when `bytes` zeros follow.
+// For each byte of a CRC, its contribution to the CRC after `bytes` more zeros.
 constexpr Table shift_table(size_t bytes) {
   Table table{};
   uint32_t factor = crc_zeros(bytes);

@@ -7,17 +7,17 @@
 
 namespace lance {
 
-// CRC-32C of bytes that follow others whose CRC is `initial`; 0 for the first ones.
+// Returns the CRC-32C of bytes that follow other bytes with the CRC `initial`; 0 for the first bytes.
 uint32_t crc32c(Bytes bytes, uint32_t initial);
 
-// A way to the same number.
+// One implementation.
 struct CrcWay {
   const char* name;
-  size_t least;                                // from so many bytes on no way behind it is faster
+  size_t least;                                // from so many bytes on, no later implementation is faster
   uint32_t (*sum)(Bytes bytes, uint32_t crc);  // of any length; CRCs here are inverted
 };
 
-// The ways that this processor has, the fastest first. The last one needs nothing.
+// The implementations that this processor supports, fastest first. The last one runs everywhere.
 std::span<const CrcWay> crc_ways();
 
 }  // namespace lance

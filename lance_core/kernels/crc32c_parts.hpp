@@ -1,4 +1,4 @@
-// What the ways to a CRC-32C share. Numbers are reflected: the highest bit of a CRC is x^0.
+// Common parts of the implementations of CRC-32C. Numbers are reflected: the highest bit of a CRC is x^0.
 #pragma once
 
 #include "crc32c.hpp"
@@ -27,7 +27,7 @@ constexpr uint32_t crc_power(uint64_t exponent) {
   return result;
 }
 
-// What a CRC is multiplied by when so many zeros follow.
+// Returns the factor of a CRC that is followed by so many zeros.
 constexpr uint32_t crc_zeros(size_t bytes) { return crc_power(8 * bytes); }
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && defined(__GNUC__)

@@ -1,8 +1,8 @@
-// Products without carry: bytes are polynomials, and what lies some hundred bytes ahead is added to the remainder of
-// those that have been read. Of a product's two factors the one is known: for what is read d bytes later x^(8d + 32)
-// for the first eight bytes of sixteen, x^(8d - 32) for the others, one bit up, since products of reflected numbers
-// come out one bit low. Several vectors at a time hide how long a product takes.
-// Source: V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
+// CRC-32C with carry-less products. Bytes are the coefficients of a polynomial. The remainder of the bytes read so far
+// is multiplied and added to bytes some hundred bytes ahead. For a distance of d bytes, the factor is x^(8d + 32) for
+// the first eight bytes of sixteen and x^(8d - 32) for the others. It is shifted up by one bit, because products of
+// reflected numbers are one bit too low. Several vectors at a time hide the latency of a product. Source: V. Gopal et
+// al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
 #include <array>
 #include <bit>
 

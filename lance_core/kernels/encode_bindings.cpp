@@ -20,7 +20,7 @@
 namespace lance {
 namespace {
 
-// A block as a row of chunks: what a kernel has encoded, ready to be assembled.
+// Passes an encoded block as a row of chunks, ready to be assembled.
 PyStream stream_of(Block block, const std::vector<int64_t>& lengths) {
   auto owner = std::make_shared<Source>(nb::cast(std::move(block)));
   PyStream result{owner, {}};

@@ -84,7 +84,7 @@ LANCE_MULTIVERSION Extent<int16_t> extent_of(const int16_t* values, size_t n) { 
 LANCE_MULTIVERSION Extent<int32_t> extent_of(const int32_t* values, size_t n) { return extent_in(values, n); }
 LANCE_MULTIVERSION Extent<int64_t> extent_of(const int64_t* values, size_t n) { return extent_in(values, n); }
 
-// How many values differ from the one before them.
+// Counts the values that differ from the value before them.
 template <class T>
 size_t changes_in(const T* values, size_t n) {
   size_t total = 0;
@@ -205,7 +205,7 @@ void pack_out_of_line_chunk(const uint8_t* values, size_t n, unsigned bits, uint
     pack_group(group.at(values + i * kGroup * sizeof(T), kGroup), bits, out);
     out += packed_bytes(bits);
   }
-  // Where both forms take the same bytes the tail is raw: a reader tells them apart by the length alone.
+  // If both forms have the same size, the tail is raw: a reader distinguishes them by the length alone.
   if (packed_bytes(bits) < tail * sizeof(T)) {
     pack_group(group.at(values + full * kGroup * sizeof(T), tail), bits, out);
   } else {

@@ -9,7 +9,7 @@ namespace lance {
 template <class T>
 void pack_group(const T* values, unsigned bits, uint8_t* out);
 
-// Bytes of n values at a fixed width; the last group is packed where that takes less than its words.
+// Returns the size of n values at a fixed width. The last group is packed if that takes less than its words.
 template <class T>
 size_t out_of_line_bytes(size_t n, unsigned bits);
 
@@ -26,7 +26,7 @@ struct PackedChunks {
 // Groups that carry their own bit width, as chunks of a page.
 PackedChunks pack_inline(Bytes values, unsigned word_bits);
 
-// What the encodings of words need to be chosen by.
+// Properties of words from which their encoding is chosen.
 struct WordSurvey {
   size_t packed_bytes;   // in chunks of inline bit packing
   size_t num_runs;       // of equal values, however long

@@ -6,7 +6,8 @@
 
 namespace lance {
 
-// A chunk would not fit into the fields that describe it; the caller makes smaller pages or takes another layout.
+// Thrown if a chunk does not fit into the fields that describe it. The caller makes smaller pages or uses another
+// layout.
 class ChunkOverflow : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -5,12 +5,12 @@
 namespace lance {
 namespace {
 
-// A value with what it is compared by first: of up to 16 bytes that is all of it.
+// A value with its first bytes, which are compared first. Values of up to 16 bytes are compared by them alone.
 struct Key {
   const uint8_t* data;
   size_t size;
   uint64_t head;  // the first eight bytes; of fewer all, in some order
-  uint64_t tail;  // the last eight; 0 where there are no more than eight
+  uint64_t tail;  // the last eight bytes; 0 for values of up to eight bytes
 
   bool operator==(const Key& other) const {
     return head == other.head && tail == other.tail && size == other.size &&

@@ -6,7 +6,7 @@
 
 namespace lance {
 
-// Values of `width` bytes, or under offsets of `offset_bits` where that is not 0.
+// Values of `width` bytes, or with offsets of `offset_bits` if that is not 0.
 struct DictionarySource {
   Bytes offsets;
   Bytes data;
@@ -18,17 +18,17 @@ struct DictionarySource {
 struct Distinct {
   bool complete = false;       // false: there are more than `max_items`, and the rest is empty
   Block indices;               // u32; 0 for nulls
-  std::vector<int64_t> first;  // where each item occurs first, in order
+  std::vector<int64_t> first;  // position at which each item occurs first, ascending
 };
 
 Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items);
 
 struct Sampled {
   size_t valid = 0;     // values of the sample that are not null
-  size_t distinct = 0;  // and different ones among them
+  size_t distinct = 0;  // distinct values among them
 };
 
-// Looks at every `step`-th value, at `most` of them.
+// Samples every `step`-th value, at most `most` values.
 Sampled sample_distinct(const DictionarySource& source, Validity validity, size_t step, size_t most);
 
 }  // namespace lance

@@ -40,7 +40,7 @@ class Slots {
  public:
   explicit Slots(uint64_t seed) : seed_(seed) {}
 
-  // Whether the symbol will be found: of those that share a slot only the first one is.
+  // Whether the symbol will be found: only the first of the symbols that share a slot is found.
   bool add(const Symbol& symbol) {
     if (symbol.length < 3) return true;
     bool& taken = taken_[slot_of(symbol.bytes, seed_)];
@@ -52,19 +52,19 @@ class Slots {
   std::array<bool, kSlots> taken_{};
 };
 
-// A code, and how many bytes it stands for.
+// A code and the number of bytes that it stands for.
 struct Match {
   uint8_t code;
   uint8_t length;
 };
 constexpr Match kNoMatch = {kEscape, 1};
 
-// Finds the longest symbol at a position. Of symbols of three bytes and more that share a slot only the first one added
-// is found, so they are added by what they gain.
+// Finds the longest symbol at a position. If several symbols of three or more bytes share a slot, only the first that
+// was added is found. So symbols are added in the order of their gain.
 class Matcher {
  public:
   explicit Matcher(uint64_t seed) : seed_(seed) {
-    slots_.fill({0, kNoMatch, 0});  // what is not found there needs no symbol, either
+    slots_.fill({0, kNoMatch, 0});  // bytes that are not found there need no symbol
     pairs_.fill(kNoMatch);
     singles_.fill(kNoMatch);
   }
@@ -154,7 +154,7 @@ std::vector<Value> take_sample(Bytes offsets, Bytes data, size_t n, unsigned off
   return sample;
 }
 
-// Candidates for symbols with what each would gain, found by their bytes.
+// Candidates for symbols with their gains, found by their bytes.
 class Candidates {
  public:
   struct Candidate {
@@ -180,7 +180,7 @@ class Candidates {
     }
   }
 
-  // By gain; equal ones in a fixed order, so that the same values give the same table.
+  // Sorted by gain. Candidates of equal gain have a fixed order, so that the same values give the same table.
   std::vector<Candidate> best() {
     auto better = [](const Candidate& a, const Candidate& b) {
       return a.gain != b.gain                     ? a.gain > b.gain
@@ -199,7 +199,7 @@ class Candidates {
   std::vector<Candidate> all_;
 };
 
-// Finds these symbols, under the hash that loses the fewest: those of a trainer, none.
+// Finds these symbols, with the hash that loses the fewest symbols; it loses none of a trainer's symbols.
 std::unique_ptr<Matcher> matcher_of(const std::vector<Symbol>& symbols) {
   uint64_t best = kSeeds[0];
   size_t least = symbols.size() + 1;
@@ -310,7 +310,7 @@ class Trainer {
     return chosen;
   }
 
-  // The symbols that are kept under one hash, and what they gain.
+  // The symbols that are kept with one hash, and their gain.
   static std::pair<std::vector<Symbol>, uint64_t> choose_for(const std::vector<Candidates::Candidate>& best,
                                                              uint64_t seed) {
     Slots slots(seed);
@@ -373,8 +373,7 @@ struct Lane {
   size_t last;
 };
 
-// Codes are found one after the other, each search waiting for the one before. Several lanes at once keep the processor
-// busy.
+// Each search for a code waits for the search before it. Several lanes at once keep the processor busy.
 constexpr size_t kLanes = 3;
 
 template <class T>
@@ -465,7 +464,7 @@ class Compressor {
     uint64_t word = lane.from <= safe_end_ ? load<uint64_t>(lane.from) : load_word(lane.from, left);
     Match match = matcher_.find(word, left);
     lane.out[0] = static_cast<uint8_t>(match.code);
-    lane.out[1] = static_cast<uint8_t>(word);  // stays where the code is an escape
+    lane.out[1] = static_cast<uint8_t>(word);  // stays if the code is an escape
     lane.out += 1 + (match.code == kEscape);
     lane.from += match.length;
   }

@@ -5,8 +5,8 @@
 
 namespace lance {
 
-// The symbol table of a page, 2312 bytes, made for values like these. A sample of `sample_bytes`, spread over all
-// values, is looked at; the same values give the same table.
+// Returns the symbol table of a page, 2312 bytes, trained on a sample of `sample_bytes` that is spread over all values.
+// The same values give the same table.
 Block train_symbols(Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits, size_t sample_bytes);
 
 // Every value as codes of the table. Offsets start at zero.

@@ -7,12 +7,12 @@ namespace lance {
 
 struct Zipped {
   Block data;
-  Block index;               // where each row begins, and the end; empty where it is not needed
+  Block index;               // start of each row, and the end; empty if no index is needed
   unsigned index_bytes = 0;  // width of a position
 };
 
-// Entries are as many as levels, or as values where there are no levels. One with repetition level `max_rep`, or every
-// one without these levels, begins a row.
+// There is an entry per level, or per value without levels. An entry with repetition level `max_rep` begins a row;
+// without repetition levels every entry does.
 Zipped zip_fixed(Bytes values, size_t width, size_t num_values, Bytes rep, Bytes def, ControlWord control,
                  uint16_t max_rep);
 Zipped zip_variable(Bytes offsets, Bytes data, size_t num_values, unsigned length_bits, Bytes rep, Bytes def,

@@ -21,7 +21,7 @@ __extension__ using Uint128 = unsigned __int128;
 
 constexpr size_t kUnicodeDigits = 4;
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-// Bytes of a text: what an entry can count, and far below what overflows the numbers here.
+// Largest text in bytes: an entry can count it, and no number here overflows.
 constexpr size_t kMaxText = kLengthMask;
 // Powers of ten that no exponent needs to leave, and no sum of two of them does.
 constexpr int64_t kHugeExponent = int64_t{1} << 40;
@@ -41,7 +41,7 @@ int hex_value(int byte) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// Part of `bytes_`, where the bytes of strings and numbers are gathered.
+// A range of `bytes_`, which gathers the bytes of strings and numbers.
 struct Part {
   uint32_t start = 0;
   uint32_t size = 0;
@@ -243,7 +243,7 @@ class Encoder {
   // A string whose first quote is taken.
   Part quoted(char quote) {
     size_t from = bytes_.size();
-    size_t plain = at_;  // where bytes begin that are not copied yet
+    size_t plain = at_;  // start of the bytes that are not copied yet
     while (true) {
       int byte = take();
       if (byte != quote && byte != '\\') continue;
@@ -477,7 +477,7 @@ class Encoder {
     return add_number(kFloat, std::bit_cast<uint64_t>(value));
   }
 
-  // Makes room for entries; returns where they are.
+  // Makes room for entries and returns their position.
   size_t reserve(size_t num_entries) {
     size_t start = out_.size();
     out_.append(num_entries * kEntryBytes, '\0');

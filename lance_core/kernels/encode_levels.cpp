@@ -65,7 +65,7 @@ LANCE_MULTIVERSION uint16_t highest_of(const uint8_t* levels, size_t n) {
   return highest;
 }
 
-// Puts `value` where the levels are `level`.
+// Replaces the levels `level` by `value`.
 LANCE_MULTIVERSION void put_equal(const uint8_t* levels, size_t n, uint16_t level, uint16_t value, uint8_t* to) {
   for (size_t i = 0; i < n; ++i) {
     uint16_t mask = load<uint16_t>(levels + 2 * i) == level ? 0xffff : 0;

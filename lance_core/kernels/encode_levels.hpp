@@ -32,23 +32,23 @@ struct ListNumbers {
   uint16_t null;   // definition level of a null list
   uint16_t empty;  // and of an empty one
   uint16_t rep;    // repetition level at which this list begins
-  uint16_t dead;   // entries with at least this level have no slot; 0xffff where all have one
+  uint16_t dead;   // entries with at least this level have no slot; 0xffff if all have one
 };
 
 // Lists of offsets[i + 1] - offsets[i] items. Lists that are null, or below a null struct, have no items.
 Shredded shred_lists(Bytes rep, Bytes def, size_t num_entries, Bytes offsets, unsigned offset_bits, size_t num_slots,
                      Validity validity, ListNumbers numbers);
 
-// Every entry `times` over: the slots of fixed-size lists of structs.
+// Repeats every entry `times` times: the slots of fixed-size lists of structs.
 Block repeat_levels(Bytes levels, size_t times);
 
-// How often each of the levels 0 .. highest occurs; others are refused.
+// Counts each of the levels 0 .. highest. Other levels are refused.
 std::vector<int64_t> count_levels(Bytes levels, size_t highest);
 
-// How many levels differ from the one before them.
+// Counts the levels that differ from the level before them.
 size_t count_changes(Bytes levels);
 
-// Every level replaced by map[level].
+// Replaces every level by map[level].
 Block map_levels(Bytes levels, const std::vector<int64_t>& map);
 
 // Bytes of a block of n levels, and the block itself.

@@ -5,10 +5,11 @@
 namespace lance {
 namespace {
 
-// A block is a row of sequences: a token (literals in the upper four bits, bytes of the match beyond four in the lower
-// ones, 15 meaning that bytes up to the first below 255 are added), the literals, and how far back (u16) what is
-// repeated begins. The last sequence has literals alone: five at least, and no match begins in the last twelve bytes.
-// Source: LZ4 block format, https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
+// A block is a list of sequences. A sequence has a token, the literals, and the distance (u16) to the start of the
+// match. The token has the number of literals in the upper four bits, and the length of the match minus four in the
+// lower four bits. If a number is 15, bytes follow that are added to it, up to the first byte below 255. The last
+// sequence has literals only, at least five, and no match begins in the last twelve bytes. Source: LZ4 block format,
+// https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
 constexpr size_t kLeastMatch = 4, kLastLiterals = 5, kNoMatchFrom = 12;
 constexpr size_t kFarthest = 65535;
 constexpr unsigned kPatience = 6;  // after 2^6 places without a match every second place is tried, and so on
@@ -69,7 +70,7 @@ class BlockCompressor {
 
   void note(const uint8_t* from, const uint8_t* at) { places_[slot_of(at)] = base_ + static_cast<uint32_t>(at - from); }
 
-  // The next place from `at` on, which moves there, whose four bytes were met before, and where that was.
+  // Moves `at` to the next position whose four bytes occurred before, and returns the earlier position.
   const uint8_t* find(const uint8_t* from, const uint8_t*& at, const uint8_t* last) {
     for (size_t tries = size_t{1} << kPatience; at <= last; at += tries++ >> kPatience) {
       uint32_t& place = places_[slot_of(at)];

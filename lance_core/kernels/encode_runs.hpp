@@ -8,7 +8,7 @@ namespace lance {
 
 constexpr size_t kLongestRun = 255;
 
-// Runs of equal words, where one of more than 255 counts as several.
+// Counts the runs of equal words. A run of more than 255 words counts as several.
 template <class T>
 size_t count_runs(const uint8_t* values, size_t n);
 

@@ -50,7 +50,7 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
 }
 
-// Copies of values have few lengths; a call for each would cost more than what it copies.
+// Copies of values have few different lengths. A call of memcpy for each would cost more than the copy itself.
 inline void copy_one(const Copy& copy) {
   switch (copy.length) {
     case 1:
@@ -75,7 +75,7 @@ inline void copy_one(const Copy& copy) {
 
 // Nothing in here may need a destructor: the jump skips them.
 __attribute__((noinline)) bool copy_all(const Copy* copies, size_t n) {
-  constexpr size_t kAhead = 16;  // places that lie far apart are waited for together
+  constexpr size_t kAhead = 16;  // distant addresses are prefetched, so that the processor waits for several at once
   if (sigsetjmp(guarded.jump, 0) != 0) {
     return false;
   }

@@ -1,8 +1,8 @@
-// A file mapped into memory, and copies out of it that survive its truncation.
+// A file mapped into memory, and copies out of it that survive a truncation of the file.
 //
-// Touching a page behind the end of a mapped file raises SIGBUS, which ends a process. Copies are therefore made under
-// a guard: a handler that takes the signal for an address of the map alone and only while something is being copied.
-// Whatever handled the signal before is put back afterwards, and gets all other signals meanwhile.
+// Accessing a page behind the end of a mapped file raises SIGBUS, which ends the process. Copies are therefore made
+// under a guard: a signal handler for addresses of the map that exists only while bytes are copied. The previous
+// handler gets all other signals meanwhile, and is restored afterwards.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace lance {
 
-// Bytes of a map (or any others) and where they go.
+// Source and destination of a copy out of a map or other memory.
 struct Copy {
   const uint8_t* from;
   size_t length;
@@ -26,7 +26,7 @@ struct MapRange {
 class FileMap {
  public:
   FileMap() = default;
-  FileMap(int descriptor, size_t bytes);  // is_open() is false where the system cannot map this file
+  FileMap(int descriptor, size_t bytes);  // is_open() is false if the system cannot map this file
   ~FileMap();
   FileMap(const FileMap&) = delete;
   FileMap& operator=(const FileMap&) = delete;
@@ -40,7 +40,7 @@ class FileMap {
   size_t bytes_ = 0;
 };
 
-// Copies out of maps; the guard stands for as long as this lives.
+// Copies out of maps. The guard exists for the lifetime of this object.
 class GuardedCopies {
  public:
   explicit GuardedCopies(std::vector<MapRange> maps);
@@ -48,7 +48,7 @@ class GuardedCopies {
   GuardedCopies(const GuardedCopies&) = delete;
   GuardedCopies& operator=(const GuardedCopies&) = delete;
 
-  // Makes copies of bytes inside the maps, and of others; false where the system could not bring all of them.
+  // Copies bytes of the maps or other memory. Returns false if the system could not read all of them.
   bool run(const std::vector<Copy>& copies) const;
 
  private:

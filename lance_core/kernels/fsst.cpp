@@ -46,8 +46,8 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
   return out;
 }
 
-// Values of more codes than this on average, in chunks that have more than so many, are expanded one by one: places of
-// theirs would take as much memory again.
+// Values with more codes than this on average, in chunks with more codes than `kFewCodes`, are expanded one by one: the
+// positions of all their codes would take as much memory again.
 constexpr size_t kShortCodes = 64;
 constexpr size_t kFewCodes = 64 << 10;
 
@@ -57,7 +57,7 @@ inline bool has_escape(uint64_t eight) {
   return ((inverted - 0x0101010101010101u) & ~inverted & 0x8080808080808080u) != 0;
 }
 
-// Whether some byte is neither a symbol of the table nor an escape. It may be what stands behind an escape.
+// Whether some byte is neither a symbol of the table nor an escape. It may be the byte behind an escape.
 LANCE_MULTIVERSION bool may_lack_symbols(const uint8_t* code, size_t n, uint8_t num_symbols) {
   uint8_t found = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -124,7 +124,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   if (last - first <= std::max(kFewCodes, kShortCodes * n)) {
     places.resize(std::max(places.size(), (last - first) / kCodes + 1));
     position = table.way->expand(table, begin, codes + last, start, places.data());
-    // Pointers of its own: what is stored might be the others, for all that the compiler knows.
+    // Local copies of the pointers: the compiler must assume that a store changes the others.
     const Places* found = places.data();
     T* ends = to;
     for (size_t i = 1; i <= n; ++i) {
@@ -255,7 +255,7 @@ uint8_t* expand_rest(const SymbolTable& table, const uint8_t* code, const uint8_
       out = expand_escaped(table, code, kCodes, out, escaped, *places);
       continue;
     }
-    // A store of eight lengths costs less than eight of places.
+    // One store of eight lengths costs less than eight stores of positions.
     uint64_t lengths = 0;
 #pragma GCC unroll 8
     for (size_t i = 0; i < kCodes; ++i) {

@@ -13,7 +13,7 @@ struct SymbolTable {
   size_t num_symbols = 0;
   uint64_t symbol[256] = {};
   uint8_t length[256] = {};
-  const ExpandWay* way = nullptr;  // the fastest that this processor has
+  const ExpandWay* way = nullptr;  // the fastest that this processor supports
 };
 
 SymbolTable parse_symbol_table(Bytes table);
@@ -26,9 +26,9 @@ VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, co
 VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
                               unsigned offset_bits);
 
-// One value at a time: the bytes that its codes expand to, SIZE_MAX when an escape or a code has nothing behind it.
+// Returns the number of bytes that the codes of a value expand to; SIZE_MAX if a code is invalid or an escape is last.
 size_t expanded_size(const SymbolTable& table, Bytes codes);
-// Writes them, and up to kSlack bytes behind them. Gives their end.
+// Writes the expanded bytes, and up to kSlack bytes behind them. Returns the end of the expanded bytes.
 constexpr size_t kSlack = 64;  // eight symbols are stored as eight bytes each, whatever their lengths
 uint8_t* expand_value(const SymbolTable& table, Bytes codes, uint8_t* out);
 

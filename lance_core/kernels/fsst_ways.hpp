@@ -1,4 +1,4 @@
-// How the codes of many values are expanded at once, by what the processor has for it.
+// Implementations that expand the codes of many values at once, for several kinds of processors.
 #pragma once
 
 #include <span>
@@ -9,28 +9,28 @@
 namespace lance {
 
 constexpr uint8_t kEscape = 255;
-// So many codes are expanded at once. They make at most 64 bytes, so that places among these fit into a byte.
+// Number of codes that are expanded at once. They expand to at most 64 bytes, so that positions fit into a byte.
 constexpr size_t kCodes = 8;
-// The place of a byte behind an escape, where no value can end.
+// Marks the position of a byte behind an escape, where no value can end.
 constexpr uint8_t kInside = 255;
 
-// Where the bytes of eight codes begin.
+// Positions of the expanded bytes of eight codes.
 struct Places {
-  uint64_t begin;               // of the first
-  uint8_t after_begin[kCodes];  // of each
+  uint64_t begin;               // of the first code
+  uint8_t after_begin[kCodes];  // of each code, relative to `begin`
 };
 
-// Expands codes to `out`, which has room for what they make and the slack, whatever values they belong to: no branch
-// depends on where these end. `places` gets one entry for each eight codes and one for the end, which is no code.
-// Returns the end of the output, or nullptr when an escape has nothing behind it.
+// Expands codes to `out`, which has room for the expanded bytes and the slack. No branch depends on the ends of values.
+// `places` gets one entry for each eight codes and one for the end, which is no code. Returns the end of the output, or
+// nullptr if no byte follows an escape.
 struct ExpandWay {
   const char* name;
   uint8_t* (*expand)(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out, Places* places);
 };
 
-// The ways that this processor has, the fastest first. The last one needs nothing.
+// The implementations that this processor supports, fastest first. The last one runs everywhere.
 std::span<const ExpandWay> expand_ways();
-// One of them by its name; std::invalid_argument for another.
+// Returns an implementation by its name. Throws std::invalid_argument for other names.
 const ExpandWay& expand_way(std::string_view name);
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -39,12 +39,12 @@ bool can_expand_wide();
 uint8_t* expand_wide(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out, Places* places);
 #endif
 
-// The portable way over what is left behind `begin`, where the output of all codes began; `escaped` when the first
-// code is what stands behind an escape.
+// Expands the remaining codes with the portable implementation. `begin` is the start of the output of all codes.
+// `escaped`: the first code is the byte behind an escape.
 uint8_t* expand_rest(const SymbolTable& table, const uint8_t* code, const uint8_t* end, const uint8_t* begin,
                      uint8_t* out, bool escaped, Places* places);
 
-// Up to eight codes, among which escapes may be.
+// Expands up to eight codes, which may contain escapes.
 inline uint8_t* expand_escaped(const SymbolTable& table, const uint8_t* code, size_t n, uint8_t* out, bool& escaped,
                                Places& places) {
   const uint8_t* begin = out;
@@ -63,7 +63,7 @@ inline uint8_t* expand_escaped(const SymbolTable& table, const uint8_t* code, si
   return out;
 }
 
-// Eight places, each the sum of the lengths before it: byte k of the product is the sum of lengths 0 to k.
+// Returns eight positions, each the sum of the lengths before it: byte k of the product is the sum of lengths 0 to k.
 inline void store_places(Places& places, uint64_t lengths) {
   store(places.after_begin, (lengths * 0x0101010101010101u) << 8);
 }

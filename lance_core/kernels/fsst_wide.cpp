@@ -38,7 +38,7 @@ LANCE_WIDE uint8_t* expand_wide(const SymbolTable& table, const uint8_t* code, c
     bits[i] = _mm512_shuffle_epi8(bits_of_length, _mm512_loadu_si512(table.length + kVector * i));
   }
   const uint8_t* begin = out;
-  bool escaped = false;  // the first of the next codes is what stands behind an escape
+  bool escaped = false;  // the first of the next codes is the byte behind an escape
   for (; static_cast<size_t>(end - code) >= kVector; code += kVector) {
     __m512i codes = _mm512_loadu_si512(code);
     uint64_t escapes = _mm512_cmpeq_epi8_mask(codes, _mm512_set1_epi8(static_cast<char>(kEscape)));

@@ -7,10 +7,10 @@
 namespace lance {
 namespace {
 
-// What one compressed byte can stand for at most; a larger claim is refused before memory is taken.
+// Largest number of bytes that one compressed byte can stand for. A larger claim is refused before memory is allocated.
 constexpr size_t kLz4MaxRatio = 256, kZstdMaxRatio = 33'000;
 
-// What a compressor made of a chunk, and the bytes that it stands for.
+// The compressed bytes of a chunk, and their decompressed size.
 struct Claim {
   Bytes packed;
   size_t size;
@@ -23,7 +23,7 @@ Claim read_lz4_claim(Bytes chunk, size_t index) {
   return {chunk.slice(4, chunk.size - 4), load<uint32_t>(chunk.data)};
 }
 
-// The size stands before the frame, except where a frame begins at once, without 8 bytes for the size of its content.
+// The size is in front of the frame, unless the data begins with a frame, without 8 bytes for the decompressed size.
 Claim read_zstd_claim(Bytes chunk, size_t index) {
   constexpr uint32_t kMagic = 0xFD2FB528;
   bool is_bare = chunk.size < 8 || (load<uint32_t>(chunk.data) == kMagic && (chunk.data[4] & 0x10) == 0);

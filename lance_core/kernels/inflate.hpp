@@ -8,10 +8,10 @@ namespace lance {
 
 enum class Compressor { none, lz4, zstd };
 
-// Chunks as they were before compression. They lie in `out`, which grows as needed.
+// Returns decompressed chunks. They are in `out`, which grows as needed.
 Stream inflate(const Stream& chunks, Compressor compressor, Block& out);
 
-// The same for values under Arrow offsets, each compressed by itself.
+// Decompresses values with Arrow offsets, each of which is compressed by itself.
 VariableValues inflate_values(Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits,
                               Compressor compressor);
 

@@ -1,5 +1,5 @@
-// What both directions of JSON share: the constants of binary JSON (docs/format.md, "Logical types"), and the way
-// through the values of a column.
+// Common parts of both directions of JSON: the constants of binary JSON (docs/format.md, "Logical types"), and the
+// loop over the values of a column.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ inline bool is_valid(Bytes validity, size_t bit) {
   return validity.size == 0 || (validity.slice(bit / 8, 1).data[0] >> (bit % 8) & 1) != 0;
 }
 
-// The values of a column under 64-bit offsets, each turned into what `append(value, number)` adds to `out`; nulls into
-// nothing. `Offset` is how the results are addressed.
+// Calls `append(value, number)` for each value of a column with 64-bit offsets, which adds the result to `out`. Nulls
+// become empty results. `Offset` is the type of the offsets of the results.
 template <class Offset, class Append>
 VariableValues convert_values(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values,
                               std::string& out, Append append) {

@@ -171,7 +171,7 @@ class Writer {
   void string(Bytes bytes) {
     static constexpr char kHex[] = "0123456789abcdef";
     out_ += '"';
-    size_t plain = 0;  // where bytes begin that need no escape and are not written yet
+    size_t plain = 0;  // start of bytes that need no escape and are not written yet
     for (size_t i = 0; i < bytes.size; ++i) {
       uint8_t byte = bytes.data[i];
       if (byte >= 0x20 && byte != '"' && byte != '\\') {

@@ -128,7 +128,7 @@ Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding
 
 namespace {
 
-// Finds where row number `skip_rows` and the one `num_rows` later begin, and counts values.
+// Finds the starts of row `skip_rows` and of the row `num_rows` later, and counts values.
 LANCE_MULTIVERSION void scan_rows(const uint8_t* rep, const uint8_t* def, size_t n, uint16_t max_rep,
                                   uint16_t max_visible, size_t skip_rows, size_t num_rows, RowRange& range) {
   size_t last = skip_rows + num_rows;
@@ -216,7 +216,7 @@ Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit) {
   Bitmap result;
   result.bits = Block(ceil8(n));
   BitWriter writer(result.bits.data());
-  // Depths only grow with levels, so those that have a slot here are the levels up to one.
+  // Depths only grow with levels, so the levels with a slot here are all levels up to a limit.
   if (!std::is_sorted(depth_of.data, depth_of.data + depth_of.size) || depth_of.data[0] > depth) {
     corrupt("definition levels whose depth does not grow");
   }
@@ -239,7 +239,7 @@ inline __attribute__((always_inline)) void unravel_lists(Bytes rep, Bytes def, c
                                                          bool with_levels, ListLayer& result) {
   const size_t n = rep.size / 2;
   const bool has_def = def.size != 0;
-  // Levels up to this one are inside the lists; those above are what a list can lack.
+  // Levels up to this one are inside the lists. Levels above it are null or empty lists.
   int item_top = levels.upper;
   for (int missing : {levels.null, levels.empty}) {
     item_top = missing >= 0 ? std::min(item_top, missing - 1) : item_top;

@@ -5,7 +5,7 @@
 
 namespace lance {
 
-// `to` has room for `size` bytes and kCopySlack more; exactly `size` have to come out of the block.
+// Decompresses a block, which must have exactly `size` bytes. `to` has room for `size` bytes and kCopySlack more.
 void inflate_lz4(Bytes block, uint8_t* to, size_t size);
 
 }  // namespace lance

@@ -61,8 +61,8 @@ std::pair<size_t, size_t> run_bytes(const MiniBlocks& page, size_t first, size_t
   return {static_cast<size_t>(begin), static_cast<size_t>(page.position[last - 1] + page.length[last - 1] - begin)};
 }
 
-// Flat values lie in chunks as they are wanted: out of a map they are copied once, to where they stay. Gives values and
-// validity; false where the file is not mapped, or was truncated.
+// Copies flat values once, from the map of the file to the result: chunks store them in their final form. Sets values
+// and validity. Returns false if the file is not mapped, or was truncated.
 bool copy_flat(const MiniBlocks& page, ChunkRange range, PieceReader& file, Block& scratch, DecodedRows& rows) {
   constexpr size_t kHeader = 8;
   size_t width = page.bits / 8;
@@ -155,7 +155,7 @@ bool copy_flat(const MiniBlocks& page, ChunkRange range, PieceReader& file, Bloc
 // The bytes of chunks, one after the other.
 struct Encoded {
   Bytes data;
-  std::vector<int64_t> offsets;  // of each chunk, and where the last one ends
+  std::vector<int64_t> offsets;  // of each chunk, and the end of the last chunk
   Counts counts;
 };
 

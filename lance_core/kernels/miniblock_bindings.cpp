@@ -155,7 +155,7 @@ struct PyArrowRows {
   }
 };
 
-// What stands in a list may be None, unlike an argument.
+// An item of a list may be None, unlike an argument.
 template <class T>
 T& given(T* object) {
   if (object == nullptr) {
@@ -174,7 +174,7 @@ void require_given(const std::vector<PyPiece>& pieces) {
   }
 }
 
-// Whether `cuts` say where batches of the rows of each of the pieces begin and end.
+// Whether `cuts` are valid starts and ends of batches of the rows of each piece.
 void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64_t>& cuts) {
   if (pieces.empty() || cuts.size() < 2 || cuts.front() != 0 || !std::is_sorted(cuts.begin(), cuts.end())) {
     throw nb::value_error("no columns, or cuts that are not ascending from 0");
@@ -186,7 +186,7 @@ void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64
   }
 }
 
-// The rows of each piece; none where that failed, whatever the reason.
+// Decodes the rows of each piece. A piece that cannot be decoded, for any reason, is none.
 std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces) {
   std::vector<std::optional<DecodedRows>> decoded(pieces.size());
   Scratch scratch;

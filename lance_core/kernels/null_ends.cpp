@@ -20,7 +20,7 @@ size_t find_nulls(const uint8_t* ends, size_t n, uint64_t adjustment, uint8_t* v
   return num_nulls;
 }
 
-// Writes ends counted from `begin`; false where they decrease. `last` becomes the end of the last value.
+// Writes ends counted from `begin`. Returns false if they decrease. Sets `last` to the end of the last value.
 template <class T, bool kNulls>
 bool rebase(const uint8_t* ends, size_t n, uint64_t adjustment, uint64_t begin, T* out, uint64_t& last) {
   bool ordered = true;

@@ -247,7 +247,7 @@ PickedRows pick_rows(Bytes rep, Bytes def, const Counts& num_levels, const Count
   std::vector<int64_t> picks;
   reps.reserve(place.size());
   picks.reserve(place.size());
-  size_t chunk = SIZE_MAX;  // what `begun` counts from
+  size_t chunk = SIZE_MAX;  // the chunk from which `begun` counts
   size_t i = 0, begun = 0, value = 0;
   auto visible = [&](size_t k) { return !has_def || load<uint16_t>(def.data + 2 * k) <= max_visible; };
   auto begins = [&](size_t k) { return load<uint16_t>(rep.data + 2 * k) == max_rep; };

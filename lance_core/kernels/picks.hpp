@@ -1,6 +1,6 @@
-// Single values out of mini-block pages: which chunks hold them, and taking them out of those chunks alone.
+// Single values of mini-block pages: finds the chunks that contain them, and decodes the values from these chunks.
 //
-// A pick is the number of a value among the values of the chosen chunks, counted through all of them. Picks ascend.
+// A pick is the number of a value among all values of the chosen chunks. Picks ascend.
 #pragma once
 
 #include "levels.hpp"
@@ -10,9 +10,9 @@ namespace lance {
 
 // The chunks of a page that hold some values.
 struct ChunkChoice {
-  Block offsets;  // int64: where each chunk begins in the file
-  Block lengths;  // int64: its bytes
-  Block starts;   // int64: where it begins in the bytes of all of them, and where these end
+  Block offsets;  // int64: start of each chunk in the file
+  Block lengths;  // int64: size of each chunk in bytes
+  Block starts;   // int64: start of each chunk in the bytes of all chunks, and the end
   Counts counts;
   Block picks;  // int64, one per value
 };
@@ -21,8 +21,8 @@ struct ChunkChoice {
 // numbers that ascend.
 ChunkChoice choose_chunks(Bytes positions, Bytes first_values, Bytes values, int64_t base);
 
-// Where each of some rows of a page with lists lies: three int64 numbers per row, the number of the first and the last
-// of the chosen chunks that it has entries in, and how many rows begin in the first one before it.
+// Locates rows of a page with lists. Three int64 numbers per row: the first and the last of the chosen chunks with
+// entries of the row, and the number of rows that begin before it in the first of them.
 struct RowChoice {
   Block offsets;
   Block lengths;
@@ -39,7 +39,7 @@ RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_row
 // The entries of chosen rows, and the picks of their values.
 struct PickedRows {
   Block rep;
-  Block def;  // empty where `def` is
+  Block def;  // empty if `def` is empty
   Block picks;
   size_t num_values = 0;
 };

@@ -17,14 +17,14 @@ constexpr size_t kMostBytes = size_t{1} << 30;  // Linux moves at most about 2 G
 constexpr size_t kMostParts = 512;              // of one call; the system allows IOV_MAX, which is 1024
 constexpr size_t kFaultBytes = 64 << 10;        // of a map that are found when a page of it is touched first
 constexpr size_t kReadAhead = 256 << 10;        // the system reads no more ahead at once
-constexpr size_t kLongestCopy = 64 << 10;       // longer ranges cost a call less than what they bring
+constexpr size_t kLongestCopy = 64 << 10;       // for longer ranges, a system call costs less than the copy
 
 // The ranges of one system call.
 class Call {
  public:
   explicit Call(int descriptor) : descriptor_(descriptor) { parts_.reserve(kMostParts); }
 
-  // Whether the range was taken in; it is not where it lies too far from those before it.
+  // Adds the range to the call. Returns false if it is too far from the ranges before it.
   bool add(int64_t offset, uint8_t* to, size_t length, size_t max_gap) {
     if (!parts_.empty()) {
       if (offset < end_ || static_cast<size_t>(offset - end_) > max_gap || parts_.size() + 2 > kMostParts ||

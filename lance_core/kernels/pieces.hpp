@@ -11,47 +11,46 @@
 
 namespace lance {
 
-// Byte ranges of a file that belong together: int64 offsets and lengths.
+// A list of byte ranges of a file: int64 offsets and lengths.
 struct PieceRanges {
   Bytes offsets;
   Bytes lengths;
 };
 
 struct Pieces {
-  std::vector<Block> data;  // of the ranges of each part, one after the other
+  std::vector<Block> data;  // the bytes of the ranges of each list, one after the other
   int error = 0;            // errno of a read that failed
-  int64_t end = -1;         // where the file ended although a range goes on; -1 when all was read
+  int64_t end = -1;         // end of the file, if it is inside a range; -1 if everything was read
 };
 
-// Reads pieces of one file; thread-safe.
+// Reads byte ranges of one file; thread-safe.
 class PieceReader {
  public:
-  // Once `map_after` ranges were read, the file is mapped, and short ranges are copied out of the map: a system call
-  // for each costs more. Before, a map costs more, since its pages have to be found one by one when they are touched
-  // first. Ranges at most `max_gap` bytes apart, in the order given, share a call.
+  // After `map_after` ranges, the file is mapped, and short ranges are copied out of the map, which costs less than a
+  // system call for each. Before, a map costs more, because the first access to each of its pages is a page fault.
+  // Ranges at most `max_gap` bytes apart, in the order given, share a call.
   PieceReader(int descriptor, size_t file_bytes, size_t max_gap, size_t map_after);
 
   // Every range must lie in the file. The descriptor stays open meanwhile.
   Pieces read(const std::vector<PieceRanges>& parts);
 
-  // The map, for whoever copies `num_ranges` short ranges out of it and then asks `is_whole`; null where reading them
-  // costs less.
+  // Returns the map, out of which the caller copies `num_ranges` short ranges before it calls `is_whole`. Null if
+  // reading the ranges costs less.
   const FileMap* map_for(size_t num_ranges);
 
-  // Whether the file is as long as it was. What lies behind the end of one that was truncated reads as zeros.
+  // Returns whether the file still has its size. Bytes behind the end of a truncated file read as zeros.
   bool is_whole() const;
 
   size_t file_bytes() const { return file_bytes_; }
 
-  // The same for bytes of one long range, of which the system is told before they are touched. Counts as one range for
-  // each block of 64 KiB.
+  // Returns the map for one long range, which is announced to the system first. Counts as one range per 64 KiB.
   const FileMap* map_for_run(size_t offset, size_t length);
 
-  // One long range; false where not all of it could be read. Counts as above.
+  // Reads one long range. Returns false if not all of it could be read. Counts like a long range of the map.
   bool read_run(size_t offset, size_t length, uint8_t* to);
 
  private:
-  // Whether all was copied out of the map.
+  // Returns whether everything was copied out of the map.
   bool copy(const std::vector<PieceRanges>& parts, Pieces& pieces);
   const FileMap& map();
   void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;

@@ -23,9 +23,9 @@ constexpr bool kExact = false;
 #endif
 constexpr size_t kPooled = size_t{64} << 10;  // from here on blocks are kept for reuse
 constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of huge pages
-// What free blocks may add to the most that was ever in use at once. Blocks that nothing fits any more are what makes
-// the difference: a write took half as much memory again for them. Less than this, and streams of changing sizes map
-// pages anew all the time.
+// Bytes by which used and free blocks together may exceed the most bytes that were ever in use at once. Without this
+// limit, free blocks of sizes that are no longer requested took half as much memory again in a write. With a lower
+// limit, streams with changing block sizes map pages anew all the time.
 constexpr size_t kSpare = size_t{32} << 20;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;

@@ -23,7 +23,7 @@ class Block {
   uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
-  // Says how many of the bytes at hand are meant; at most capacity(). Memory is neither taken nor given back.
+  // Sets the number of used bytes, at most capacity(). Memory is neither allocated nor freed.
   void resize(size_t bytes) { size_ = bytes < capacity_ ? bytes : capacity_; }
 
  private:
@@ -38,8 +38,8 @@ struct PoolUse {
 };
 
 PoolUse pool_use();
-// Bytes of free blocks kept for reuse; beyond it the ones that were free for longest are given back.
-// The default is a sixteenth of the machine's memory, at most 1 GiB.
+// Sets the limit in bytes of free blocks that are kept for reuse. Above it, the blocks that were free for longest are
+// given back. The default is a sixteenth of the machine's memory, at most 1 GiB.
 void set_pool_retention(size_t bytes);
 
 }  // namespace lance

@@ -52,7 +52,7 @@ struct Limits {
 // page of doubles took 50 times as long.
 constexpr size_t kVectorBytes = 32;
 
-// Fetches what will be needed soon: pages are in no cache when they are full. Never a fault, whatever lies there.
+// Prefetches the bytes that are needed soon: a full page is in no cache. A prefetch never faults.
 inline void fetch_ahead(const uint8_t* at) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(at) + 4096));
 }
@@ -85,7 +85,7 @@ inline __attribute__((always_inline)) void add_dense(const uint8_t* values, size
   size_t bytes = n * sizeof(T), done = 0;
   if (bytes >= kStep) {
     typename L::Vector least[L::kVectors], most[L::kVectors];
-    // A mask has -1 where it holds.
+    // A lane of a mask is -1 if the comparison is true.
     using Mask = decltype(least[0] != least[0]);
     Mask nans[L::kVectors] = {};
     for (size_t k = 0; k < L::kVectors; ++k) {
@@ -126,7 +126,7 @@ using Signed =
     std::conditional_t<kWidth == 1, int8_t,
                        std::conditional_t<kWidth == 2, int16_t, std::conditional_t<kWidth == 4, int32_t, int64_t>>>;
 
-// Blocks with nulls, up to eight values at a time: in the place of a null stands what changes nothing.
+// Blocks with nulls, up to eight values at a time. A null is replaced by a value that changes no bound.
 template <class T>
 struct Sparse {
   static constexpr size_t kLanes = std::min<size_t>(8, kVectorBytes / sizeof(T));
@@ -180,7 +180,7 @@ inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Val
     return n;
   }
   Sparse<T> sparse;
-  size_t num_valid = 0, dense = 0;  // rows before the one that is looked at, all valid and not added yet
+  size_t num_valid = 0, dense = 0;  // rows before the current one that are all valid and not added yet
   for (size_t i = 0; i < n; i += kBlock) {
     size_t count = std::min(kBlock, n - i);
     uint64_t valid = validity.word(at + i, count);
@@ -295,7 +295,7 @@ void bit_zones(Bytes values, const Zones& zones) {
   });
 }
 
-// Finds the extreme values by comparing two at a time: for what no vector register compares.
+// Finds the extreme values by comparing two values at a time, for types that vector registers cannot compare.
 template <bool kNulls, class Less>
 void compared_zones(const Zones& zones, Less less) {
   zones.each([&](size_t zone, size_t at, size_t rows) {
@@ -325,7 +325,7 @@ void compared_zones(const Zones& zones, Less less) {
   zones.validity.bits.data != nullptr ? compared_zones<true>(zones, less) : compared_zones<false>(zones, less);
 }
 
-// Bytes of one width of eight or more, compared by the first eight where these differ.
+// Values of one width of at least eight bytes. The first eight bytes are compared first.
 struct LessBytes {
   size_t width;
 
@@ -438,7 +438,7 @@ size_t cut_length(Bytes value, size_t limit, bool utf8) {
   return length;
 }
 
-// The last character of UTF-8 text raised by one, in as many bytes; false where there is no such character.
+// Raises the last character of UTF-8 text by one, in as many bytes. Returns false if there is no such character.
 bool raise_character(std::vector<uint8_t>& text) {
   size_t start = text.size() - 1;
   while (start > 0 && text.size() - start < 4 && continues(text[start])) --start;
@@ -456,7 +456,7 @@ bool raise_character(std::vector<uint8_t>& text) {
   return true;
 }
 
-// The shortest text above all that begin with `text`, in place; false where there is none.
+// Changes `text` to the shortest text above all texts that begin with it. Returns false if there is none.
 bool raise(std::vector<uint8_t>& text, bool utf8) {
   for (; !text.empty(); text.pop_back()) {
     if (utf8 ? raise_character(text) : text.back() != 0xff) {
@@ -532,7 +532,7 @@ inline bool ascend(const uint8_t* ends, uint64_t limit) {
   return good;
 }
 
-// The values of a zone, eight at a time where none of them is near the end of the bytes.
+// Adds the values of a zone, eight at a time unless one of them is near the end of the bytes.
 template <class Offset, bool kNulls>
 Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, size_t rows) {
   Found found;

@@ -1,4 +1,4 @@
-// Bounds and counts of the values of an Arrow array, zone by zone: what page statistics are made of.
+// Bounds and counts of the values of an Arrow array, zone by zone, for page statistics.
 #pragma once
 
 #include "common.hpp"
@@ -14,12 +14,12 @@ enum class Order { bits, signed_integers, unsigned_integers, floats, bytes };
 struct ZoneCounts {
   Block nulls;  // int64
   Block nans;   // int64
-  Block known;  // a byte: 1 where the zone has a value that is neither null nor NaN, and a bound for it
+  Block known;  // a byte: 1 if the zone has bounds, that is, a value that is neither null nor NaN
 };
 
 struct FixedZones {
   ZoneCounts counts;
-  Block least;  // values of the same width, 0 where there is none; booleans are a byte
+  Block least;  // values of the same width, 0 without a bound; booleans are a byte
   Block most;
 };
 
@@ -40,7 +40,7 @@ struct VariableZones {
 };
 
 // Bounds are at most `limit` bytes long: the lower one is cut (UTF-8 between two characters), the upper one cut and
-// then raised in its last place that can be raised. There is no upper bound where that is impossible.
+// then raised in its last place that can be raised. If no place can be raised, there is no upper bound.
 VariableZones variable_zones(Bytes offsets, Bytes data, Bytes validity, size_t start, size_t n, size_t rows_per_zone,
                              unsigned offset_bits, size_t limit, bool utf8);
 

@@ -11,7 +11,7 @@
 namespace lance {
 namespace {
 
-// A wanted value: its place among the `count` values of a buffer of a chunk.
+// A wanted value: its position among the `count` values of a buffer of a chunk.
 struct Cell {
   const uint8_t* data;
   size_t bytes;
@@ -33,7 +33,7 @@ class PackedWords {
  public:
   explicit PackedWords(size_t n) : places_(n), low_(n), high_(n) {}
 
-  // The `k`-th value is number `value` of a packed group; adds what has to be copied for it.
+  // Adds the copies for the `k`-th value, which is number `value` of a packed group.
   void add(size_t k, const uint8_t* packed, unsigned bits, size_t value, std::vector<Copy>& copies) {
     if (bits == 0) {
       return;
@@ -59,7 +59,7 @@ class PackedWords {
   std::vector<T> high_;
 };
 
-// The files of a call, each with its map, where it is mapped.
+// The files of a call, each with its map if it is mapped.
 using Files = std::unordered_map<PieceReader*, const FileMap*>;
 
 // The chunk of `page` that holds a row.
@@ -237,7 +237,7 @@ class Column {
     }
   }
 
-  // Values that were compressed are found in what their chunks were before, each of which is made once.
+  // Compressed values are read from their decompressed chunks. Each chunk is decompressed once.
   void inflate_chunks(Members chosen, Compressor compressor) {
     if (chosen.empty()) {
       return;
@@ -561,7 +561,7 @@ class Column {
       }
       uint8_t* to = data.data() + ends[k];
       if (const SymbolTable* table = symbols(k); table != nullptr) {
-        expand_value(*table, stored[k], to);  // what it writes behind the value is overwritten by the next one
+        expand_value(*table, stored[k], to);  // the next value overwrites the bytes behind this one
       } else {
         copy_bytes(to, stored[k].data, stored[k].size);
       }
@@ -573,7 +573,7 @@ class Column {
   std::vector<ChunkCell> cells_;
   std::vector<Cell> levels_;
   std::vector<Cell> values_;
-  std::vector<Block> kept_;  // what cells lie in that are not in a map
+  std::vector<Block> kept_;  // the memory of cells that are not in a map
   const GuardedCopies& copier_;
 };
 

@@ -1,7 +1,7 @@
-// Single rows of mini-block pages, of many columns and files, in one go. A value is a few bytes out of a chunk of some
-// KiB: of a file that is mapped only these are touched, all values of a column side by side, so that the machine waits
-// for many places of memory together. Covers flat columns in the encodings that fill most pages
-// (docs/format.md, "Mini-block pages"); everything else goes the long way.
+// Takes single rows of mini-block pages, of many columns and files, in one call. A value is a few bytes of a chunk of
+// some KiB. Of a mapped file only these bytes are accessed, for all values of a column together, so that the processor
+// waits for many addresses at once. Covers flat columns in the encodings that fill most pages
+// (docs/format.md, "Mini-block pages"); the decoders in Python handle all other columns.
 #pragma once
 
 #include "miniblock.hpp"
@@ -11,11 +11,11 @@ namespace lance {
 // The pages of a column of a file.
 struct ColumnPages {
   std::vector<const MiniBlocks*> pages;
-  std::vector<int64_t> starts;  // the first row of each, and how many there are
+  std::vector<int64_t> starts;  // the first row of each page, and the number of rows
   PieceReader* file;
 };
 
-// Rows of a file, in any order, and their places in the result; without `places` they are all rows of the result.
+// Rows of a file, in any order, and their positions in the result. Without `places` they are the whole result.
 struct RowsToTake {
   std::vector<const ColumnPages*> columns;
   Bytes rows;    // int64
@@ -23,13 +23,13 @@ struct RowsToTake {
 };
 
 struct TakenColumn {
-  std::optional<Block> validity;  // none where all are valid
+  std::optional<Block> validity;  // none if all are valid
   Block values;                   // fixed-width, or offsets
   std::optional<Block> data;
 };
 
-// The columns of `num_rows` rows, to which each of the parts gives some; none for a column where that failed, whatever
-// the reason.
+// Returns the columns of `num_rows` rows, which come from several files. A column that could not be taken, for any
+// reason, is none.
 std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
                                                   size_t num_rows);
 

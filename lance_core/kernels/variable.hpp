@@ -15,7 +15,7 @@ struct VariableValues {
 // Mini-block form: (n + 1) offsets counted from the start of the buffer, then the bytes.
 VariableValues join_variable(const Stream& stream, const Counts& counts, unsigned offset_bits);
 
-// Where the offsets and bytes of the block form `width | start | offsets | bytes` lie. The offsets start at 0.
+// Finds the offsets and bytes of the block form `width | start | offsets | bytes`. The offsets start at 0.
 struct VariableBlock {
   Bytes offsets;
   Bytes data;
@@ -25,7 +25,7 @@ VariableBlock open_variable_block(Bytes block, size_t num_values, unsigned offse
 // Checks Arrow offsets: non-decreasing and inside `data_size` bytes.
 void check_offsets(Bytes offsets, size_t num_values, size_t data_size, unsigned offset_bits);
 
-// `n` copies of one value.
+// Returns `n` copies of one value.
 VariableValues repeat_variable(Bytes value, size_t n, unsigned offset_bits);
 
 // Offset tables of mini-block chunks and Arrow arrays, read at either width.
@@ -41,7 +41,7 @@ class OffsetReader {
 
 size_t offset_bytes(unsigned offset_bits);
 
-// The `i`-th of the `n` values of a chunk that has bytes for their offsets.
+// Returns the `i`-th of the `n` values of a chunk. The caller has checked that the chunk has room for their offsets.
 template <class T>
 inline Bytes variable_value(Bytes chunk, size_t n, size_t i, size_t index) {
   T begin = load<T>(chunk.data + i * sizeof(T));

@@ -88,7 +88,7 @@ class BackwardBits {
       word_ = load<uint64_t>(next_);
     }
   }
-  // The same where at least 8 bytes are left.
+  // Faster, if at least 8 bytes are left.
   void refill_inside() {
     next_ -= used_ >> 3;
     used_ &= 7;
@@ -158,7 +158,7 @@ Distribution read_distribution(Cursor& cursor, unsigned max_log, size_t max_symb
     if (found.num_symbols >= max_symbols) {
       corrupt("a ZSTD table of more than %zu symbols", max_symbols);
     }
-    // Values up to left + 1 take one bit less where they are low.
+    // Low values up to left + 1 take one bit less.
     auto most = static_cast<uint32_t>(left + 1);
     unsigned width = highest_bit(most) + 1;
     uint32_t half = (1u << (width - 1)) - 1, num_short = (1u << width) - 1 - most;
@@ -463,7 +463,7 @@ struct LiteralCodes {
     if (total == 0) {
       corrupt("ZSTD weights that are all zero");
     }
-    // The last one is not stored: it fills what is left.
+    // The last weight is not stored: it fills the rest.
     unsigned width = highest_bit(total) + 1;
     if (width > kMaxBits) {
       corrupt("ZSTD codes of %u bits", width);
@@ -509,7 +509,7 @@ FrameHeader read_header(Cursor& cursor) {
     corrupt("a ZSTD frame of an unknown kind");
   }
   if (!is_single) {
-    cursor.take(1);  // the window: what was inflated is all there
+    cursor.take(1);  // the window, which is not needed: the whole output is in memory
   }
   constexpr size_t kDictionaryBytes[4] = {0, 1, 2, 4};
   if (cursor.number(kDictionaryBytes[descriptor & 3]) != 0) {
@@ -630,7 +630,7 @@ struct ZstdInflater::Tables {
     return repeated[0] = distance;
   }
 
-  // A compressed block; gives the end of what it stands for.
+  // Decompresses a block, and returns the end of its output.
   uint8_t* inflate_block(Bytes block, const uint8_t* begin, uint8_t* out, const uint8_t* out_end) {
     Cursor cursor(block);
     size_t num_literals = read_literals(cursor);

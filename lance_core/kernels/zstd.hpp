@@ -10,17 +10,17 @@
 
 namespace lance {
 
-// The bytes before compression that a frame says it stands for; none where it does not say.
+// Returns the decompressed size that a frame declares; none if it declares none.
 std::optional<uint64_t> zstd_content_size(Bytes frame);
 
-// Reads frames, one after the other, and keeps the memory of its tables from frame to frame.
+// Decompresses frames, one after the other. Keeps the memory of its tables from frame to frame.
 class ZstdInflater {
  public:
   ZstdInflater();
   ~ZstdInflater();
 
-  // The first frame; `to` has room for `size` bytes and kCopySlack more; exactly `size` have to come out of it. A frame
-  // that needs a dictionary is refused. What lies behind the frame is not looked at.
+  // Decompresses the first frame, which must have exactly `size` bytes. `to` has room for `size` bytes and kCopySlack
+  // more. A frame that needs a dictionary is refused. Bytes behind the frame are ignored.
   void inflate(Bytes frame, uint8_t* to, size_t size);
 
  private:
