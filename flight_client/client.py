@@ -39,7 +39,7 @@ def connect(
     parallel: int | None = None,
     max_read_bytes: int = 64 << 20,
 ) -> Client:
-    """A client of a server. Nothing is sent before it is needed.
+    """Return a client of a server. Nothing is sent before it is needed.
 
     From the first call on, glibc keeps more freed memory in this process (`flight_client.allocator`).
 
@@ -133,7 +133,7 @@ class Client(Actions, Writes):
         branch: str | None = None,
         asof: str | datetime | None = None,
     ) -> Snapshot:
-        """A version of a dataset for engines that plan and spread their reads themselves.
+        """Return a version of a dataset for engines that plan and spread their reads themselves.
 
         Args:
             name: as the server lists it; an ending `@12`, `@gold` or `@dev:12` names a version, too.
@@ -175,7 +175,9 @@ class Client(Actions, Writes):
         return self._servers.call(run)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be opened."""
+        """Return the rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be
+        opened.
+        """
         return read_endpoint(self._servers, endpoint, first)
 
 

@@ -59,7 +59,7 @@ class Filter:
 
 
 def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
-    """The whole condition for the client."""
+    """Return the whole condition for the client."""
     whole = _Written.of(condition)
     if whole is None:
         return Filter(rest=condition, rest_columns=tuple(schema.names))
@@ -111,7 +111,7 @@ def _check_columns(condition: _Written, schema: pa.Schema) -> None:
 
 
 def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a batch for which the client's part holds.
+    """Return the rows of a batch for which the client's part holds.
 
     Raises:
         InvalidInputError: a part that cannot be evaluated, or is no condition.
@@ -140,7 +140,7 @@ def _joined(parts: Sequence[_Written]) -> pc.Expression:
 
 
 def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
-    """The parts joined by AND as an ExtendedExpression, None where they have to stay here."""
+    """Return the parts joined by AND as an ExtendedExpression, None if they have to stay here."""
     from pyarrow.substrait import serialize_expressions
 
     if not all(part.is_understood for part in parts):
@@ -163,7 +163,7 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def _is_known_type(given: pa.DataType) -> bool:
-    """Whether the server understands what Substrait makes of a type."""
+    """Return whether the server understands what Substrait makes of a type."""
     if pa.types.is_struct(given):
         return all(_is_known_type(field.type) for field in given)
     if pa.types.is_list(given):
@@ -201,7 +201,7 @@ class _Written:
 
     @staticmethod
     def of(expression: pc.Expression) -> _Written | None:
-        """The expression taken apart; None where Arrow writes it in another way than is known here."""
+        """Return the expression taken apart; None if Arrow writes it in another way than is known here."""
         try:
             _, (data,) = expression.__reduce__()
             constants = pa.ipc.open_file(data).get_batch(0)
@@ -217,7 +217,7 @@ class _Written:
         return _Written(expression, pairs, constants) if same else None
 
     def conjuncts(self) -> Iterator[_Written]:
-        """The parts that top-level ANDs join."""
+        """Yield the parts that top-level ANDs join."""
         if self.tokens[0] != ("call", "and_kleene"):
             yield self
             return
@@ -253,7 +253,7 @@ class _Written:
         return not any(self._is_unusual(int(value)) for key, value in self.tokens if key == "options")
 
     def _treats_nulls_alike(self) -> bool:
-        """Whether nulls mean the same in SQL.
+        """Return whether nulls mean the same in SQL.
 
         Arrow says that a null is not in a list, SQL that nobody knows: the same only where both drop the row.
         If a condition is null, so is `if_else`, while SQL goes on with the other branch. What remains of
@@ -288,8 +288,8 @@ class _Written:
         return end + 1 if tokens[end + 1 : end + 1 + len(is_in)] == is_in else -1
 
     def _is_unusual(self, column: int) -> bool:
-        """Whether options of a call ask for what the server reads differently: NaN as null, a null in a
-        list, no case.
+        """Return whether options of a call ask for what the server reads differently: NaN as null, a null
+        in a list, no case.
         """
         given = self.constants.column(column)[0]
         options = given.as_py()
@@ -304,7 +304,7 @@ class _Written:
 
 
 def _arguments(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], ...]]:
-    """The arguments of the call that the tokens are."""
+    """Yield the arguments of the call that the tokens are."""
     start, depth, nested = 1, 0, 0
     for position in range(1, len(tokens) - 1):
         key, value = tokens[position]
@@ -322,7 +322,7 @@ def _arguments(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[str, s
 
 
 def _rebuild(tokens: Sequence[tuple[str, str]], constants: pa.RecordBatch) -> pc.Expression:
-    """The expression that tokens stand for."""
+    """Return the expression that tokens stand for."""
     schema = constants.schema.with_metadata(pa.KeyValueMetadata(list(tokens)))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:

@@ -26,7 +26,7 @@ class DatasetSummary:
 
     @staticmethod
     def of(info: flight.FlightInfo) -> DatasetSummary:
-        """The dataset that an entry of ListFlights is about."""
+        """Return the dataset that an entry of ListFlights is about."""
         known = json.loads(info.app_metadata)
         error = known.get("error")
         return DatasetSummary(

@@ -55,7 +55,7 @@ class Lookup:
         return f"Lookup({self._shown})"
 
     def take(self, keys: Any) -> pa.Table:
-        """The rows of integer keys, in their order; a key given twice gives its row twice.
+        """Return the rows of integer keys, in their order; a key given twice gives its row twice.
 
         A stream that broke, or that an error ended, is opened anew; at another server if there is one.
 
@@ -83,7 +83,7 @@ class Lookup:
             raise
 
     def _opened(self, server: Server) -> _Exchange:
-        """The stream, at `server` if there is none."""
+        """Return the stream, at `server` if there is none."""
         if self._stream is None:
             writer, reader = server.client.do_exchange(self._descriptor)
             writer.begin(self._keys)
@@ -112,7 +112,7 @@ class Lookup:
 
 
 def are_keys(given: Any) -> bool:
-    """Whether it is a list of integers that the server takes as keys as it stands."""
+    """Return whether it is a list of integers that the server takes as keys as it stands."""
     is_list = isinstance(given, list) and set(map(type, given)) == {int}
     return is_list and min(given) >= 0 and max(given) <= _LARGEST_KEY
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def scan_remote(dataset: RemoteDataset) -> pl.LazyFrame:
-    """A lazy frame over the rows of a dataset, which are read when it is collected."""
+    """Return a lazy frame over the rows of a dataset, which are read when it is collected."""
     schema = pl.DataFrame(dataset.schema.empty_table()).schema
     builder = _Builder(dataset, dict(schema))
     return pl.scan_external_reader(builder, sources=[dataset.name], schema=schema)

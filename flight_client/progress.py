@@ -26,7 +26,9 @@ class Progress:
 
     @staticmethod
     def of_rows(title: str, total: int | None, shown: bool | None) -> Progress:
-        """A bar for `total` rows; `shown` None leaves it to the terminal and the time that it takes."""
+        """Return a bar for `total` rows; `shown` None leaves it to the terminal and the time that it
+        takes.
+        """
         return Progress(title, total, shown)
 
     def add(self, num_rows: int) -> None:
@@ -63,5 +65,5 @@ class Progress:
 
 
 def _can_show() -> bool:
-    """Whether anybody looks: a terminal, or a notebook."""
+    """Return whether anybody looks: a terminal, or a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -93,7 +93,7 @@ class Rows:
 
 
 def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
-    """The rows of anything that holds some.
+    """Return the rows of anything that holds some.
 
     Raises:
         InvalidInputError: it is nothing that rows are known of, values that Arrow makes no columns of, or

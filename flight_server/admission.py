@@ -46,21 +46,21 @@ class Admission:
         self._ending = threading.Event()
 
     def call(self) -> AbstractContextManager[None]:
-        """The duration of one call; raises DrainingError once the server is closed."""
+        """Return the duration of one call; raises DrainingError once the server is closed."""
         return _Slot(self, self._calls)
 
     def stream(self) -> AbstractContextManager[None]:
-        """The duration of one stream, which outlives the call that opened it; raises OverloadedError at the
-        cap.
+        """Return the duration of one stream, which outlives the call that opened it; raises
+        OverloadedError at the cap.
         """
         return _Slot(self, self._streams)
 
     def put(self) -> AbstractContextManager[None]:
-        """The duration of one upload; raises OverloadedError at the cap."""
+        """Return the duration of one upload; raises OverloadedError at the cap."""
         return _Slot(self, self._puts)
 
     def change(self) -> AbstractContextManager[None]:
-        """The duration of an action that changes datasets; there may be as many as uploads."""
+        """Return the duration of an action that changes datasets; there may be as many as uploads."""
         return _Slot(self, self._changes)
 
     def _enter(self, slots: _Slots) -> None:

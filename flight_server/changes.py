@@ -79,7 +79,7 @@ def _deleted(changes: Changes, earlier: DatasetReference) -> Iterator[ScanComman
 
 
 def _by_fragment(changes: Changes) -> Iterator[Numbers]:
-    """The addresses of the deleted rows, those of one fragment together."""
+    """Yield the addresses of the deleted rows, those of one fragment together."""
     held: list[Numbers] = []
     for _, addresses in changes.deleted():
         cuts = np.flatnonzero(np.diff(addresses >> _FRAGMENT_SHIFT)) + 1

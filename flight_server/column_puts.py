@@ -62,7 +62,7 @@ class _Writer(Protocol[T_co]):
 
 
 def _written(writer: _Writer[T_co], upload: Batches, abandonable: Abandonable) -> T_co:
-    """The complete file; none is left when that fails."""
+    """Return the complete file; none is left when that fails."""
     try:
         with abandonable(writer):
             for batch in upload.batches():

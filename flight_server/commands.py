@@ -112,7 +112,7 @@ class CountCommand:
 
 
 def parse_command(data: bytes) -> ScanCommand | TakeCommand:
-    """The read command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
+    """Return the read command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
 
     Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
     """
@@ -123,7 +123,7 @@ def parse_command(data: bytes) -> ScanCommand | TakeCommand:
 
 
 def parse_write(data: bytes) -> WriteCommand:
-    """The write command in `data`, in either form; errors are those of `parse_command`."""
+    """Return the write command in `data`, in either form; errors are those of `parse_command`."""
     kind, fields = _kind_and_fields(data)
     if kind != "write":
         raise InvalidInputError(f"DoPut takes a write command, not {kind}")
@@ -131,7 +131,7 @@ def parse_write(data: bytes) -> WriteCommand:
 
 
 def parse_lookup(data: bytes) -> LookupCommand:
-    """The take command without keys in `data`, in either form; errors are those of `parse_command`."""
+    """Return the take command without keys in `data`, in either form; errors are those of `parse_command`."""
     kind, fields = _kind_and_fields(data)
     if kind != "take":
         raise InvalidInputError(f"DoExchange takes a take command, not {kind}")
@@ -191,7 +191,7 @@ def _parsed(message: M, data: bytes, what: str) -> M:
 
 
 def _json_form(name: str, value: AnyValue) -> AnyValue:
-    """The value of a protobuf field as the JSON form of the command would write it."""
+    """Return the value of a protobuf field as the JSON form of the command would write it."""
     if name == "columns":
         if "expressions" not in value:
             return value.get("names", [])
@@ -276,14 +276,14 @@ def _take_command(fields: AnyValue) -> TakeCommand:
 
 
 def parse_count(data: bytes) -> CountCommand:
-    """The body of the `count_rows` action."""
+    """Return the body of the `count_rows` action."""
     table = {**REFERENCE_FIELDS, "filter": string, "substrait_filter": base64_bytes}
     reference, values = _checked("count_rows", parse_object(data), table)
     return CountCommand(reference, **values)
 
 
 def parse_explain(data: bytes) -> tuple[ScanCommand, bool]:
-    """The body of the `explain_scan` action: the scan, and whether to run it."""
+    """Return the body of the `explain_scan` action: the scan, and whether to run it."""
     fields = check_fields(
         "explain_scan", parse_object(data), {"scan": _object, "analyze": boolean}, ("scan",)
     )
@@ -296,14 +296,14 @@ def _object(field: str, value: AnyValue) -> AnyValue:
 
 
 def parse_describe(data: bytes, action: str = "describe") -> DatasetReference:
-    """The body of an action that reads one version: the dataset, and which version as in a scan."""
+    """Return the body of an action that reads one version: the dataset, and which version as in a scan."""
     return _checked(action, parse_object(data), REFERENCE_FIELDS)[0]
 
 
 def _checked(
     where: str, fields: AnyValue, table: Mapping[str, Checker]
 ) -> tuple[DatasetReference, dict[str, AnyValue]]:
-    """The dataset of a command and its other fields."""
+    """Return the dataset of a command and its other fields."""
     if isinstance(fields, dict):
         for group in _EXCLUSIVE_FIELDS:
             if len(given := [name for name in group if name in fields]) > 1:
@@ -316,7 +316,9 @@ def _checked(
 
 @lru_cache(maxsize=1024)
 def _reference(name: str, chosen: tuple[tuple[str, AnyValue], ...]) -> DatasetReference:
-    """The dataset of a command whose version may stand in the name or in fields of its own, not in both."""
+    """Return the dataset of a command whose version may stand in the name or in fields of its own, not in
+    both.
+    """
     reference = parse_name(name)
     if not chosen:
         return reference

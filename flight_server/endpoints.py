@@ -8,8 +8,8 @@ from lance_core.scan.plan import FragmentScan
 def split_tasks(
     tasks: Sequence[FragmentScan], *, rows_per_endpoint: int | None, max_endpoints: int
 ) -> Iterator[tuple[FragmentScan, ...]]:
-    """The tasks of each endpoint, in order: one fragment each, pieces of `rows_per_endpoint` rows where
-    given.
+    """Yield the tasks of each endpoint, in order: one fragment each, pieces of `rows_per_endpoint` rows
+    where given.
 
     Beyond `max_endpoints` neighbouring pieces share an endpoint. Costs O(tasks + endpoints), however small
     the pieces are. Without tasks there is one endpoint, an empty one.

@@ -111,7 +111,9 @@ class ErrorReport:
 
 
 def report_error(error: BaseException, root: str) -> ErrorReport:
-    """The report of `error`: its own words when it is a LanceError, without the path of the served root."""
+    """Return the report of `error`: its own words when it is a LanceError, without the path of the served
+    root.
+    """
     error_id = secrets.token_hex(6)
     if isinstance(error, LanceError):
         return ErrorReport(
@@ -122,7 +124,9 @@ def report_error(error: BaseException, root: str) -> ErrorReport:
 
 
 def flight_error(report: ErrorReport, error: BaseException) -> Exception:
-    """The exception to raise in a handler so that the client receives `report` with the status of `error`."""
+    """Return the exception to raise in a handler so that the client receives `report` with the status of
+    `error`.
+    """
     kinds = (FLIGHT_CLASSES[kind] for kind in type(error).__mro__ if kind in FLIGHT_CLASSES)
     kind = next(kinds, flight.FlightInternalError)
     text = f"[{report.name}] {report.message}"

@@ -31,12 +31,12 @@ MAXIMUM_IDENTITY_CHARACTERS = 256
 
 
 def is_segment(text: str) -> bool:
-    """Whether `text` may be one segment of a name, of a tag or of a branch."""
+    """Return whether `text` may be one segment of a name, of a tag or of a branch."""
     return _SEGMENT.fullmatch(text) is not None
 
 
 def shown(text: str) -> str:
-    """A client's text as it may stand in messages and logs: escaped and short."""
+    """Return a client's text as it may stand in messages and logs: escaped and short."""
     escaped = ascii(text)
     return escaped if len(escaped) <= 160 else f"{escaped[:150]}...{escaped[0]}"
 
@@ -98,7 +98,7 @@ class DatasetReference:
 
 @lru_cache(maxsize=1024)
 def parse_name(text: str) -> DatasetReference:
-    """The dataset and version that `text` names; one `.lance` suffix is accepted.
+    """Return the dataset and version that `text` names; one `.lance` suffix is accepted.
 
     Raises InvalidInputError when a part is not allowed.
     """
@@ -108,7 +108,7 @@ def parse_name(text: str) -> DatasetReference:
 
 
 def parse_path(path: Sequence[str]) -> DatasetReference:
-    """The dataset that the path of a FlightDescriptor names: `["ns", "trips"]` or `["ns/trips"]`."""
+    """Return the dataset that the path of a FlightDescriptor names: `["ns", "trips"]` or `["ns/trips"]`."""
     return parse_name("/".join(path))
 
 

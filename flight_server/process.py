@@ -65,7 +65,7 @@ def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
 
 
 def _stop_signals() -> int:
-    """A pipe out of which the numbers of stop signals come, a byte each.
+    """Return a pipe out of which the numbers of stop signals come, a byte each.
 
     Blocking them for `sigwait` is not enough: libraries make threads when they are imported, in which they
     are not blocked, and one that comes while the main thread does something else ends the process there.

@@ -38,7 +38,7 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
 
 
 def plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
-    """The plan a ticket stands for, its ranges checked against the manifest."""
+    """Return the plan a ticket stands for, its ranges checked against the manifest."""
     options = replace(
         _output_options(ticket, snapshot), fragments=tuple(task.fragment_id for task in ticket.tasks)
     )

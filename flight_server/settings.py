@@ -140,7 +140,7 @@ class Given:
 def given_settings(
     arguments: Mapping[str, str | None] | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, Given]:
-    """The settings that are not left to their defaults, by name; texts are not looked at yet.
+    """Return the settings that are not left to their defaults, by name; texts are not looked at yet.
 
     Args:
         arguments: texts of the command line by the names of `Settings`, None where one is not given; besides,

@@ -103,7 +103,7 @@ class _ColumnWriter:
 
 
 def files_of(fragments: Iterable[table_pb2.DataFragment]) -> tuple[tuple[str, int], ...]:
-    """The data files of fragments, with their sizes in bytes."""
+    """Return the data files of fragments, with their sizes in bytes."""
     return tuple(_file(file) for fragment in fragments for file in fragment.files)
 
 

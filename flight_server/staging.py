@@ -192,7 +192,7 @@ class Staging:
                 self._storage.delete_file(_path(receipt, _CLAIM, number))
 
     def has_any(self) -> bool:
-        """Whether something is staged."""
+        """Return whether something is staged."""
         return any(file.path.endswith(_RECORD) for file in self._storage.list_files(DIRECTORY))
 
     def older_than(self, seconds: float) -> Iterator[tuple[str, float]]:
@@ -253,7 +253,7 @@ class Staging:
         return None if values is None else values.get("end", "")
 
     def _note(self, path: str) -> dict[str, Any] | None:
-        """A claim or its end; None where there is none, empty where a power failure left nothing of it."""
+        """Return a claim or its end; None if there is none, empty if a power failure left nothing of it."""
         try:
             values = json.loads(self._storage.read_file(path))
         except FileMissingError:
@@ -281,7 +281,7 @@ class Staging:
 
 
 def check_receipt(field: str, value: Any) -> str:
-    """A receipt as `keep` makes them; InvalidInputError for anything else."""
+    """Return a receipt as `keep` makes them; InvalidInputError for anything else."""
     if not isinstance(value, str) or not _RECEIPT.fullmatch(value):
         raise InvalidInputError(f"{field}: not a receipt of a staged write", found=shown(str(value)))
     return value

@@ -70,12 +70,14 @@ class Ticket:
 
 
 def is_ticket(data: bytes) -> bool:
-    """Whether `data` claims to be a ticket; commands start with other bytes."""
+    """Return whether `data` claims to be a ticket; commands start with other bytes."""
     return data.startswith(MAGIC)
 
 
 def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
-    """The signed bytes of `ticket`; raises InvalidInputError when they exceed `MAXIMUM_TICKET_BYTES`."""
+    """Return the signed bytes of `ticket`; raises InvalidInputError when they exceed
+    `MAXIMUM_TICKET_BYTES`.
+    """
     payload = {
         name: value for name, value in vars(ticket).items() if value is not None and value is not False
     }
@@ -96,7 +98,8 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
 
 
 def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
-    """The ticket in `data`, signature, form and expiry checked; `now` is in seconds since the epoch.
+    """Return the ticket in `data`, signature, form and expiry checked; `now` is in seconds since the
+    epoch.
 
     Raises InvalidInputError saying which check failed.
     """

@@ -86,7 +86,7 @@ class CommitCommand:
 
 
 def write_command(fields: Any) -> WriteCommand:
-    """The command of the JSON object `fields`.
+    """Return the command of the JSON object `fields`.
 
     Raises:
         InvalidInputError: a field that is unknown, of the wrong type or not for this mode; names it.
@@ -116,7 +116,7 @@ def write_command(fields: Any) -> WriteCommand:
 
 
 def parse_commit(data: bytes) -> CommitCommand:
-    """The body of the action `commit`; errors as for `write_command`."""
+    """Return the body of the action `commit`; errors as for `write_command`."""
     required = ("dataset", "operation", "staged")
     values = check_fields("commit", parse_object(data), _COMMIT_FIELDS, required)
     for name in ("properties", "stream"):
@@ -129,13 +129,15 @@ def parse_commit(data: bytes) -> CommitCommand:
 
 
 def parse_abort(data: bytes) -> tuple[DatasetReference, tuple[str, ...]]:
-    """The body of the action `abort`: the dataset and receipts."""
+    """Return the body of the action `abort`: the dataset and receipts."""
     values = check_fields("abort", parse_object(data), _ABORT_FIELDS, ("dataset", "staged"))
     return write_target(parse_name(values["dataset"]), values.get("branch")), values["staged"]
 
 
 def write_target(reference: DatasetReference, branch: str | None = None) -> DatasetReference:
-    """The dataset and branch to write to; a version or a tag is refused, what is written is the latest."""
+    """Return the dataset and branch to write to; a version or a tag is refused, what is written is the
+    latest.
+    """
     if reference.ref is not None:
         reference = replace(reference, ref=None, branch=reference.ref)
     if reference.version is not None:
@@ -150,7 +152,7 @@ def write_target(reference: DatasetReference, branch: str | None = None) -> Data
 
 
 def transaction_id(field: str, value: Any) -> str:
-    """A UUID."""
+    """Return a UUID."""
     text = string(field, value)
     try:
         return str(UUID(text))
@@ -159,7 +161,7 @@ def transaction_id(field: str, value: Any) -> str:
 
 
 def properties(field: str, value: Any) -> dict[str, str]:
-    """An object of strings."""
+    """Return an object of strings."""
     if not isinstance(value, dict):
         raise InvalidInputError(f"{field}: expected an object of strings")
     if len(value) > MAXIMUM_PROPERTIES:
@@ -168,7 +170,7 @@ def properties(field: str, value: Any) -> dict[str, str]:
 
 
 def stream_batch(field: str, value: Any) -> StreamBatch:
-    """A batch of a stream: its name, its query and the number of the batch."""
+    """Return a batch of a stream: its name, its query and the number of the batch."""
     values = check_fields(field, value, _STREAM_FIELDS, required=tuple(_STREAM_FIELDS))
     if not 0 < len(values["name"]) <= MAXIMUM_STREAM_NAME:
         raise InvalidInputError(f"{field}.name: expected 1 to {MAXIMUM_STREAM_NAME} characters")

@@ -27,7 +27,7 @@ class DatasetDelta:
         return [from_message(message) for message in self._changes.transactions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """The rows of the later version that the earlier one does not have.
+        """Return the rows of the later version that the earlier one does not have.
 
         Returns:
             All columns, `_rowid`, `_row_created_at_version` and `_row_last_updated_at_version`.
@@ -35,7 +35,8 @@ class DatasetDelta:
         return _scan(self._changes.end, self._changes.inserted)
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """The rows of both versions that were written since the earlier one, as they are in the later one.
+        """Return the rows of both versions that were written since the earlier one, as they are in the
+        later one.
 
         Returns:
             Columns as for `get_inserted_rows`.
@@ -43,7 +44,8 @@ class DatasetDelta:
         return _scan(self._changes.end, self._changes.updated)
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """The row ids (`_rowid`) of the rows of the earlier version that the later one does not have.
+        """Return the row ids (`_rowid`) of the rows of the earlier version that the later one does not
+        have.
 
         Without stable row ids they are the row addresses in the earlier version.
         """

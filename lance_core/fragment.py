@@ -58,11 +58,15 @@ class LanceFragment:
         return self._metadata.num_deleted_rows or 0
 
     def data_files(self) -> list[DataFile]:
-        """The files that hold the columns of this fragment; paths are relative to the `data/` they are in."""
+        """Return the files that hold the columns of this fragment; paths are relative to the `data/` they
+        are in.
+        """
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """The file that names the deleted rows, relative to the dataset or its base path, if there is one."""
+        """Return the file that names the deleted rows, relative to the dataset or its base path, if there
+        is one.
+        """
         found = self._metadata.deletion_file
         return None if found is None else found.path
 
@@ -145,7 +149,7 @@ class LanceFragment:
         return self.scanner([], filter=filter).count_rows()
 
     def scanner(self, columns: list[str] | dict[str, str] | None = None, **arguments: Any) -> LanceScanner:
-        """A scan of this fragment; arguments are those of `LanceDataset.scanner`."""
+        """Return a scan of this fragment; arguments are those of `LanceDataset.scanner`."""
         snapshot = self._dataset.snapshot
         options = scan_options(snapshot.manifest.schema, columns, fragments=(self.fragment_id,), **arguments)
         return LanceScanner(snapshot, options)
@@ -153,21 +157,21 @@ class LanceFragment:
     def to_table(
         self, columns: list[str] | dict[str, str] | None = None, filter: Any = None, **arguments: Any
     ) -> pa.Table:
-        """The rows of this fragment at once; arguments are those of `scanner`."""
+        """Return the rows of this fragment at once; arguments are those of `scanner`."""
         return self.scanner(columns, filter=filter, **arguments).to_table()
 
     def to_batches(
         self, columns: list[str] | dict[str, str] | None = None, **arguments: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of this fragment as batches; arguments are those of `scanner`."""
+        """Return the rows of this fragment as batches; arguments are those of `scanner`."""
         return self.scanner(columns, **arguments).to_batches()
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows of this fragment."""
+        """Return the first rows of this fragment."""
         return self.to_table(limit=num_rows)
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """The rows at offsets in this fragment; see `LanceDataset.take`."""
+        """Return the rows at offsets in this fragment; see `LanceDataset.take`."""
         taker = row_taker(self._dataset.snapshot, columns)
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])
 

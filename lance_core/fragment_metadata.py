@@ -33,7 +33,7 @@ class DataFile:
     base_id: int | None = None
 
     def field_ids(self) -> list[int]:
-        """The fields."""
+        """Return the fields."""
         return self.fields
 
     @classmethod
@@ -50,7 +50,7 @@ class DataFile:
         )
 
     def to_message(self) -> table_pb2.DataFile:
-        """The form that manifests and transactions have it in."""
+        """Return the form that manifests and transactions have it in."""
         return table_pb2.DataFile(
             path=self.path,
             fields=self.fields,
@@ -103,7 +103,7 @@ class DeletionFile:
         )
 
     def to_message(self) -> table_pb2.DeletionFile:
-        """The form that manifests and transactions have it in.
+        """Return the form that manifests and transactions have it in.
 
         Raises:
             InvalidInputError: an unknown kind of file.
@@ -249,7 +249,7 @@ class FragmentMetadata:
         )
 
     def to_message(self) -> table_pb2.DataFragment:
-        """The form that manifests and transactions have it in."""
+        """Return the form that manifests and transactions have it in."""
         message = table_pb2.DataFragment(
             id=self.id,
             files=[file.to_message() for file in self.files],

@@ -90,7 +90,7 @@ class MergeInsertBuilder:
         return self
 
     def data_storage_version(self, version: str) -> Self:
-        """The version of the data files; only that of the dataset is possible."""
+        """Return the version of the data files; only that of the dataset is possible."""
         require_own_file_version(self._dataset.snapshot, version)
         return self
 

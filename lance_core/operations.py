@@ -37,7 +37,7 @@ class Index:
     covering_fields: list[int] = field(default_factory=list)
 
     def to_message(self) -> table_pb2.IndexMetadata:
-        """The form that manifests and transactions have it in."""
+        """Return the form that manifests and transactions have it in."""
         message = table_pb2.IndexMetadata(
             uuid=table_pb2.UUID(uuid=UUID(self.uuid).bytes),
             name=self.name,
@@ -270,7 +270,7 @@ class Transaction:
     transaction_properties: dict[str, str] | None = field(default_factory=dict)
 
     def to_message(self) -> TransactionMessage:
-        """The form that is committed.
+        """Return the form that is committed.
 
         Raises:
             InvalidInputError: the id is no UUID, or the operation makes no sense.

@@ -28,7 +28,7 @@ def num_workers(is_remote: bool = False) -> int:
 
 
 def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
-    """The shared pool. Its tasks never wait for one another, so nobody can block another for ever."""
+    """Return the shared pool. Its tasks never wait for one another, so nobody can block another for ever."""
     with _lock:
         pool = _pools.get(is_remote)
         if pool is None:
@@ -38,7 +38,9 @@ def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
 
 
 def run_all(jobs: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T]:
-    """The results of all jobs, in order; the calling thread does its share, so that no thread waits idly."""
+    """Return the results of all jobs, in order; the calling thread does its share, so that no thread waits
+    idly.
+    """
     results: list[T | None] = [None] * len(jobs)
     waiting = iter(enumerate(jobs))  # threads take turns: taking the next item is atomic
 

@@ -71,7 +71,7 @@ class Tags:
         return _ordered(self.list(), lambda tag: tag["version"], order)
 
     def get_version(self, tag: str) -> int:
-        """The version that a tag names; a tag that does not exist is a `RefNotFoundError`."""
+        """Return the version that a tag names; a tag that does not exist is a `RefNotFoundError`."""
         return read_tag(self._root, tag).version
 
     def create(self, tag: str, reference: Reference | None = None) -> None:

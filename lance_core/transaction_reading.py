@@ -23,7 +23,7 @@ _MODES = {TransactionMessage.Update.REWRITE_COLUMNS: "rewrite_columns"}
 
 
 def transaction_of(snapshot: Snapshot) -> Transaction | None:
-    """The transaction that made a version; None where it left none, as old libraries did."""
+    """Return the transaction that made a version; None if it left none, as old libraries did."""
     try:
         return from_message(read_transaction(snapshot.storage, snapshot.manifest))
     except CommitConflictError:
@@ -31,7 +31,7 @@ def transaction_of(snapshot: Snapshot) -> Transaction | None:
 
 
 def from_message(message: TransactionMessage) -> Transaction:
-    """A transaction as callers hold it.
+    """Return a transaction as callers hold it.
 
     Operations that callers cannot commit are a plain `LanceOperation.BaseOperation`.
     """

@@ -206,7 +206,7 @@ def _file_options(max_page_bytes: int | None, max_rows_per_group: int | None) ->
 
 
 def _integer(name: str, value: int | None, default: int) -> int:
-    """A limit that a caller gives; None means the default, as for the reference."""
+    """Return a limit that a caller gives; None means the default, as for the reference."""
     try:
         return default if value is None else operator.index(value)
     except TypeError:

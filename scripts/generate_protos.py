@@ -39,7 +39,7 @@ def generate(output: Path) -> list[Path]:
 
 
 def committed() -> set[Path]:
-    """The generated files that are in the source tree, relative to its root."""
+    """Return the generated files that are in the source tree, relative to its root."""
     return {
         path.relative_to(ROOT)
         for package in PACKAGES.values()

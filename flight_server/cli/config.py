@@ -52,7 +52,7 @@ def _described(settings: Settings, given: Arguments) -> Iterator[dict[str, Any]]
 
 
 def _shown(described: dict[str, Any]) -> str:
-    """A value as one would write it."""
+    """Return a value as one would write it."""
     value = described["value"]
     if described["name"] in _SIZES:
         return readable_bytes(value)

@@ -69,7 +69,7 @@ def inspect(
 
 
 def _describe_legacy(opened: ReadableFile) -> _File:
-    """A 0.1 file, whose columns are all its fields but structs; their numbers are the field ids."""
+    """Return a 0.1 file, whose columns are all its fields but structs; their numbers are the field ids."""
     file = LegacyFile(opened)
     known = page_statistics(file)
     columns = []

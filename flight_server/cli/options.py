@@ -63,7 +63,9 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
-    """A command of `verb`: its parameter `given`, of type `Arguments`, becomes one option per setting."""
+    """Return a command of `verb`: its parameter `given`, of type `Arguments`, becomes one option per
+    setting.
+    """
 
     def command(**values: Any) -> None:
         given = {name: _as_text(name, values.pop(name)) for name in _OPTIONS}
@@ -85,7 +87,7 @@ def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def resolve(root: str, given: Arguments) -> Settings:
-    """The settings of a server on `root`; what cannot be used is wrong usage."""
+    """Return the settings of a server on `root`; what cannot be used is wrong usage."""
     try:
         return Settings.resolve(root, given)
     except InvalidInputError as error:

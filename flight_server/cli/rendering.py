@@ -101,7 +101,7 @@ def _columns(cells: Sequence[Sequence[str]], num_columns: int) -> Sequence[Seque
 
 
 def _fitting(widths: Sequence[int], width: int) -> list[int]:
-    """The columns that fit: all, or the first and the last ones."""
+    """Return the columns that fit: all, or the first and the last ones."""
     if sum(widths) + _CELL_FRAME * len(widths) + 1 <= width:
         return list(range(len(widths)))
     left, first, last = width - 1, 0, len(widths)

@@ -41,7 +41,7 @@ def show(
 
 
 def _lines(field: pa.Field, indent: str) -> Iterator[tuple[str, str, str]]:
-    """A line for the field; structs have another one for each child, below their own."""
+    """Yield a line for the field; structs have another one for each child, below their own."""
     is_struct = pa.types.is_struct(field.type)
     yield indent + field.name, "struct" if is_struct else str(field.type), "yes" if field.nullable else "no"
     for child in field.type if is_struct else ():

@@ -79,7 +79,7 @@ class _Parser:
         return pa.type_for_alias(f"{name}[{bracket}]")
 
     def field(self) -> pa.Field:
-        """A field of a struct, or the items of a list with or without their name."""
+        """Return a field of a struct, or the items of a list with or without their name."""
         if len(self.tokens) > 1 and self.tokens[1] == ":":
             name = self.tokens.pop(0)
             self.tokens.pop(0)

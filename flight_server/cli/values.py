@@ -19,7 +19,7 @@ def json_lines(batch: pa.RecordBatch) -> str:
 
 
 def schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
-    """The fields of a schema as plain values."""
+    """Return the fields of a schema as plain values."""
     return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
 
 

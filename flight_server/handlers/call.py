@@ -114,7 +114,7 @@ class Call:
 
 
 def named(target: DatasetReference | Ticket) -> Facts:
-    """The facts of a dataset: its name, and what chooses the version."""
+    """Return the facts of a dataset: its name, and what chooses the version."""
     facts: dict[str, object] = {}
     if isinstance(target, Ticket):
         facts["dataset"] = target.dataset
@@ -124,7 +124,7 @@ def named(target: DatasetReference | Ticket) -> Facts:
 
 
 def named_in(body: bytes) -> Facts:
-    """The facts that the body of an action gives; none where it is not a JSON object."""
+    """Return the facts that the body of an action gives; none where it is not a JSON object."""
     try:
         fields: Any = json.loads(body) if body else {}
     except ValueError:
@@ -139,7 +139,7 @@ def named_in(body: bytes) -> Facts:
 
 
 def _peer_of(context: flight.ServerCallContext) -> str:
-    """The client's address, and who it says it is where the server asks for that."""
+    """Return the client's address, and who it says it is where the server asks for that."""
     identity = context.peer_identity().decode("utf-8", "replace")
     address = unquote(context.peer())
     return f"{identity}@{address}" if identity else address

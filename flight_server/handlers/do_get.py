@@ -70,8 +70,8 @@ def _counted(call: Call, stretches: Iterator[Stretch]) -> Iterator[Stretch]:
 
 
 def _one_reader(schema: pa.Schema, stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatchReader]:
-    """The batches as one reader: a bare batch is sent without its dictionaries, another reader with all of
-    them again.
+    """Yield the batches as one reader: a bare batch is sent without its dictionaries, another reader with
+    all of them again.
 
     An error inside a reader would arrive as an unknown one, so it ends the reader and is raised after it,
     where errors keep their class.

@@ -45,7 +45,7 @@ class Upload:
         self.schema = incoming.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches; ends normally only when the client said that this was all.
+        """Yield the batches; ends normally only when the client said that this was all.
 
         Raises:
             InvalidInputError: a batch is invalid or beyond a cap; the client went away, ended without the

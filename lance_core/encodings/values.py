@@ -47,7 +47,7 @@ class Values(Protocol):
         ...
 
     def look_up(self, indices: "FixedValues", num_indices: int, num_values: int) -> "Values":
-        """The values at `indices`, out of `num_values`, as a dictionary page has them.
+        """Return the values at `indices`, out of `num_values`, as a dictionary page has them.
 
         Raises:
             CorruptData: an index names no value.

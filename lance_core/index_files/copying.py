@@ -108,7 +108,7 @@ class SegmentCopy:
     """Name and size of each file that was written."""
 
     def has(self, name: str) -> bool:
-        """Whether the old segment has a file of this name."""
+        """Return whether the old segment has a file of this name."""
         return name in self.sizes if self.sizes else self.source.exists(f"{self.source_directory}/{name}")
 
     def open(self, name: str) -> ReadableFile:

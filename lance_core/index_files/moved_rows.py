@@ -132,6 +132,6 @@ class MovedRows:
 
 
 def _starts(counts: Sequence[int]) -> _Numbers:
-    """The sum of the counts before each."""
+    """Return the sum of the counts before each."""
     sums = np.cumsum([0, *counts], dtype=np.int64)
     return sums[:-1]

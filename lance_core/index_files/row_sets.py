@@ -152,7 +152,7 @@ def _keys(upper: int, bitmap: pyroaring.BitMap) -> Addresses:
 
 
 def _by_upper_half(keys: Addresses) -> Iterator[tuple[int, pyroaring.BitMap]]:
-    """The keys, whose upper halves may come in any order and more than once."""
+    """Yield the keys, whose upper halves may come in any order and more than once."""
     if not len(keys):
         return
     uppers = keys >> _OFFSET_BITS

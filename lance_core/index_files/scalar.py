@@ -100,13 +100,13 @@ def _with_sets(batch: pa.RecordBatch, rows: MovedRows, file: str) -> pa.RecordBa
 
 
 def _without_nulls(batch: pa.RecordBatch, sets: pa.Array) -> pa.RecordBatch:
-    """The batch with these sets in its second column, without the rows that have none."""
+    """Return the batch with these sets in its second column, without the rows that have none."""
     moved = pa.RecordBatch.from_arrays([batch.column(0), sets], schema=batch.schema)
     return moved.filter(sets.is_valid()) if sets.null_count else moved
 
 
 def _left(source: SourceFile, name: str, rows: MovedRows) -> Iterator[pa.RecordBatch]:
-    """The rows that are left, with their new addresses in the column `name`."""
+    """Yield the rows that are left, with their new addresses in the column `name`."""
     place = source.arrow_schema.get_field_index(name)
     for batch in source.batches():
         translated, kept = rows.translate(batch.column(place).to_numpy().astype(np.uint64))

@@ -60,7 +60,7 @@ def _partitions(source: SourceFile) -> list[int]:
 
 
 def _left_out(source: SourceFile, gone: pyroaring.BitMap) -> pa.RecordBatch:
-    """The rows of the metadata file, which say that rows of the fragments `gone` are left out."""
+    """Return the rows of the metadata file, which say that rows of the fragments `gone` are left out."""
     batch = source.read(0, source.num_rows)
     if not gone:
         return batch

@@ -119,7 +119,7 @@ class _Partitions:
 def _moved(
     source: SourceFile, partitions: _Partitions, rows: MovedRows, *, keeps_places: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are left, some whole partitions at a time."""
+    """Yield the rows that are left, some whole partitions at a time."""
     row_id = source.arrow_schema.get_field_index("_rowid")
     if row_id < 0:
         raise CorruptFileError("index file has no row addresses", file=source.name, expected="_rowid")
@@ -144,7 +144,9 @@ def _moved(
 
 
 def _turned_columns(source: SourceFile) -> dict[int, tuple[Turn, Turn]]:
-    """The columns whose codes are turned around within a partition: how to turn them back, and again."""
+    """Return the columns whose codes are turned around within a partition: how to turn them back, and
+    again.
+    """
     try:
         (text,) = json.loads(source.metadata["storage_metadata"])
         described = json.loads(text or "{}")

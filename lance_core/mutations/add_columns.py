@@ -38,7 +38,7 @@ def add_columns(
 
 
 def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
-    """The columns of `source` as a change of one version; errors are those of `add_columns`."""
+    """Return the columns of `source` as a change of one version; errors are those of `add_columns`."""
     manifest = snapshot.manifest
     given = source.schema(snapshot)
     schema, new_fields = with_fields(manifest, given)

@@ -13,7 +13,7 @@ from lance_core.schema import Field, storage_type
 
 
 def can_cast(given: pa.DataType, wanted: pa.DataType, version: FileVersion) -> bool:
-    """Whether values stay what they are: numbers of one kind, times, text, bytes, lists of such.
+    """Return whether values stay what they are: numbers of one kind, times, text, bytes, lists of such.
 
     The same pairs as in the reference. In 0.1 tables nothing becomes a dictionary.
     """
@@ -41,7 +41,7 @@ def can_cast(given: pa.DataType, wanted: pa.DataType, version: FileVersion) -> b
 
 
 def cast_field(array: pa.Array, old: Field, new: Field, casts: Collection[int], path: str = "") -> pa.Array:
-    """The values of a field with those fields at or below it cast whose old ids are in `casts`.
+    """Return the values of a field with those fields at or below it cast whose old ids are in `casts`.
 
     Raises:
         InvalidInputError: a value does not fit the new type.

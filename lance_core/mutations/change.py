@@ -59,7 +59,7 @@ Maker = Callable[[Snapshot, Change], None]
 
 
 def make_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> Change:
-    """A complete change on a version; files of one that fails are removed.
+    """Return a complete change on a version; files of one that fails are removed.
 
     Raises:
         LanceError: as `make` does.

@@ -128,7 +128,7 @@ class ColumnFileWriter:
         delete_files(self._storage, [self._name])
 
     def _among_deleted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch at their places, after and between those that are deleted."""
+        """Return the rows of a batch at their places, after and between those that are deleted."""
         self._last = batch.slice(batch.num_rows - 1)
         start = self.num_rows
         # Deleted rows in front of each row that is not, beginning with the next row of the file.
@@ -164,7 +164,7 @@ def delete_files(storage: Storage, names: Iterable[str]) -> None:
 
 
 def _version_and_options(snapshot: Snapshot, fragment: Fragment) -> tuple[FileVersion, WriteOptions]:
-    """The version of the files of a fragment, and how another one is written."""
+    """Return the version of the files of a fragment, and how another one is written."""
     options = WriteOptions(recorder=FilePageRecorder)
     for file in fragment.files:
         if file.version == FileVersion.V0_1:

@@ -66,7 +66,7 @@ class FragmentColumnsWriter:
 
 
 def fragment_of(snapshot: Snapshot, fragment_id: int) -> Fragment:
-    """A fragment by its id.
+    """Return a fragment by its id.
 
     Raises:
         InvalidInputError: there is none of this id.

@@ -115,7 +115,7 @@ class JoinedColumns:
             start += fragment.num_rows
 
     def _rows(self, found: pa.Array) -> pa.RecordBatch:
-        """The rows of these numbers, nulls where there are none."""
+        """Return the rows of these numbers, nulls where there are none."""
         arrays = self._source.take(found.drop_null().to_numpy(), self._schema.names)
         if found.null_count:
             is_there = found.is_valid().to_numpy(zero_copy_only=False)
@@ -161,5 +161,5 @@ def require_lasting_keys(manifest: Manifest, left_on: Sequence[str]) -> None:
 
 
 def _are_lasting(left_on: Sequence[str], manifest: Manifest) -> bool:
-    """Whether keys mean the same rows in every version."""
+    """Return whether keys mean the same rows in every version."""
     return ROW_ADDRESS not in left_on and (ROW_ID not in left_on or manifest.has_stable_row_ids)

@@ -129,7 +129,7 @@ class _NewFiles:
         """Whether they may belong to a version."""
 
     def fragments(self, snapshot: Snapshot, change: ColumnChange) -> list[table_pb2.DataFragment]:
-        """The fragments of a version with their new files, which are written unless they are there."""
+        """Return the fragments of a version with their new files, which are written unless they are there."""
         self.is_committing = False
         messages = snapshot.manifest.message.fragments
         if not change.new_fields.fields:
@@ -156,7 +156,7 @@ class _NewFiles:
     def _files(
         self, snapshot: Snapshot, fragments: Sequence[Fragment], change: ColumnChange
     ) -> dict[int, table_pb2.DataFile]:
-        """The new file of each fragment, by its id."""
+        """Return the new file of each fragment, by its id."""
         keys = {fragment.id: _key(fragment.message, change.new_fields) for fragment in fragments}
         missing = [fragment for fragment in fragments if keys[fragment.id] not in self._written]
 

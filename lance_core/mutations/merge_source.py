@@ -64,7 +64,7 @@ class MergeSource:
                 start += piece.num_rows
 
     def take(self, rows: Rows, columns: Sequence[str]) -> list[pa.Array]:
-        """The values of `columns` at row numbers, in any order."""
+        """Return the values of `columns` at row numbers, in any order."""
         places = np.searchsorted(self._starts, rows, side="right") - 1
         order = np.argsort(places, kind="stable")
         cuts = np.flatnonzero(np.diff(places[order])) + 1
@@ -83,7 +83,7 @@ class MergeSource:
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    """The field without views: Arrow takes no rows out of them."""
+    """Return the field without views: Arrow takes no rows out of them."""
     return field.with_type(with_other_leaves(field.type, _without_view) or field.type)
 
 
@@ -132,7 +132,7 @@ def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that are neither tiny nor larger than what `slices` makes."""
+    """Yield the rows in batches that are neither tiny nor larger than what `slices` makes."""
     held: list[pa.RecordBatch] = []
     num_bytes = 0
     for batch in batches:

@@ -69,7 +69,7 @@ class MergedRows:
         return [field.id for field in self.keys]
 
     def _compared(self) -> Schema:
-        """The schema of the table, compared with that of the source.
+        """Return the schema of the table, compared with that of the source.
 
         A struct that is updated must have all its children: those that it lacks would have to be kept.
         """
@@ -89,7 +89,7 @@ class MergedRows:
         return Schema(messages, schema.raw_metadata)
 
     def acted(self, matches: Matches) -> Matches:
-        """The pairs that the plan acts on.
+        """Return the pairs that the plan acts on.
 
         Raises:
             InvalidInputError: a row of the table is in two of them.
@@ -109,7 +109,7 @@ class MergedRows:
         return matches
 
     def updated(self, matches: Matches) -> Iterator[StoredRows]:
-        """The rows that are updated, with their new values in the form of files."""
+        """Yield the rows that are updated, with their new values in the form of files."""
         kept = [field.name for field in self._kept]
         for pairs, old in self._old_rows(matches):
             for part in self._blocks(len(old)):
@@ -131,7 +131,7 @@ class MergedRows:
                 start += len(old)
 
     def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
-        """The rows of the source that match none, in the form of files.
+        """Yield the rows of the source that match none, in the form of files.
 
         Raises:
             InvalidInputError: the source has rows and lacks a column that allows no null.
@@ -153,7 +153,9 @@ class MergedRows:
                 yield self._complete(self._given(given), nulls)
 
     def unmatched(self, matches: Matches) -> Iterator[Addresses]:
-        """The addresses of rows of the table that no row of the source matches, and that may be deleted."""
+        """Yield the addresses of rows of the table that no row of the source matches, and that may be
+        deleted.
+        """
         schema = self._snapshot.manifest.schema
         condition = bind_filter(schema, self._plan.when_not_matched_by_source_condition)
         matched = np.unique(matches.addresses)
@@ -161,7 +163,7 @@ class MergedRows:
             yield addresses[~np.isin(addresses, matched, assume_unique=True)]
 
     def key_of(self, matches: Matches, place: int) -> str:
-        """The key of one pair, for messages."""
+        """Return the key of one pair, for messages."""
         names = [field.name for field in self.keys]
         values = self._source.take(matches.rows[place : place + 1], names)
         return ", ".join(f"{name} = {shown(value[0])}" for name, value in zip(names, values, strict=True))
@@ -185,7 +187,7 @@ class MergedRows:
         return parse_filter(text, pa.schema([(name, pa.struct(list(side))) for name, side in sides.items()]))
 
     def _passing(self, condition: Expression, matches: Matches) -> Matches:
-        """The pairs for which a condition on both sides is true."""
+        """Return the pairs for which a condition on both sides is true."""
         from lance_core.expressions.evaluate import passing
         from lance_core.expressions.tree import columns
 
@@ -238,12 +240,12 @@ class MergedRows:
 
 
 def _struct(names: Sequence[str], arrays: Sequence[pa.Array], num_rows: int) -> pa.Array:
-    """The columns of one side, as conditions see them."""
+    """Return the columns of one side, as conditions see them."""
     return pa.StructArray.from_arrays(arrays, names=names) if names else pa.nulls(num_rows)
 
 
 def _single_addresses(matches: Matches) -> Iterator[Matches]:
-    """The pairs in parts, in each of which every address occurs once."""
+    """Yield the pairs in parts, in each of which every address occurs once."""
     left = matches
     while len(left):
         first = np.append(True, left.addresses[1:] != left.addresses[:-1])
@@ -260,7 +262,7 @@ def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
 
 
 def primary_key(snapshot: Snapshot) -> list[int]:
-    """The ids of the columns that the schema declares to be the primary key, in its order."""
+    """Return the ids of the columns that the schema declares to be the primary key, in its order."""
     keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
     keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
     return [message.id for message in keys]

@@ -40,7 +40,7 @@ class ChosenRows:
             self._parts.setdefault(int(part[0] >> _OFFSET_BITS), []).append(part.astype(np.uint32))
 
     def by_fragment(self) -> dict[int, Offsets]:
-        """The physical offsets of the rows in each fragment, ascending."""
+        """Return the physical offsets of the rows in each fragment, ascending."""
         return {
             fragment_id: np.sort(np.concatenate(self._parts[fragment_id]))
             for fragment_id in sorted(self._parts)
@@ -62,7 +62,8 @@ class Removal:
 def passing_addresses(
     snapshot: Snapshot, condition: Expression | None, fragments: tuple[int, ...] | None = None
 ) -> Iterator[Addresses]:
-    """The addresses of the rows that pass a condition, ascending in each batch; reads only what that needs.
+    """Yield the addresses of the rows that pass a condition, ascending in each batch; reads only what that
+    needs.
 
     Rows are those of `fragments`, or of all.
 
@@ -75,7 +76,7 @@ def passing_addresses(
 
 
 def addresses_of(batch: pa.RecordBatch) -> Addresses:
-    """The row addresses that a scan appended to its columns."""
+    """Return the row addresses that a scan appended to its columns."""
     addresses: Addresses = batch.column(ROW_ADDRESS).to_numpy()
     return addresses
 
@@ -92,7 +93,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change,
     change.affected_rows = rows
 
     def remove(fragment_id: int) -> table_pb2.DataFragment | None:
-        """The fragment with its new deletion file; None when no row is left."""
+        """Return the fragment with its new deletion file; None when no row is left."""
         fragment = fragments[fragment_id]
         deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:

@@ -24,7 +24,7 @@ TOP = -1
 
 
 def next_field_id(manifest: Manifest) -> int:
-    """The first id that no field of the version and no column of its files has.
+    """Return the first id that no field of the version and no column of its files has.
 
     Where the table keeps count of the ids that were ever used, also above all of these.
     """
@@ -39,7 +39,8 @@ def next_field_id(manifest: Manifest) -> int:
 
 
 def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
-    """The schema of a version with further columns at its end, or children of structs at the end of theirs.
+    """Return the schema of a version with further columns at its end, or children of structs at the end of
+    theirs.
 
     Args:
         manifest: of the version.
@@ -75,7 +76,7 @@ def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
 
 
 def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """A schema without some fields, and without the structs of which nothing is left.
+    """Return a schema without some fields, and without the structs of which nothing is left.
 
     Raises:
         InvalidInputError: there is no such column, or no column would be left.
@@ -97,7 +98,7 @@ def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def parents_of(schema: Schema, field: Field) -> list[Field]:
-    """The fields around a field, innermost first."""
+    """Return the fields around a field, innermost first."""
     parents = []
     while field.parent_id != TOP:
         field = schema.field_by_id[field.parent_id]
@@ -106,13 +107,17 @@ def parents_of(schema: Schema, field: Field) -> list[Field]:
 
 
 def preserves_nullability(old: Schema, new: Schema) -> bool:
-    """Whether rows written by the old schema are valid in the new one: no field came to need a value."""
+    """Return whether rows written by the old schema are valid in the new one: no field came to need a
+    value.
+    """
     required = {message.id for message in old.messages if not message.nullable}
     return all(message.nullable or message.id in required for message in new.messages)
 
 
 def used_files(fragments: Sequence[table_pb2.DataFragment], schema: Schema) -> list[table_pb2.DataFragment]:
-    """The fragments without the files that neither a field of the schema nor the rows' lineage is in."""
+    """Return the fragments without the files that neither a field of the schema nor the rows' lineage is
+    in.
+    """
     ids = {message.id for message in schema.messages} | HIDDEN
     replaced = []
     for fragment in fragments:
@@ -137,7 +142,7 @@ def check_names(schema: Schema) -> None:
 
 
 def path_of(schema: Schema, field: Field) -> str:
-    """The path of a column as SQL and dotted paths spell it."""
+    """Return the path of a column as SQL and dotted paths spell it."""
     names = [field.name, *(parent.name for parent in parents_of(schema, field))]
     return ".".join("`" + name.replace("`", "``") + "`" for name in reversed(names))
 
@@ -178,7 +183,7 @@ def _end_of(messages: Sequence[file_pb2.Field], parent_id: int) -> int:
 
 
 def _kept(field: Field, dropped: Collection[int]) -> set[int]:
-    """The ids at and below a field that stay."""
+    """Return the ids at and below a field that stay."""
     if field.id in dropped:
         return set()
     if field.logical_type != "struct" or not field.children:

@@ -96,7 +96,7 @@ def update_columns(
 
 
 def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.DataFragment:
-    """The fragment with a file in the place of the columns that older files have of its fields."""
+    """Return the fragment with a file in the place of the columns that older files have of its fields."""
     message = table_pb2.DataFragment()
     message.CopyFrom(fragment.message)
     fields = set(file.fields)
@@ -109,7 +109,7 @@ def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.D
 
 
 def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
-    """The fields of the table that `given` has, and its values in the form that files hold."""
+    """Return the fields of the table that `given` has, and its values in the form that files hold."""
     part, conformer = whole_columns(schema, given.schema)
     batches = [conformer.conform(batch) for batch in given.to_batches()]
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields])
@@ -135,7 +135,7 @@ def _joined(arrays: Sequence[pa.Array], name: str) -> pa.Array:
 
 
 def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.RecordBatch:
-    """The batch with the rows of `values` whose numbers `found` has, where it has one."""
+    """Return the batch with the rows of `values` whose numbers `found` has, where it has one."""
     matched = found.is_valid().to_numpy(zero_copy_only=False)
     if not matched.any():
         return batch

@@ -80,7 +80,7 @@ class BatchCutter:
             cuts = np.sort(np.concatenate((cuts, middles)))
 
     def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[Stretch]:
-        """The batches of a window between `cuts` that `fit` gave."""
+        """Yield the batches of a window between `cuts` that `fit` gave."""
         takers = [_taker(arrays) for arrays in columns]
         edges = sorted({edge for arrays in columns for edge in accumulate(map(len, arrays[:-1]))})
         for start, end, batch_rows in _even(cuts.tolist(), edges):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def bind_filter(
     schema: Schema, condition: str | pc.Expression | None, substrait: bytes | None = None
 ) -> Expression | None:
-    """The filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
+    """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
 
     Raises:
         InvalidInputError: it does not parse, names no column, is no condition, or is given twice.

@@ -60,7 +60,7 @@ class BlobSource:
         self._other_files: dict[tuple[str, str], ReadableFile] = {}
 
     def read(self, descriptors: pa.StructArray) -> pa.Array:
-        """The values of descriptors as large binaries, null where these are.
+        """Return the values of descriptors as large binaries, null if these are.
 
         Raises:
             CorruptFileError: a descriptor points outside its file.
@@ -79,7 +79,7 @@ class BlobSource:
         return _large_binary(values)
 
     def locate(self, descriptors: pa.StructArray) -> list[BlobPlace | None]:
-        """The place of each value, None for nulls; errors are those of `read`."""
+        """Return the place of each value, None for nulls; errors are those of `read`."""
         columns = [child.to_pylist() for child in descriptors.flatten()]
         find = self._place if len(columns) == 2 else self._place_by_kind
         places = [None if row[0] is None else find(*row) for row in zip(*columns, strict=True)]
@@ -124,7 +124,7 @@ class BlobSource:
         return self._other_files["", path]
 
     def _external_file(self, base_id: int, uri: str) -> ReadableFile:
-        """A file of a base path of the table, or any other, wherever base paths may be followed to."""
+        """Return a file of a base path of the table, or any other, wherever base paths may be followed to."""
         directory, _, name = uri.rpartition("/")
         if (directory, name) not in self._other_files:
             if base_id:
@@ -144,7 +144,7 @@ def described_bytes(field: Field, array: pa.Array) -> int:
 
 
 def blob_descriptors(field: Field, array: pa.Array) -> Iterator[pa.StructArray]:
-    """The descriptors of each blob column, here or in structs and lists below."""
+    """Yield the descriptors of each blob column, here or in structs and lists below."""
     if field.is_blob_descriptor or field.is_blob_v2 or field.is_blob:
         yield array
     elif any(inner.is_blob_descriptor or inner.is_blob_v2 or inner.is_blob for inner in field.walk()):
@@ -153,7 +153,9 @@ def blob_descriptors(field: Field, array: pa.Array) -> Iterator[pa.StructArray]:
 
 
 def read_blobs(field: Field, array: pa.Array, source: BlobSource) -> pa.Array:
-    """An array whose blob descriptors, here or in structs and lists below, are replaced by the values."""
+    """Return an array whose blob descriptors, here or in structs and lists below, are replaced by the
+    values.
+    """
     if field.is_blob_descriptor:
         return source.read(array)
     if not any(inner.is_blob_descriptor for inner in field.walk()):
@@ -176,12 +178,12 @@ def values_below(array: pa.Array) -> list[pa.Array]:
 
 
 def fields_below(arrow_type: pa.DataType) -> list[pa.Field]:
-    """The fields of what `values_below` gives."""
+    """Return the fields of what `values_below` gives."""
     return list(arrow_type) if pa.types.is_struct(arrow_type) else [arrow_type.value_field]
 
 
 def with_children(array: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.Array:
-    """A struct or a list with other values below: members, or the items as `flatten` gives them."""
+    """Return a struct or a list with other values below: members, or the items as `flatten` gives them."""
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(array.type):
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
@@ -242,7 +244,7 @@ class BlobFile(io.RawIOBase):
         return self._read_on(self.size())
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """The bytes `[offset, offset + length)`; the position stays.
+        """Return the bytes `[offset, offset + length)`; the position stays.
 
         Raises:
             InvalidInputError: the range leaves the blob.
@@ -258,7 +260,7 @@ class BlobFile(io.RawIOBase):
         return bytes(memoryview(self._place.file.read(self._place.position + offset, length)))
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of several (offset, length) ranges; errors are those of `read_range`."""
+        """Return the bytes of several (offset, length) ranges; errors are those of `read_range`."""
         return [self.read_range(offset, length) for offset, length in ranges]
 
     def __repr__(self) -> str:

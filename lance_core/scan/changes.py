@@ -88,7 +88,7 @@ class Changes:
         return self._since(f"{CREATED_AT} <= {version} AND {LAST_UPDATED_AT} > {version}")
 
     def deleted(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """The row ids and row addresses in `begin` of the rows that `end` does not have.
+        """Yield the row ids and row addresses in `begin` of the rows that `end` does not have.
 
         Raises:
             LanceError: ids or deletions cannot be read.
@@ -153,7 +153,7 @@ def effect_on_rows(transaction: Transaction) -> Effect:
 
 
 def _takes_rows(update: Transaction.Update) -> bool:
-    """Whether rows that were there are deleted, moved or changed."""
+    """Return whether rows that were there are deleted, moved or changed."""
     return bool(update.updated_fragments or update.removed_fragment_ids or update.fields_modified)
 
 
@@ -176,7 +176,7 @@ def _moves_nothing(transaction: Transaction) -> bool:
 
 
 def _rows(snapshot: Snapshot, fragments: tuple[int, ...]) -> Iterator[tuple[Numbers, Numbers]]:
-    """The ids and addresses of the live rows of some fragments."""
+    """Yield the ids and addresses of the live rows of some fragments."""
     options = ScanOptions(columns=(), fragments=fragments, with_row_id=True, with_row_address=True)
     for batch in LanceScanner(snapshot, options).to_batches():
         yield batch.column(ROW_ID).to_numpy(), batch.column(ROW_ADDRESS).to_numpy()

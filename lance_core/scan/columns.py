@@ -208,7 +208,7 @@ class SplitColumn:
         return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
 
     def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
-        """The column from what its parts hold of the same rows."""
+        """Return the column from what its parts hold of the same rows."""
         if not any(arrays for _, arrays in parts):
             return []
         joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
@@ -271,7 +271,7 @@ def batches_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> Iter
 
 
 def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]:
-    """The values `[start, end)` of arrays that follow one another."""
+    """Return the values `[start, end)` of arrays that follow one another."""
     cut = []
     for array in arrays:
         if start < len(array) and end > 0:
@@ -316,12 +316,12 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:
-    """The array of an output column: the path followed, the rest as `_shown` does."""
+    """Return the array of an output column: the path followed, the rest as `_shown` does."""
     return _shown(_field(array, column.path), column)
 
 
 def _field(array: pa.Array, path: Sequence[int]) -> pa.Array:
-    """The field below structs that a path of field numbers leads to."""
+    """Return the field below structs that a path of field numbers leads to."""
     if not path:
         return array
     import pyarrow.compute as pc  # late: it takes longer to load than all the rest that reads
@@ -330,14 +330,14 @@ def _field(array: pa.Array, path: Sequence[int]) -> pa.Array:
 
 
 def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
-    """The array as users see it: JSON as text, extension types put on."""
+    """Return the array as users see it: JSON as text, extension types put on."""
     if column.json is not None:
         array = show_json(array, column.json)
     return array if array.type == column.output.type else seen_as(column.output.type, array)
 
 
 def holds_dictionary(data_type: pa.DataType) -> bool:
-    """Whether a dictionary type stands anywhere in `data_type`."""
+    """Return whether a dictionary type stands anywhere in `data_type`."""
     if isinstance(data_type, pa.BaseExtensionType):
         return holds_dictionary(data_type.storage_type)
     return pa.types.is_dictionary(data_type) or any(
@@ -346,7 +346,7 @@ def holds_dictionary(data_type: pa.DataType) -> bool:
 
 
 def _only(field: Field, ids: Collection[int]) -> Field:
-    """The field without the leaves that are not in `ids`."""
+    """Return the field without the leaves that are not in `ids`."""
     if owns_column(field):
         return field
     held = (child for child in field.children if any(leaf.id in ids for leaf in leaves(child)))

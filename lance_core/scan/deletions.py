@@ -30,7 +30,7 @@ class LiveRows:
         self.num_rows = physical_rows - len(deleted)
 
     def physical_range(self, start: int, end: int) -> tuple[int, int]:
-        """The narrowest physical range that holds the live rows `[start, end)`."""
+        """Return the narrowest physical range that holds the live rows `[start, end)`."""
         if start >= end:
             return 0, 0
         if not len(self._deleted):
@@ -39,13 +39,13 @@ class LiveRows:
         return start + int(first), end + int(last)
 
     def physical_rows(self, live: Offsets) -> Offsets:
-        """The physical row numbers of live ones."""
+        """Return the physical row numbers of live ones."""
         if not len(self._deleted):
             return live
         return live + np.searchsorted(self._live_before, live, side="right")
 
     def are_live(self, rows: Offsets) -> npt.NDArray[np.bool_]:
-        """Whether each of some physical rows is live."""
+        """Return whether each of some physical rows is live."""
         return ~np.isin(rows, self._deleted)
 
     def live_rows_before(self, rows: Offsets) -> Offsets:

@@ -47,7 +47,7 @@ def scan_batches(
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
+    """Yield the rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
     with closing(scan_stretches(snapshot, plan, budget, files, strategy)) as stretches:
         yield from _batches(stretches)
 
@@ -59,7 +59,7 @@ def scan_stretches(
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[Stretch, None, None]:
-    """The batches of a plan, in order, several at a time where they lie in one piece of memory.
+    """Yield the batches of a plan, in order, several at a time where they lie in one piece of memory.
 
     A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
     are known. Nothing is read before the first batch is asked for. Closing the iterator cancels what was
@@ -79,7 +79,9 @@ def scan_stretches(
 def scan_projection(
     snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: DataFiles
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a plan without a filter, as `scan_batches` gives them, with the columns of a projection."""
+    """Yield the rows of a plan without a filter, as `scan_batches` gives them, with the columns of a
+    projection.
+    """
     with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as stretches:
         yield from _batches(stretches)
 
@@ -112,7 +114,7 @@ def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanP
 def scan_table(
     snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy = _DEFAULT
 ) -> pa.Table:
-    """The rows of a plan as one table, whose columns are chunked each in its own way.
+    """Return the rows of a plan as one table, whose columns are chunked each in its own way.
 
     Raises:
         LanceError: something cannot be read.
@@ -224,7 +226,7 @@ def _table_jobs(
 
 
 def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPlan) -> list[list[pa.Array]]:
-    """The arrays of each column that a job gives."""
+    """Return the arrays of each column that a job gives."""
     columns: list[list[pa.Array]] = [[] for _ in plan.schema]
     for read, arrays in zip(job.work.reads, job.result(), strict=True):
         columns[read.column] += arrays
@@ -234,7 +236,7 @@ def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPl
 def _rowless_stream(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a plan without columns."""
+    """Yield the rows of a plan without columns."""
     if plan.options.filter is not None:
         yield from _rowless_batches(count_passing(snapshot, plan, budget, files, strategy), plan)
         return

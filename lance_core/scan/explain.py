@@ -139,7 +139,7 @@ def explain(
 
 
 def explain_text(explanation: Explanation, *, verbose: bool) -> str:
-    """A few lines for people; with `verbose` one for each fragment and column."""
+    """Return a few lines for people; with `verbose` one for each fragment and column."""
     fragments = explanation.fragments
     lines = [f"Scan: columns=[{', '.join(explanation.columns)}], fragments={len(fragments)}"]
     if explanation.limit is not None or explanation.offset is not None:
@@ -238,7 +238,7 @@ def _fragment(
 
 
 def _count_pages(column: Column, start: int, end: int, segments: Sequence[Segment]) -> tuple[int, int]:
-    """The pages with rows of `[start, end)`, and how many of them have rows of the segments."""
+    """Return the pages with rows of `[start, end)`, and how many of them have rows of the segments."""
     edges = np.asarray(column.page_rows)
     begins, ends = edges[:-1], edges[1:]
     total = int(np.count_nonzero((begins < end) & (ends > start) & (begins < ends)))

@@ -79,7 +79,7 @@ class RowFilter:
         self._names = {index: name for name, index in projection.inputs.items()}
 
     def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
-        """The number of the column that `passing` reads first; None where it needs none."""
+        """Return the number of the column that `passing` reads first; None if it needs none."""
         order = self._order(fragment, segment)
         return next(iter(self.conjuncts[order[0]].columns), None) if order else None
 
@@ -90,7 +90,8 @@ class RowFilter:
         gatherer: Gatherer,
         first: list[pa.Array] | None = None,
     ) -> Passing:
-        """The live rows of a segment that pass, where `first` is what `first_column` holds, if that is known.
+        """Return the live rows of a segment that pass, where `first` is what `first_column` holds, if that
+        is known.
 
         Raises:
             LanceError: rows cannot be decoded or judged.
@@ -132,7 +133,7 @@ class RowFilter:
         return Passing(fragment, start, end, num_rows, rows, held)
 
     def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
-        """The conjuncts that are asked of a segment, the cheapest first."""
+        """Return the conjuncts that are asked of a segment, the cheapest first."""
         if len(segment.conjuncts) == 1:
             return list(segment.conjuncts)
         return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
@@ -248,7 +249,7 @@ class FilterWindows:
         return True
 
     def take(self, num_bytes: int) -> FilterWindow | None:
-        """The next window of about `num_bytes` in the filter's columns; `None` at the end."""
+        """Return the next window of about `num_bytes` in the filter's columns; `None` at the end."""
         if self._is_stream:
             num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
         self._taken += 1
@@ -265,7 +266,9 @@ class FilterWindows:
         return FilterWindow(tuple(reads)) if reads else None
 
     def _has_current(self, *, wait: bool) -> bool:
-        """Whether there is a fragment to take from. What is wrong with the next is raised with `wait`."""
+        """Return whether there is a fragment to take from. What is wrong with the next is raised with
+        `wait`.
+        """
         if self._error is not None and wait:
             raise self._error
         if self._current is None and self._error is None:
@@ -294,7 +297,7 @@ class FilterWindows:
                 done += task.end - task.start
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
-        """The tasks whose fragments are decided about at once: few first where somebody waits."""
+        """Yield the tasks whose fragments are decided about at once: few first where somebody waits."""
         start, count = 0, self._most_fragments
         if self._is_stream:
             count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
@@ -304,7 +307,7 @@ class FilterWindows:
             count = min(2 * count, self._most_fragments)
 
     def _open(self, task: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
-        """A fragment of which statistics leave something; the others have no files."""
+        """Return a fragment of which statistics leave something; the others have no files."""
         return None if files is None else self._opener.open(task, files)
 
 
@@ -332,7 +335,7 @@ class _Segments:
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
     def take(self, num_bytes: int) -> FilterRead | None:
-        """The next rows of about `num_bytes`, `None` when nothing is left."""
+        """Return the next rows of about `num_bytes`, `None` when nothing is left."""
         room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
         chosen: list[Segment] = []
         num_rows = 0
@@ -361,7 +364,9 @@ class _Segments:
 
 
 def _joined(segments: Sequence[Segment], gap: int, everything: tuple[int, ...]) -> list[Segment]:
-    """The segments, those with less than `gap` rows between them made one, of which `everything` is asked."""
+    """Return the segments, those with less than `gap` rows between them made one, of which `everything` is
+    asked.
+    """
     joined: list[Segment] = []
     for segment in segments:
         if joined and 0 < segment.start - joined[-1].end < gap:

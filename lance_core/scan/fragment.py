@@ -42,7 +42,7 @@ class FragmentReader:
         return self._live.live_rows_before(rows)
 
     def physical_rows(self, live: Offsets) -> Offsets:
-        """The physical row numbers of live ones, which count from the first row of the fragment."""
+        """Return the physical row numbers of live ones, which count from the first row of the fragment."""
         return self._live.physical_rows(live)
 
     def num_live_rows(self, start: int, end: int) -> int:
@@ -50,22 +50,24 @@ class FragmentReader:
         return end - start - len(self._live.deleted_between(start, end))
 
     def live_rows(self, start: int, end: int) -> Offsets:
-        """The numbers of the live rows of the physical range `[start, end)`."""
+        """Return the numbers of the live rows of the physical range `[start, end)`."""
         rows = np.arange(start, end)
         deleted = self._live.deleted_between(start, end)
         return np.delete(rows, deleted) if len(deleted) else rows
 
     def rows_at(self, start: int, places: Offsets) -> Offsets:
-        """The numbers of some of the live rows from the physical row `start` on, by their places there."""
+        """Return the numbers of some of the live rows from the physical row `start` on, by their places
+        there.
+        """
         (before,) = self._live.live_rows_before(np.array([start]))
         return self._live.physical_rows(before + places)
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
-        """The live rows of the physical range `[start, end)` of one column."""
+        """Return the live rows of the physical range `[start, end)` of one column."""
         return self.live(self.columns[column].read(start, end), start, end)
 
     def live(self, arrays: list[pa.Array], start: int, end: int) -> list[pa.Array]:
-        """The live rows out of arrays that hold all of the physical range `[start, end)`."""
+        """Return the live rows out of arrays that hold all of the physical range `[start, end)`."""
         deleted = self._live.deleted_between(start, end)
         return drop_rows(arrays, deleted) if len(deleted) else arrays
 
@@ -86,7 +88,7 @@ class FragmentOpener:
         """Where fields are in fragments whose files hold the same fields. There are few kinds of these."""
 
     def fragment(self, task: FragmentScan) -> Fragment:
-        """The fragment of a task, as the manifest describes it."""
+        """Return the fragment of a task, as the manifest describes it."""
         return self._fragments[task.fragment_id]
 
     @property
@@ -118,7 +120,7 @@ class FragmentOpener:
     def open_columns(
         self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None
     ) -> tuple[Column, ...]:
-        """The projected columns of a fragment, deleted rows included; errors are those of `open`."""
+        """Return the projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
         files = files or FragmentFiles(self._snapshot, fragment, self._files)
         held = tuple([data_file.held for data_file in files.data_files])

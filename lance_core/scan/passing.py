@@ -160,7 +160,7 @@ class _Part:
     held: dict[int, list[pa.Array]]
 
     def split(self, num_rows: int) -> tuple[_Part, _Part]:
-        """The first rows, and the others."""
+        """Return the first rows, and the others."""
         first, second = {}, {}
         for column, arrays in self.held.items():
             first[column], second[column] = _split(arrays, num_rows)
@@ -203,7 +203,7 @@ class PassingRows:
         return True
 
     def take(self, num_bytes: int) -> PassingWindow | None:
-        """The next batches that make `num_bytes`, at least one; `None` at the end."""
+        """Return the next batches that make `num_bytes`, at least one; `None` at the end."""
         while not self._batches and not self._is_done:
             self._advance(wait=True)
         sizes: list[int] = []
@@ -277,7 +277,7 @@ class PassingRows:
         return max(sum(column.bytes_per_row for column in fragment.columns[: self._num_columns]), 0.125)
 
     def _take_parts(self, num_rows: int) -> list[_Part]:
-        """The next `num_rows` rows."""
+        """Return the next `num_rows` rows."""
         taken = []
         while num_rows:
             part = self._parts.popleft()
@@ -308,7 +308,7 @@ class PassingRows:
 
 
 def _split(arrays: list[pa.Array], num_rows: int) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The first values of arrays that follow each other, and the others."""
+    """Return the first values of arrays that follow each other, and the others."""
     first, second = [], []
     for array in arrays:
         taken = min(num_rows, len(array))

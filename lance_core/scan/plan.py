@@ -63,7 +63,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
 
 
 def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterator[FragmentScan]:
-    """The rows that an offset and a limit leave of fragments with so many rows."""
+    """Yield the rows that an offset and a limit leave of fragments with so many rows."""
     for fragment_id, count in rows:
         if left == 0:
             return
@@ -76,7 +76,7 @@ def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterat
 
 
 def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
-    """The number of each fragment of the scan, and how many rows it has."""
+    """Return the number of each fragment of the scan, and how many rows it has."""
     manifest = snapshot.manifest
     if options.fragments is None:
         return zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)

@@ -45,7 +45,7 @@ class Kept:
     source: str = "none"
 
     def between(self, start: int, end: int) -> list[Segment]:
-        """The segments inside the physical range `[start, end)`."""
+        """Return the segments inside the physical range `[start, end)`."""
         return [
             Segment(max(segment.start, start), min(segment.end, end), segment.conjuncts)
             for segment in self.segments
@@ -113,7 +113,9 @@ class Pruner:
 
 
 def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:
-    """The statistics of a column of several fragments, whose rows are counted through; None without any."""
+    """Return the statistics of a column of several fragments, whose rows are counted through; None without
+    any.
+    """
     found = [
         (statistics.tables[path], start, end)
         for statistics, (start, end) in zip(known, pairwise(starts), strict=True)
@@ -137,7 +139,7 @@ def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[in
 def _segments(
     decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], starts: Sequence[int]
 ) -> list[Segment]:
-    """The rows in which every conjunct may be true, cut where others of them are in doubt.
+    """Return the rows in which every conjunct may be true, cut where others of them are in doubt.
 
     `starts` are the rows at which fragments begin, and where the last one ends; no segment crosses one.
     """
@@ -163,7 +165,7 @@ def _segments(
 
 
 def _covers(ranges: Sequence[Range], rows: Offsets) -> npt.NDArray[np.bool_]:
-    """Whether each row is in one of the sorted ranges."""
+    """Return whether each row is in one of the sorted ranges."""
     if not ranges:
         return np.zeros(len(rows), dtype=bool)
     starts, ends = np.array(ranges).T

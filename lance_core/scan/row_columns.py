@@ -65,7 +65,7 @@ class RowColumns:
         return find_values(ids.to_numpy(), wanted)
 
     def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
-        """The column of a data file that a sequence was spilled to."""
+        """Return the column of a data file that a sequence was spilled to."""
         data_file = fragment.lineage_file(kind)
         if data_file is None:
             return None

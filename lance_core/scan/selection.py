@@ -28,7 +28,7 @@ _MOST_SLICES = 32
 
 
 def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
-    """The values at ascending `rows`, which count from the first value of the first array."""
+    """Return the values at ascending `rows`, which count from the first value of the first array."""
     selected = []
     start = 0
     for array in arrays:
@@ -47,7 +47,7 @@ def read_rows(
     dense_share: float = DENSE_SHARE,
     learn: Callable[[int, list[pa.Array]], None] | None = None,
 ) -> list[pa.Array]:
-    """The values of a column at strictly ascending physical `rows`, as arrays in order.
+    """Return the values of a column at strictly ascending physical `rows`, as arrays in order.
 
     Args:
         dense_share: The share of wanted rows from which a block is decoded whole.
@@ -83,7 +83,7 @@ def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
 
 
 def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
-    """The rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
+    """Yield the rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
     if not len(rows):
         return
     if dense_share <= 1 and rows[-1] - rows[0] + 1 == len(rows):

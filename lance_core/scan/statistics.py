@@ -60,7 +60,7 @@ def statistics_of(
     files: DataFiles,
     opened: FragmentFiles | None = None,
 ) -> FragmentStatistics:
-    """The statistics of columns of one fragment, about physical rows, deleted ones included.
+    """Return the statistics of columns of one fragment, about physical rows, deleted ones included.
 
     Paths that name no column, or one without order, are left out. `opened` are the fragment's files, where
     somebody else opens them, too.
@@ -161,7 +161,7 @@ class _StoredColumn:
             self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
 
     def _is_one_zone(self) -> bool:
-        """Whether the file has statistics of its rows that are as fine and full as gathered ones."""
+        """Return whether the file has statistics of its rows that are as fine and full as gathered ones."""
         if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
             return False
         stored = self.stored()
@@ -176,7 +176,7 @@ class _StoredColumn:
 
 
 def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:
-    """The statistics and checksums in a 2.x file; None for a file that has none.
+    """Return the statistics and checksums in a 2.x file; None for a file that has none.
 
     Raises:
         CorruptFileError: they are damaged.
@@ -188,7 +188,9 @@ def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:
 
 
 def _leaf(schema: Schema, path: Path) -> tuple[Field, pa.DataType] | None:
-    """The field at `path` and the type of its bounds, if its values have an order and are read as stored."""
+    """Return the field at `path` and the type of its bounds, if its values have an order and are read as
+    stored.
+    """
     known = _leaves.setdefault(schema, {})
     if path not in known:
         field = _ordered(schema, path)
@@ -225,5 +227,5 @@ def _holder(leaf: Field, fragment: Fragment) -> DataFile | None:
 
 
 def _child(array: pa.Array, path: Path) -> pa.Array:
-    """The values inside structs, null where a struct is."""
+    """Return the values inside structs, null if a struct is."""
     return pc.struct_field(array, list(path)) if path else array

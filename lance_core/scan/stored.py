@@ -30,7 +30,7 @@ def scan_stored(
     *,
     batch_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of fragments that are not deleted, in order.
+    """Yield the rows of fragments that are not deleted, in order.
 
     Args:
         snapshot: the version that is read.
@@ -59,7 +59,7 @@ def scan_stored(
 
 
 def with_places(array: pa.Array, field: Field) -> pa.Array:
-    """The array with blobs of the second form, here or below, as structs of bytes and a place."""
+    """Return the array with blobs of the second form, here or below, as structs of bytes and a place."""
     if field.is_blob_v2:
         children = [
             array if child.name == "data" else pa.nulls(len(array), child.arrow_type)

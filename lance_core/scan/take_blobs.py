@@ -20,7 +20,7 @@ from lance_core.table.snapshot import Snapshot
 def take_blobs(
     snapshot: Snapshot, files: DataFiles, column: str, take: Callable[[RowTaker], pa.RecordBatch]
 ) -> list[BlobFile | None]:
-    """The blobs of the rows that `take` takes, None where the value is null.
+    """Return the blobs of the rows that `take` takes, None if the value is null.
 
     Raises:
         InvalidInputError: the column does not exist or holds no blobs.
@@ -52,7 +52,7 @@ def take_blobs(
 
 
 def _source(files: FragmentFiles, field_id: int, column: str) -> BlobSource | None:
-    """The file of a fragment that describes the blobs of a field; None where no file has it."""
+    """Return the file of a fragment that describes the blobs of a field; None if no file has it."""
     for data_file in files.data_files:
         if field_id in data_file.columns:
             return files.blobs(data_file, column)

@@ -25,7 +25,7 @@ class Trace:
         return len(self._pages.get((fragment_id, column), ()))
 
     def follow(self, fragment_id: int, name: str, column: Column) -> Column:
-        """The column, with its reads noted."""
+        """Return the column, with its reads noted."""
         return _TracedColumn(self, (fragment_id, name), column)
 
     def note(self, key: tuple[int, str], pages: Offsets) -> None:
@@ -57,6 +57,6 @@ class _TracedColumn:
         return self._column.take(rows)
 
     def _pages(self, rows: Offsets) -> Offsets:
-        """The page that each row is in."""
+        """Return the page that each row is in."""
         pages: Offsets = np.searchsorted(np.asarray(self.page_rows), rows, side="right") - 1
         return pages

@@ -71,7 +71,8 @@ class WindowBatches:
         return CutBatches([one for part in parts for one in part.stretches], sum(p.num_bytes for p in parts))
 
     def _span(self, pieces: Sequence[Piece] | None, start: int, cuts: Counts) -> CutBatches:
-        """The batches between `cuts`, which count from row `start` of the window; all of its rows are wanted.
+        """Return the batches between `cuts`, which count from row `start` of the window; all of its rows
+        are wanted.
 
         `pieces`: one for each column, where each is in one.
         """
@@ -108,7 +109,7 @@ class WholeWindows:
         return True
 
     def take(self, num_bytes: int) -> WindowsTogether | None:
-        """The next window of about `num_bytes`, at least one batch; `None` at the end.
+        """Return the next window of about `num_bytes`, at least one batch; `None` at the end.
 
         Fragments that are small enough as a whole go together: few in the first windows, which somebody
         waits for.
@@ -121,7 +122,7 @@ class WholeWindows:
 
 
 def _columns(reads: Sequence[Read]) -> list[list[pa.Array]]:
-    """The arrays of each column."""
+    """Return the arrays of each column."""
     columns = run_reads(reads)
     for arrays in columns:
         if isinstance(arrays, LanceError):
@@ -130,7 +131,9 @@ def _columns(reads: Sequence[Read]) -> list[list[pa.Array]]:
 
 
 def _shown_pieces(window: Window) -> list[list[Piece]] | None:
-    """The pieces of all columns; `None` unless all of their rows are wanted and shown as they are stored."""
+    """Return the pieces of all columns; `None` unless all of their rows are wanted and shown as they are
+    stored.
+    """
     if window.cuts[-1] != window.end - window.start:
         return None
     pieces = []
@@ -159,7 +162,7 @@ def _spans(pieces: Sequence[Sequence[Piece]], cuts: Sequence[int]) -> Iterator[t
 
 
 def _between(pieces: Sequence[Piece], start: int, end: int) -> list[Piece]:
-    """The pieces of rows `[start, end)`, counted from the first row of the first."""
+    """Return the pieces of rows `[start, end)`, counted from the first row of the first."""
     if len(pieces) == 1:
         first = pieces[0].start
         return [replace(pieces[0], start=first + start, end=first + end)]

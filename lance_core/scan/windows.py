@@ -80,12 +80,12 @@ class Windows:
         return True
 
     def take(self, num_bytes: int) -> Window | None:
-        """The next window of about `num_bytes`, at least one batch; `None` at the end."""
+        """Return the next window of about `num_bytes`, at least one batch; `None` at the end."""
         windows = self.take_several(num_bytes, 1)
         return windows[0] if windows else None
 
     def take_several(self, num_bytes: int, most: int) -> list[Window]:
-        """The next windows, of about `num_bytes` together; none at the end.
+        """Return the next windows, of about `num_bytes` together; none at the end.
 
         More than one of them where fragments are small enough as a whole.
         """
@@ -103,7 +103,9 @@ class Windows:
         return windows
 
     def _has_batches(self, *, wait: bool) -> bool:
-        """Whether there is a fragment to take from. What is wrong with the next is raised with `wait`."""
+        """Return whether there is a fragment to take from. What is wrong with the next is raised with
+        `wait`.
+        """
         if self._batches is None and self._error is None:
             try:
                 self._batches = next(self._fragments, None)
@@ -133,7 +135,7 @@ class _FragmentBatches:
         self.num_bytes = int(self._width * (fragment.end - fragment.start))
 
     def take(self, num_bytes: int) -> Window | None:
-        """The next batches that make `num_bytes`, at least one; `None` when all are taken."""
+        """Return the next batches that make `num_bytes`, at least one; `None` when all are taken."""
         first = self._taken
         if first == len(self._starts):
             return None
@@ -206,7 +208,7 @@ class TablePieces:
         return True
 
     def take(self, num_bytes: int) -> Pieces | None:
-        """The next pieces, at least `num_bytes` of them; `None` at the end."""
+        """Return the next pieces, at least `num_bytes` of them; `None` at the end."""
         reads: list[Read] = []
         left = num_bytes
         while left > 0 and (read := next(self._reads, None)) is not None:

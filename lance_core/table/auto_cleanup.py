@@ -74,7 +74,7 @@ def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
 
 
 def parse_duration(text: str) -> timedelta:
-    """The time that a text like `14days` or `1h 30m` says; at most a thousand years.
+    """Return the time that a text like `14days` or `1h 30m` says; at most a thousand years.
 
     Raises:
         InvalidInputError: it says none.

@@ -374,7 +374,7 @@ def _remove_directories(storage: Storage, removed: Iterable[CleanupCandidateFile
 
 
 def _read_all(storage: Storage, versions: Sequence[int]) -> Iterator[Manifest | None]:
-    """The manifests of versions; None where one is gone."""
+    """Return the manifests of versions; None if one is gone."""
 
     def read(version: int) -> Manifest | None:
         try:

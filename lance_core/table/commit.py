@@ -177,11 +177,13 @@ class _Attempt:
         return written_manifest(message, serialized, index_section, path, data)
 
     def _counted(self, manifest: Manifest) -> Manifest:
-        """The manifest with row counts: readers trust those of a version that is signed, as ours is."""
+        """Return the manifest with row counts: readers trust those of a version that is signed, as ours
+        is.
+        """
         return counted_manifest(self._storage, manifest)
 
     def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
-        """The values of dictionary columns that the files of the new version mean."""
+        """Return the values of dictionary columns that the files of the new version mean."""
         if current is None or self._transaction.HasField("overwrite"):
             return self._settings.dictionaries
         if self._transaction.HasField("restore"):
@@ -201,7 +203,7 @@ class _Attempt:
             self._keep_name(path)
 
     def _has_landed_elsewhere(self) -> bool:
-        """Whether a version that was not looked at yet is of this transaction, or may be."""
+        """Return whether a version that was not looked at yet is of this transaction, or may be."""
         try:
             listing = list_manifests(self._storage)
             latest = listing.latest if listing else 0
@@ -244,7 +246,7 @@ class _Attempt:
         self._transaction_path = path
 
     def _check(self, listing: Listing) -> Manifest:
-        """The newest version, after all since the last check were found to be compatible."""
+        """Return the newest version, after all since the last check were found to be compatible."""
         current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
         if current.version < self._transaction.read_version:
             raise CommitConflictError(

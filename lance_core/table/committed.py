@@ -29,7 +29,7 @@ from lance_core.table.versions import list_versions, require_in_history
 def find_committed(
     storage: Storage, transaction_id: str, operations: Collection[str] | None = None
 ) -> Manifest | None:
-    """The version that a transaction made; None if it made none, or one that was cleaned up.
+    """Return the version that a transaction made; None if it made none, or one that was cleaned up.
 
     Who repeats a change names the `operations` that it may be in a transaction (fields of its message). An id
     that another change was given is refused then: to answer with that one's version would lose this change.
@@ -82,7 +82,7 @@ def _find_committed(storage: Storage, uuid: str) -> Manifest | None:
 
 
 def _read_versions(storage: Storage, transaction_id: str) -> list[int]:
-    """The versions that the transaction was made on, or moved to: one per file of it."""
+    """Return the versions that the transaction was made on, or moved to: one per file of it."""
     suffix = f"-{transaction_id}.txn"
     try:
         names = storage.list_names(DIRECTORY)

@@ -27,7 +27,7 @@ _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
 def read_deletions(storage: Storage, fragment: Fragment) -> Offsets:
-    """The deleted row offsets of a fragment, ascending and unique; empty without a deletion file.
+    """Return the deleted row offsets of a fragment, ascending and unique; empty without a deletion file.
 
     Raises:
         CorruptFileError: the file contradicts the format, the rows of the fragment or its manifest.
@@ -98,7 +98,7 @@ def sync_deletions(storage: Storage) -> None:
 
 
 def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:
-    """The path of a deletion file in the dataset."""
+    """Return the path of a deletion file in the dataset."""
     return f"{DIRECTORY}/{deletion_file_name(fragment_id, message)}"
 
 

@@ -17,7 +17,7 @@ from lance_core.table.manifest import Manifest
 
 
 def dictionaries_of(manifest: Manifest) -> Mapping[int, pa.Array]:
-    """The values that a manifest holds, by field id; nothing where files are not 0.1.
+    """Return the values that a manifest holds, by field id; nothing if files are not 0.1.
 
     Raises:
         CorruptFileError: the bytes contradict the format.

@@ -89,7 +89,7 @@ class IndexSegment:
 
 
 def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
-    """The entries of an index section in the manifest `file`.
+    """Return the entries of an index section in the manifest `file`.
 
     Raises:
         CorruptFileError: a uuid, a bitmap of fragments or a time that is none.
@@ -105,7 +105,7 @@ def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSeg
 def describe_indices(
     segments: Iterable[IndexSegment], schema: Schema, fragments: Sequence[Fragment]
 ) -> list[IndexDescription]:
-    """The indices that `segments` are of, by name."""
+    """Return the indices that `segments` are of, by name."""
     num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
     names = _field_names(schema)
     described = []
@@ -152,7 +152,7 @@ def _covered_rows(segment: IndexSegmentDescription, num_rows: Mapping[int, int])
 
 
 def _field_names(schema: Schema) -> dict[int, str]:
-    """The dotted path of every field by its id."""
+    """Return the dotted path of every field by its id."""
     names: dict[int, str] = {}
     for top in schema.fields:
         for node in top.walk():
@@ -216,7 +216,9 @@ def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
 
 
 def _follow(segment: IndexSegment, rewritten: Iterable[tuple[set[int], set[int]]]) -> IndexSegment:
-    """The segment with the fragments that those it covers became; a partly covered group is not covered."""
+    """Return the segment with the fragments that those it covers became; a partly covered group is not
+    covered.
+    """
     bitmap = pyroaring.BitMap(segment.description.fragment_ids)
     for old, new in rewritten:
         covered = {number for number in old if number <= _MAX_FRAGMENT_ID and number in bitmap}

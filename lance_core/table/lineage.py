@@ -20,7 +20,7 @@ Versions = npt.NDArray[np.uint64]
 
 
 def read_versions(fragment: Fragment, kind: Lineage) -> Versions:
-    """The versions of all physical rows of a fragment that has them in the manifest, or nowhere.
+    """Return the versions of all physical rows of a fragment that has them in the manifest, or nowhere.
 
     Raises:
         CorruptFileError: the sequence contradicts the format or the number of rows.

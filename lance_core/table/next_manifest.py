@@ -68,7 +68,8 @@ def next_manifest(
     *,
     read_version: Callable[[int], Manifest],
 ) -> tuple[table_pb2.Manifest, bytes | None]:
-    """The manifest of the next version, without positions, and the index section that belongs into its file.
+    """Return the manifest of the next version, without positions, and the index section that belongs into
+    its file.
 
     Args:
         current: the version that the transaction is applied to; None for a new table.
@@ -195,7 +196,9 @@ def _set_flags(message: table_pb2.Manifest, context: Context) -> None:
 def _any(
     message: table_pb2.Manifest, context: Context, flag: int, has: Callable[[table_pb2.DataFragment], bool]
 ) -> bool:
-    """Whether any fragment has what a flag stands for; without it those that did not change have not."""
+    """Return whether any fragment has what a flag stands for; without it those that did not change have
+    not.
+    """
     return any(map(has, context.changed)) or bool(
         message.reader_feature_flags & flag and any(map(has, message.fragments))
     )

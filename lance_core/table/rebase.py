@@ -153,7 +153,7 @@ def _operation(transaction: Transaction) -> Transaction.Delete | Transaction.Upd
 
 
 def _is_new(fragment: table_pb2.DataFragment, read_version: int) -> bool:
-    """Whether the deletion file is of this transaction: files of versions were made on older ones."""
+    """Return whether the deletion file is of this transaction: files of versions were made on older ones."""
     file = fragment.deletion_file
     return (
         fragment.HasField("deletion_file")

@@ -64,12 +64,12 @@ def repair_manifest(
 
 
 def has_several_file_versions(message: table_pb2.Manifest) -> bool:
-    """Whether a table that says 0.1, as one of 0.16 may, has data files of 0.1 and of 2.x."""
+    """Return whether a table that says 0.1, as one of 0.16 may, has data files of 0.1 and of 2.x."""
     return message.data_format.version == FileVersion.V0_1.name and len(_file_versions(message)) > 1
 
 
 def _release(message: table_pb2.Manifest) -> _Release:
-    """The release of the reference that signed a manifest; `_LATER` for other libraries.
+    """Return the release of the reference that signed a manifest; `_LATER` for other libraries.
 
     Releases before 0.8.1 did not sign.
     """
@@ -102,7 +102,9 @@ def _without_indices_on(index_section: bytes | None, fields: Set[int]) -> bytes 
 
 
 def _decoded(index_section: bytes | None) -> table_pb2.IndexSection | None:
-    """The index section; None if there is none, or none that decodes: `Manifest.index_segments` says so."""
+    """Return the index section; None if there is none, or none that decodes: `Manifest.index_segments`
+    says so.
+    """
     try:
         return None if index_section is None else table_pb2.IndexSection.FromString(index_section)
     except DecodeError:
@@ -161,7 +163,7 @@ def _repeated(fragment: table_pb2.DataFragment) -> Iterable[int]:
 
 
 def _counting_files(fragment: table_pb2.DataFragment, fields: Set[int]) -> list[table_pb2.DataFile]:
-    """The files that hold the last column of one of `fields`, the last file first."""
+    """Return the files that hold the last column of one of `fields`, the last file first."""
     seen: set[int] = set()
     found = []
     for file in reversed(fragment.files):

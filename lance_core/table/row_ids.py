@@ -19,7 +19,7 @@ _NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 
 def read_row_ids(fragment: Fragment) -> RowIds:
-    """The row id of every physical row of a fragment, deleted ones included, in physical order.
+    """Return the row id of every physical row of a fragment, deleted ones included, in physical order.
 
     Raises:
         CorruptFileError: the sequence contradicts the format or the number of rows.
@@ -85,7 +85,7 @@ def find_values(values: RowIds, wanted: RowIds) -> tuple[Places, Places]:
 
 
 def _inline(fragment: Fragment) -> tuple[bytes, str]:
-    """The serialized sequence, and what to call it."""
+    """Return the serialized sequence, and what to call it."""
     data = fragment.inline_lineage(Lineage.ROW_ID)
     name = f"row ids of fragment {fragment.id}"
     if data is None:
@@ -106,7 +106,9 @@ def _require_complete(left: int, num_rows: int, name: str) -> None:
 
 
 def decode_segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
-    """The at most `limit` values of one segment. The number is checked before memory is taken for them."""
+    """Return the at most `limit` values of one segment. The number is checked before memory is taken for
+    them.
+    """
     match segment.WhichOneof("segment"):
         case "range":
             _check_length(segment.range.end - segment.range.start, limit, name)

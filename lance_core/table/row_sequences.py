@@ -15,12 +15,12 @@ _SEGMENT_BYTES = 24
 
 
 def consecutive_row_ids(first: int, num_rows: int) -> bytes:
-    """The serialized sequence of the row ids `first`, `first + 1`, ..."""
+    """Return the serialized sequence of the row ids `first`, `first + 1`, ..."""
     return rowids_pb2.RowIdSequence(segments=[_range(first, first + num_rows)]).SerializeToString()
 
 
 def followed_by(sequence: bytes, first: int, num_rows: int) -> bytes:
-    """A serialized sequence of row ids, followed by `first`, `first + 1`, ..."""
+    """Return a serialized sequence of row ids, followed by `first`, `first + 1`, ..."""
     message = rowids_pb2.RowIdSequence.FromString(sequence)
     message.segments.append(_range(first, first + num_rows))
     return message.SerializeToString()
@@ -71,7 +71,7 @@ def encode_row_ids(row_ids: RowIds) -> bytes:
 
 
 def one_version(version: int, num_rows: int) -> bytes:
-    """The serialized sequence of `num_rows` rows that were all made, or changed, by `version`."""
+    """Return the serialized sequence of `num_rows` rows that were all made, or changed, by `version`."""
     return rowids_pb2.RowDatasetVersionSequence(runs=[_run(version, num_rows)]).SerializeToString()
 
 

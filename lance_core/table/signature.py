@@ -21,7 +21,7 @@ def sign(message: table_pb2.Manifest) -> None:
 
 
 def _release() -> str:
-    """The version of this package as plain numbers, which is all that the reference understands."""
+    """Return the version of this package as plain numbers, which is all that the reference understands."""
     from lance_core.version import __version__  # late: finding it takes long, and readers do not sign
 
     numbers = re.match(r"\d+(\.\d+){0,2}", __version__)

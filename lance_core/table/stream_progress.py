@@ -41,7 +41,7 @@ class StreamBatch:
         return {PREFIX + self.name: json.dumps({"batch": self.batch, "query": self.query})}
 
     def is_committed(self, config: Mapping[str, str]) -> bool:
-        """Whether the table with these settings has the rows of the batch.
+        """Return whether the table with these settings has the rows of the batch.
 
         Raises:
             InvalidInputError: another query writes under the name.

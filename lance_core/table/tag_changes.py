@@ -101,7 +101,7 @@ def create_ref(root: Storage, path: str, data: bytes, what: str) -> None:
 
 
 def branch_json(branch: Branch) -> bytes:
-    """The file of a branch."""
+    """Return the file of a branch."""
     content = {
         "parentBranch": branch.parent_branch,
         "identifier": {"version_mapping": [list(step) for step in branch.branch_identifier]},

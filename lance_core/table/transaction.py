@@ -36,7 +36,7 @@ def new_transaction(
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Transaction:
-    """A transaction that lacks its operation.
+    """Return a transaction that lacks its operation.
 
     Args:
         read_version: the version it was made on; 0 for a new table.
@@ -55,7 +55,7 @@ def new_transaction(
 
 
 def transaction_uuid(text: str) -> str:
-    """The id of a transaction in the form that names its file: lower case, with hyphens.
+    """Return the id of a transaction in the form that names its file: lower case, with hyphens.
 
     Raises:
         InvalidInputError: it is no UUID.
@@ -307,7 +307,7 @@ def clone(
 
 
 def file_name(transaction: Transaction) -> str:
-    """The name of its file in `_transactions/`."""
+    """Return the name of its file in `_transactions/`."""
     return f"{transaction.read_version}-{transaction.uuid}.txn"
 
 
@@ -328,7 +328,8 @@ def write_transaction(storage: Storage, name: str, serialized: bytes, *, sync: b
 
 
 def read_transaction(storage: Storage, manifest: Manifest) -> Transaction:
-    """The transaction that made a version: the one in the manifest if it is there, else its own file.
+    """Return the transaction that made a version: the one in the manifest if it is there, else its own
+    file.
 
     Raises:
         CommitConflictError: the version was made without one, so that nobody knows what it changed.

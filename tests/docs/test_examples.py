@@ -15,7 +15,7 @@ STORE_IN_EXAMPLES = "http://127.0.0.1:9000"
 
 
 def examples(page: Path) -> list[tuple[int, str]]:
-    """The page's Python blocks with the line each starts on."""
+    """Return the page's Python blocks with the line each starts on."""
     text = page.read_text(encoding="utf-8")
     blocks = re.finditer(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, block.start(1)), block[1]) for block in blocks]

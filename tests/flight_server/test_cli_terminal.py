@@ -43,7 +43,7 @@ def odd(tmp_path: Path) -> Path:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a terminal shows the text and does nothing else."""
+    """Return whether a terminal shows the text and does nothing else."""
     return all(character.isprintable() or character == "\n" for character in text)
 
 

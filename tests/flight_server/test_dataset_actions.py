@@ -160,7 +160,7 @@ def test_a_dataset_that_is_written_is_not_dropped(
 
 
 def fd_is_unnamed(pid: int, root: Path) -> bool:
-    """Whether a process has a file below the root open that has no name yet."""
+    """Return whether a process has a file below the root open that has no name yet."""
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         try:
             place = os.readlink(descriptor)

@@ -211,7 +211,7 @@ def test_a_port_in_use_is_exit_code_1(root: Root, serve: StartServer, tmp_path: 
 
 
 def _refused(server: RunningServer) -> dict[str, object]:
-    """The report of a call that a draining server refuses, once it does."""
+    """Return the report of a call that a draining server refuses, once it does."""
     for _ in range(200):
         outcome = call(server.address, "GetFlightInfo", path_descriptor("large"))
         if outcome.code is grpc.StatusCode.UNAVAILABLE and "x-lance-error" in outcome.trailers:

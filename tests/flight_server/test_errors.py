@@ -258,7 +258,7 @@ def test_what_a_python_client_catches(server: RunningServer, ask: Any, error: ty
 
 
 def forged(**changes: Any) -> bytes:
-    """A ticket with a valid signature of the well-known key, as anybody can make one."""
+    """Return a ticket with a valid signature of the well-known key, as anybody can make one."""
     fields = {
         "dataset": "trips",
         "version": 2,

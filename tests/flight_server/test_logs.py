@@ -31,7 +31,7 @@ Event = dict[str, str]
 
 
 def events(server: RunningServer, name: str | None = None) -> list[Event]:
-    """The lines of the log as facts, with `level` and `event`; fails if a line has another form."""
+    """Return the lines of the log as facts, with `level` and `event`; fails if a line has another form."""
     found = []
     for line in server.log.splitlines():
         match = _LINE.fullmatch(line)

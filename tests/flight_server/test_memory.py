@@ -45,7 +45,7 @@ class PeakMemory:
 
 
 def write_large(path: Path, num_bytes: int) -> int:
-    """A dataset of mixed columns whose decoded size is at least `num_bytes`; the size."""
+    """Return a dataset of mixed columns whose decoded size is at least `num_bytes`; the size."""
     source = np.random.default_rng(5)
     written = 0
     while written < num_bytes:

@@ -348,7 +348,7 @@ def test_a_compressed_bomb(serve: StartServer, tmp_path: Path) -> None:
 
 
 def inflated(num_bytes: int) -> list[bytes]:
-    """An upload of 64 rows over a compressed buffer of `num_bytes` zeros."""
+    """Return an upload of 64 rows over a compressed buffer of `num_bytes` zeros."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         for _ in range(num_bytes >> 20):

@@ -38,7 +38,7 @@ INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
 def planned(server: RunningServer, *path: str) -> list[bytes]:
-    """The tickets of a dataset."""
+    """Return the tickets of a dataset."""
     with server.client() as client:
         info = client.get_flight_info(flight.FlightDescriptor.for_path(*path))
         return [endpoint.ticket.ticket for endpoint in info.endpoints]

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def environment(folder: Path, release: str) -> Path:
-    """The Python of an environment with the release, made if there is none.
+    """Return the Python of an environment with the release, made if there is none.
 
     Releases that write no fixtures are installed beside the Arrow that was there with them.
     """
@@ -75,7 +75,7 @@ ROWS = 110
 def _write(
     without: tuple[str, ...] = (), *, delete: bool = True, merge: bool = False, **options: Any
 ) -> Callable[[Path], None]:
-    """A writer of two fragments, without the columns that the release cannot write.
+    """Return a writer of two fragments, without the columns that the release cannot write.
 
     `delete` deletes rows, `merge` adds columns in files of their own afterwards. `options` are those of the
     release's `write_dataset`.

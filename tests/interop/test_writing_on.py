@@ -20,7 +20,9 @@ def _name(path: Path) -> str:
 
 
 def _reads(path: Path) -> bool:
-    """Whether the reference's current release reads a table: not a dictionary column that 0.7.5 merged."""
+    """Return whether the reference's current release reads a table: not a dictionary column that 0.7.5
+    merged.
+    """
     try:
         lance.dataset(str(path)).to_table()
     except pa.ArrowInvalid as error:

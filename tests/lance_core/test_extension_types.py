@@ -39,7 +39,7 @@ def registered() -> object:
 
 
 def labelled(storage: pa.Array, name: str) -> pa.Table:
-    """A column whose extension type is known by its name only."""
+    """Return a column whose extension type is known by its name only."""
     metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": "some"}
     return pa.table([storage], schema=pa.schema([pa.field("c", storage.type, metadata=metadata)]))
 

@@ -87,7 +87,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def serially(old: Path, path: Path, *names: str) -> Any:
-    """The state after changes one by one; None where one is refused."""
+    """Return the state after changes one by one; None if one is refused."""
     shutil.copytree(old, path)
     try:
         for name in names:

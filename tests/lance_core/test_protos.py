@@ -32,7 +32,7 @@ def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
 
 
 def make_history(path: Path) -> set[str]:
-    """A table that lives through most operations; returns the names of those it must have seen."""
+    """Return a table that lives through most operations; returns the names of those it must have seen."""
     uri = str(path)
     table = pa.table(
         {

@@ -66,7 +66,7 @@ def _check(version: str, case: Case, limits: dict[str, int | None], folder: Path
 
 
 def _reads_its_own(version: str, case: Case, folder: Path) -> bool:
-    """Whether the reference reads the same rows from pages of its own."""
+    """Return whether the reference reads the same rows from pages of its own."""
     path = folder / "reference.lance"
     shutil.rmtree(path, ignore_errors=True)
     try:

@@ -156,7 +156,7 @@ def test_types_without_a_counterpart_are_refused(kind: spark.DataType) -> None:
 
 
 def schema_of(name: str, **children: spark.DataType) -> spark.StructType:
-    """The schema of one column, a struct."""
+    """Return the schema of one column, a struct."""
     struct = spark.StructType([spark.StructField(child, kind) for child, kind in children.items()])
     return spark.StructType([spark.StructField(name, struct)])
 

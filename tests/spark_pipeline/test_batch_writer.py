@@ -35,7 +35,7 @@ def writer_for(
 
 
 def staged(writer: BatchWriter, *parts: pa.Table) -> list[WriterCommitMessage | None]:
-    """The messages of one task for each part."""
+    """Return the messages of one task for each part."""
     return [writer.write(iter(part.to_batches())) for part in parts]
 
 

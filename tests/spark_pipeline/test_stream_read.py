@@ -36,7 +36,7 @@ class Stream:
         self.checkpoint = checkpoint
 
     def run(self, *, begins_anew: bool = False, **options: Any) -> Batches:
-        """The sorted rows of the batches that have any."""
+        """Return the sorted rows of the batches that have any."""
         if begins_anew:
             shutil.rmtree(self.checkpoint, ignore_errors=True)
         got: dict[int, list[tuple[Any, ...]]] = {}
@@ -50,7 +50,7 @@ class Stream:
         return [batch for _, batch in sorted(got.items()) if batch]
 
     def ids(self, **options: Any) -> list[list[int]]:
-        """The column `id` of the batches."""
+        """Return the column `id` of the batches."""
         return [[row[0] for row in batch] for batch in self.run(**options)]
 
 

@@ -12,7 +12,7 @@ from support.puts import descriptor_of, finish_message
 
 
 def act(client: flight.FlightClient, action: str, **body: Any) -> dict[str, Any]:
-    """The answer of an action."""
+    """Return the answer of an action."""
     (answer,) = client.do_action(flight.Action(action, json.dumps(body).encode()))
     return json.loads(answer.body.to_pybytes())  # type: ignore[no-any-return]
 

@@ -49,7 +49,7 @@ class Spec:
 
 
 def make_array(field: pa.Field, length: int, spec: Spec, rng: np.random.Generator) -> pa.Array:
-    """An array of `length` values of the field's type; nulls appear only where a field is nullable."""
+    """Return an array of `length` values of the field's type; nulls appear only where a field is nullable."""
     data_type = field.type
     valid = _validity(field.nullable, length, spec, rng)
     if isinstance(data_type, pa.BaseExtensionType):
@@ -182,7 +182,7 @@ def _time_units_per_day(data_type: pa.DataType) -> int:
 
 
 def _extremes(data_type: pa.DataType) -> np.ndarray:
-    """The values that break careless code, as an array of the type's physical layout."""
+    """Return the values that break careless code, as an array of the type's physical layout."""
     width = data_type.bit_width // 8
     if pa.types.is_floating(data_type):
         sign = 1 << (data_type.bit_width - 1)

@@ -84,7 +84,7 @@ class Case:
         return (self.versions[zlib.crc32(self.name.encode()) % len(self.versions)],)
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The data, the same at every call."""
+        """Return the data, the same at every call."""
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         return [self._batch(page, rng) for page in range(self.pages)]
 
@@ -95,7 +95,9 @@ class Case:
 
 
 def _varied(spec: Spec, page: int) -> Spec:
-    """The third page without nulls, the fourth of one value: layers and layouts change between pages."""
+    """Return the third page without nulls, the fourth of one value: layers and layouts change between
+    pages.
+    """
     if page % 4 == 3:
         return Spec("constant", "none", spec.lists)
     return Spec(spec.distribution, "none", spec.lists) if page % 4 == 2 else spec
@@ -373,7 +375,7 @@ PAGES_THE_REFERENCE_MISREADS = {
 
 
 def is_long_list(name: str, leaf: pa.DataType) -> bool:
-    """Whether long lists of a nesting are left to the long run: with strings all but three are."""
+    """Return whether long lists of a nesting are left to the long run: with strings all but three are."""
     return leaf == pa.string() and name not in ("list", "list_struct_list", "map")
 
 
@@ -463,7 +465,7 @@ ENCODED_SPECS = (
 
 
 def _matters(metadata: Metadata, leaf: pa.DataType) -> bool:
-    """Whether the options can change how the leaf is stored; where not, the long run tries them."""
+    """Return whether the options can change how the leaf is stored; where not, the long run tries them."""
     options = {key.partition(":")[2] for key in metadata}
     numeric = pa.types.is_integer(leaf) or pa.types.is_floating(leaf)
     if "compression" in options and "bss" not in options:

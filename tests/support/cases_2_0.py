@@ -165,7 +165,7 @@ def _case(
 
 
 def present(field: pa.Field) -> pa.Field:
-    """The field with every struct at or below it required."""
+    """Return the field with every struct at or below it required."""
     data_type = field.type
     if isinstance(data_type, pa.BaseExtensionType):
         return field

@@ -36,7 +36,7 @@ def make_table(path: Path, *, stable_row_ids: bool = True) -> LanceDataset:
 
 
 def open_on(storage: Storage) -> LanceDataset:
-    """The newest version in a storage that may fail."""
+    """Return the newest version in a storage that may fail."""
     return LanceDataset(storage.uri, snapshot=open_snapshot(storage))
 
 

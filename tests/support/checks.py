@@ -55,7 +55,7 @@ def expected_table(case: Case, path: Path, source: pa.Table) -> pa.Table:
 
 
 def as_stored(source: pa.Table, path: Path) -> pa.Table:
-    """The source under the dataset's schema: views are stored as plain strings and binaries."""
+    """Return the source under the dataset's schema: views are stored as plain strings and binaries."""
     schema = reference_schema(path)
     columns = [
         source[field.name].cast(VIEWS[source[field.name].type])

@@ -48,7 +48,7 @@ def assert_values_equal(expected: pa.ChunkedArray, actual: pa.ChunkedArray, *, l
 
 
 def schema_difference(expected: pa.Schema, actual: pa.Schema) -> str | None:
-    """The first difference between two schemas in words, or None."""
+    """Return the first difference between two schemas in words, or None."""
     if expected.names != actual.names:
         return f"expected columns {_shorten(expected.names)}, found {_shorten(actual.names)}"
     for left, right in zip(expected, actual, strict=True):
@@ -111,7 +111,7 @@ def _aligned(expected: pa.ChunkedArray, actual: pa.ChunkedArray) -> Iterator[tup
 
 
 def _same_bits(left: pa.Array, right: pa.Array) -> bool:
-    """Whether Arrow finds the two equal when floats are taken as integers; False decides nothing.
+    """Return whether Arrow finds the two equal when floats are taken as integers; False decides nothing.
 
     One call where the walk takes hundreds: nearly all that is compared is equal.
     """
@@ -124,7 +124,9 @@ def _same_bits(left: pa.Array, right: pa.Array) -> bool:
 
 @cache
 def _bits_type(data_type: pa.DataType) -> pa.DataType | None:
-    """The type with integers in place of floats, nullable at all levels; None if Arrow has no such view."""
+    """Return the type with integers in place of floats, nullable at all levels; None if Arrow has no such
+    view.
+    """
     if pa.types.is_floating(data_type):
         return {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[data_type.bit_width]
     if isinstance(data_type, pa.BaseExtensionType):
@@ -214,7 +216,7 @@ def _list_lengths(array: pa.Array, valid: np.ndarray) -> np.ndarray:
 
 
 def _list_children(array: pa.Array, valid: np.ndarray) -> list[tuple[str, pa.Array]]:
-    """The children of the valid lists only: what lies below a null list is nobody's value."""
+    """Return the children of the valid lists only: what lies below a null list is nobody's value."""
     if pa.types.is_map(array.type):
         children = [(".key", array.keys), (".value", array.items)]
     else:
@@ -251,7 +253,9 @@ def _as_binary(array: pa.Array) -> pa.Array:
 
 
 def _value_bytes(array: pa.Array) -> np.ndarray:
-    """The value slots of a fixed-width array as unsigned words, shape (len(array), words per value)."""
+    """Return the value slots of a fixed-width array as unsigned words, shape (len(array), words per
+    value).
+    """
     width = array.type.byte_width
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def open_below(folder: Path | str) -> list[str]:
-    """The path of every descriptor on `folder` or below it, as often as it is open."""
+    """Return the path of every descriptor on `folder` or below it, as often as it is open."""
     top = os.path.realpath(folder)
     paths = []
     for number in os.listdir("/proc/self/fd"):

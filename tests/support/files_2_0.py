@@ -31,7 +31,7 @@ class Page:
         self.encoding = pb.ArrayEncoding()
 
     def buffer(self, data: bytes) -> pb.Buffer:
-        """A page buffer of these bytes."""
+        """Return a page buffer of these bytes."""
         self.buffers.append(data)
         return pb.Buffer(buffer_index=len(self.buffers) - 1)
 
@@ -44,7 +44,7 @@ class Page:
         return pb.ArrayEncoding(flat=flat)
 
     def bits(self, flags: Sequence[int]) -> pb.ArrayEncoding:
-        """A bitmap."""
+        """Return a bitmap."""
         return self.flat(np.packbits(np.array(flags, np.uint8), bitorder="little"), 1)
 
     def binary(self, ends: Sequence[int], data: bytes, adjustment: int) -> pb.ArrayEncoding:
@@ -168,11 +168,11 @@ def _direct(kind: str, message: Message) -> file2_pb2.Encoding:
 
 
 def leaf(name: str, logical_type: str, number: int = 0, parent: int = -1) -> file_pb2.Field:
-    """A field of a schema."""
+    """Return a field of a schema."""
     return file_pb2.Field(name=name, id=number, parent_id=parent, logical_type=logical_type, nullable=True)
 
 
 def write_column(folder: Path, logical_type: str, *pages: Page, buffers: Sequence[bytes] = ()) -> HandWritten:
-    """A file of one column without children."""
+    """Return a file of one column without children."""
     rows = sum(page.length for page in pages)
     return write_file(folder, [leaf("c", logical_type)], [ColumnPages(pages, buffers)], rows)

@@ -91,6 +91,6 @@ conditions = st.recursive(
 
 
 def passing_in_duckdb(connection: duckdb.DuckDBPyConnection, condition: str) -> list[int]:
-    """The `id` of the rows of the registered table `rows` that pass; ids count the rows."""
+    """Return the `id` of the rows of the registered table `rows` that pass; ids count the rows."""
     found = connection.execute(f"select id from rows where {condition} order by id").fetchall()
     return [number for (number,) in found]

@@ -53,7 +53,7 @@ class Gcs:
 
 
 def gcs_testbench() -> str | None:
-    """The command, where it is installed."""
+    """Return the command, where it is installed."""
     return os.environ.get("LANCE_FLIGHT_GCS_TESTBENCH") or shutil.which("storage-testbench")
 
 

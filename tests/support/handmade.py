@@ -139,7 +139,7 @@ def mini_block_page(
     extra_buffers: Sequence[bytes] = (),
     **fields: object,
 ) -> HandmadePage:
-    """A page in the mini-block layout; `fields` are further fields of its message."""
+    """Return a page in the mini-block layout; `fields` are further fields of its message."""
     layout = pb.PageLayout()
     body = layout.mini_block_layout
     body.value_compression.CopyFrom(values)

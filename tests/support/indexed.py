@@ -102,7 +102,7 @@ def check_text(dataset: lance.LanceDataset, what: object = "") -> None:
 
 
 def nearest(dataset: lance.LanceDataset, seed: int = 0, **options: object) -> pa.Table:
-    """The ten nearest rows of a random vector, with `id` and `_distance`."""
+    """Return the ten nearest rows of a random vector, with `id` and `_distance`."""
     query = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
     wanted = {"column": "vector", "q": query, "k": 10, "nprobes": 100, **options}
     return dataset.to_table(["id", "_distance"], nearest=wanted)

@@ -15,7 +15,7 @@ NAME = "data/f.lance"
 
 
 def field_message(number: int, logical_type: str, parent: int = -1, **more: object) -> file_pb2.Field:
-    """A nullable field named after its number."""
+    """Return a nullable field named after its number."""
     return file_pb2.Field(
         **{"name": f"f{number}", "id": number, "parent_id": parent, "nullable": True, **more},
         logical_type=logical_type,
@@ -23,7 +23,7 @@ def field_message(number: int, logical_type: str, parent: int = -1, **more: obje
 
 
 def fields_of(*messages: file_pb2.Field, content: bytes = b"") -> tuple[Field, ...]:
-    """The tree of the fields; `content` is where their dictionaries are."""
+    """Return the tree of the fields; `content` is where their dictionaries are."""
     return Schema(messages, {}, file="manifest", content=content).fields
 
 
@@ -36,7 +36,7 @@ def legacy_file(
     first_row: int | None = None,
     version: tuple[int, int] = (0, 2),
 ) -> MemoryFile:
-    """A file of `body` and a page table with (position, items) per field id and batch.
+    """Return a file of `body` and a page table with (position, items) per field id and batch.
 
     The table begins with the smallest id unless `first_row` says otherwise. Without `fields` no manifest is
     embedded.

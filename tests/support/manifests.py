@@ -8,18 +8,18 @@ from lance_core.proto import table_pb2
 
 
 def newest_manifest(path: Path) -> Path:
-    """The manifest of the latest version of a table with inverted names."""
+    """Return the manifest of the latest version of a table with inverted names."""
     return min((path / "_versions").glob("[0-9]*.manifest"))
 
 
 def manifest_bytes(message: table_pb2.Manifest) -> bytes:
-    """A manifest file without other sections."""
+    """Return a manifest file without other sections."""
     data = message.SerializeToString()
     return struct.pack("<I", len(data)) + data + struct.pack("<QHH4s", 0, 0, 2, b"LANC")
 
 
 def read_message(file: Path) -> table_pb2.Manifest:
-    """The message of a manifest file."""
+    """Return the message of a manifest file."""
     data = file.read_bytes()
     (position,) = struct.unpack_from("<Q", data, len(data) - 16)
     (length,) = struct.unpack_from("<I", data, position)

@@ -51,7 +51,7 @@ def run(uri: str, libraries: list[str], steps: int, options: Options) -> list[Hi
 
 
 def _states(lines: History) -> list[State]:
-    """The rows of a writer after each acknowledged step that changes them."""
+    """Return the rows of a writer after each acknowledged step that changes them."""
     states: list[State] = [{}]
     for line in lines:
         if "version" in line and not {"count", "compact"} & set(line):
@@ -60,7 +60,7 @@ def _states(lines: History) -> list[State]:
 
 
 def _rows(table: pa.Table) -> dict[int, State]:
-    """The rows of each writer; no id is there twice."""
+    """Return the rows of each writer; no id is there twice."""
     ids, values = table["id"].to_pylist(), table["value"].to_pylist()
     assert len(set(ids)) == len(ids)
     found: dict[int, State] = {}
@@ -107,7 +107,7 @@ def check(uri: str, histories: list[History], options: Options, *, stable_row_id
 
 
 def _near(history: History, version: int) -> History:
-    """The steps of a writer near a version, and those that failed, which may have landed unheard."""
+    """Return the steps of a writer near a version, and those that failed, which may have landed unheard."""
     return [line for line in history if abs(line.get("version", version) - version) < 8]
 
 

@@ -34,7 +34,7 @@ def _some(chance: random.Random, state: State) -> list[int]:
 
 
 def plan(chance: random.Random, state: State, first: int) -> dict[str, Any]:
-    """The next step of a writer whose rows are `state`, and whose next id is `first`."""
+    """Return the next step of a writer whose rows are `state`, and whose next id is `first`."""
     kind = chance.choices(["append", "delete", "update", "count", "compact"], [40, 20, 25, 8, 7])[0]
     if kind == "append" or (not state and kind in ("delete", "update")):
         return _append(chance, state, first)

@@ -25,7 +25,7 @@ _MESSAGE = re.compile(r"Incorrect number of nulls for StructArray, expected \d+ 
 
 
 def miscount(error: BaseException) -> str:
-    """The part of the message with both numbers where the reference failed so; else empty."""
+    """Return the part of the message with both numbers where the reference failed so; else empty."""
     found = _MESSAGE.search(str(error))
     return found[0] if found else ""
 
@@ -33,7 +33,8 @@ def miscount(error: BaseException) -> str:
 def miscounts_its_own(
     error: BaseException, source: pa.Table, written: Path, version: str, scratch: Path
 ) -> bool:
-    """Whether the reference fails with this very message, numbers included, or panics, on pages of its own.
+    """Return whether the reference fails with this very message, numbers included, or panics, on pages of
+    its own.
 
     `written` is a dataset that holds `source`. The reference writes the structs of each file to `scratch`
     with one of their leaves, in the pages that the file has: leaves of one struct may differ in theirs.
@@ -64,7 +65,7 @@ def _failure(leaf: pa.Table, cuts: tuple[int, ...], version: str, path: Path) ->
 
 
 def _files(dataset: Path, source: pa.Table) -> Iterator[tuple[pa.Table, set[tuple[int, ...]]]]:
-    """The rows of each data file, and where pages of its columns begin and end."""
+    """Yield the rows of each data file, and where pages of its columns begin and end."""
     start = 0
     for fragment in lance.dataset(str(dataset)).get_fragments():
         (file,) = fragment.data_files()
@@ -78,7 +79,7 @@ def _files(dataset: Path, source: pa.Table) -> Iterator[tuple[pa.Table, set[tupl
 
 
 def _single_leaves(column: pa.ChunkedArray, name: str) -> Iterator[pa.Table]:
-    """A column of structs with one of the leaves at a time; nothing for other columns.
+    """Yield a column of structs with one of the leaves at a time; nothing for other columns.
 
     In chunks as it is: dictionaries of several may not go together.
     """

@@ -50,35 +50,35 @@ class Maker:
         self.index: Any = Index if self.is_reference else lance_core.operations.Index
 
     def new(self) -> Any:
-        """A fragment without an id."""
+        """Return a fragment without an id."""
         return self.fragment(0, [self.file([0, 1])], ROWS)
 
     def file(self, fields: list[int]) -> Any:
-        """A new data file with columns by their ids."""
+        """Return a new data file with columns by their ids."""
         (source,) = (self.path.parent / "parts" / ("ab" if len(fields) == 2 else "b") / "data").iterdir()
         name = f"{uuid4().hex}.lance"
         shutil.copy(source, self.path / "data" / name)
         return self.data_file(name, fields, list(range(len(fields))), 2, 2)
 
     def old(self, number: int, **changes: Any) -> Any:
-        """A fragment of the table, in which something is changed."""
+        """Return a fragment of the table, in which something is changed."""
         data = self.dataset.get_fragments()[number].metadata.to_json()
         return self.fragment.from_json(json.dumps({**data, **changes}))
 
     def deleted(self, number: int) -> Any:
-        """A fragment of the table with a deletion file."""
+        """Return a fragment of the table with a deletion file."""
         file = {"read_version": 1, "id": uuid4().int >> 65, "file_type": "array", "num_deleted_rows": 1}
         return self.old(number, deletion_file={**file, "base_id": None})
 
     def rewritten(self, number: int) -> Any:
-        """A fragment of the table whose column b is in another file."""
+        """Return a fragment of the table whose column b is in another file."""
         fragment = self.old(number)
         fragment.files[0].fields = [0, -2]
         fragment.files.append(self.file([1]))
         return fragment
 
     def built(self, name: str, fields: list[int], fragments: set[int]) -> Any:
-        """An index."""
+        """Return an index."""
         details = ("/lance.table.BTreeIndexDetails", b"")
         index = self.index(str(uuid4()), name, fields, 1, fragments, 0)
         index.index_details = details
@@ -192,7 +192,7 @@ HANDMADE: dict[str, Callable[[Transaction], None]] = {
 
 
 def message_of(name: str, path: Path) -> Transaction:
-    """The transaction of an operation on version 1."""
+    """Return the transaction of an operation on version 1."""
     if name in HANDMADE:
         message = Transaction(read_version=1, uuid=str(uuid4()))
         HANDMADE[name](message)

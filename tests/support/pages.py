@@ -16,7 +16,7 @@ from lance_core.storage import storage_for
 
 
 def page_layouts(dataset: Path) -> Iterator[pb.PageLayout]:
-    """The layout of every page of every data file of a dataset."""
+    """Yield the layout of every page of every data file of a dataset."""
     storage = storage_for(str(dataset), None)
     for path in sorted((dataset / "data").glob("*.lance")):
         metadata = read_file_metadata(storage.open_file(f"data/{path.name}"))

@@ -82,7 +82,7 @@ def files_below(path: Path) -> set[str]:
 def ipc_messages(
     table: pa.Table, batch_rows: int | None = None, compression: str | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The IPC messages of a table: schema, dictionaries and batches, each as header and body."""
+    """Yield the IPC messages of a table: schema, dictionaries and batches, each as header and body."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:

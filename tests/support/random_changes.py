@@ -84,7 +84,7 @@ class Writer:
         return pa.table({"id": ids, "value": [change["value"]] * len(ids)}, schema=SCHEMA)
 
     def _own(self, change: Change) -> str:
-        """A condition for some rows of this writer."""
+        """Return a condition for some rows of this writer."""
         divisor = self._random.choice([1, 2, 3])
         change["divisor"], change["rest"] = divisor, self._random.randrange(divisor)
         first = self._number * OWN

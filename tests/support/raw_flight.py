@@ -86,7 +86,7 @@ def flight_data(descriptor: bytes) -> bytes:
 
 
 def field(number: int, data: bytes) -> bytes:
-    """A length-delimited protobuf field."""
+    """Return a length-delimited protobuf field."""
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 

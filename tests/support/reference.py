@@ -48,10 +48,10 @@ def write_reference_pages(batches: Sequence[pa.RecordBatch], path: Path, version
 
 
 def read_reference(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """The whole dataset, or some of its columns, as the reference reads it."""
+    """Return the whole dataset, or some of its columns, as the reference reads it."""
     return lance.dataset(str(path)).to_table(columns=columns)
 
 
 def reference_schema(path: Path) -> pa.Schema:
-    """The schema of the dataset as the reference reports it."""
+    """Return the schema of the dataset as the reference reports it."""
     return lance.dataset(str(path)).schema

@@ -51,7 +51,9 @@ class Twins:
 
 
 def canonical(table: pa.Table, *, stable: bool) -> tuple[list[str], list[str]]:
-    """The rows in one order. Ids count where they are decided: inserted rows of a merge have no order."""
+    """Return the rows in one order. Ids count where they are decided: inserted rows of a merge have no
+    order.
+    """
     rows = table.to_pylist()
     ids = [row.pop("_rowid") for row in rows]
     if not stable:

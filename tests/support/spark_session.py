@@ -33,7 +33,7 @@ class SharedSession:
         self._session: SparkSession | None = None
 
     def running(self) -> SparkSession:
-        """The session."""
+        """Return the session."""
         if self._session is not None and self.ending() is not None:
             self._forget()
         if self._session is None:

@@ -117,7 +117,7 @@ class Staged:
         return AFTER[str(self.kind)]
 
     def service(self, storage: FaultStorage | None = None) -> Service:
-        """A server of the folder, through a storage that may fail."""
+        """Return a server of the folder, through a storage that may fail."""
         service = Service(Settings.resolve(str(self.root), environment={}))
         if storage is not None:
             service._catalog.storage = lambda path: storage  # type: ignore[method-assign]

@@ -28,14 +28,14 @@ MOST_ROWS = 2_500
 
 @st.composite
 def fields(draw: st.DrawFn, name: str, depth: int, version: str) -> pa.Field:
-    """A field of a drawn type; null-typed fields are always nullable."""
+    """Return a field of a drawn type; null-typed fields are always nullable."""
     data_type = draw(types(depth, version))
     return pa.field(name, data_type, draw(st.booleans()) or pa.types.is_null(data_type))
 
 
 @st.composite
 def types(draw: st.DrawFn, depth: int, version: str) -> pa.DataType:
-    """A type nested at most `depth` levels deep, of the kinds that the version stores."""
+    """Return a type nested at most `depth` levels deep, of the kinds that the version stores."""
     nested = ("list", "large_list", "struct") + (("map", "structs") if version == "2.2" else ())
     kind = draw(st.sampled_from(("leaf", "vector") + (nested if depth else ())))
     if kind == "leaf":
@@ -108,7 +108,7 @@ def specs(draw: st.DrawFn) -> Spec:
 
 @st.composite
 def cases(draw: st.DrawFn, version: str, depth: int = 4) -> Case:
-    """A case of a few columns, some hundred rows and one to three pages."""
+    """Return a case of a few columns, some hundred rows and one to three pages."""
     columns = []
     for index in range(draw(st.integers(1, MOST_COLUMNS))):
         data_type = draw(types(draw(st.integers(0, depth)), version).filter(_is_writable))

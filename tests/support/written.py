@@ -21,7 +21,7 @@ from support.comparison import assert_values_equal
 def write_file(
     path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, version: str, **options: Any
 ) -> WrittenFile:
-    """A file of our own."""
+    """Return a file of our own."""
     file = storage_for(str(path.parent), None).create_file(path.name, sync=False)
     writer = open_writer(
         file, schema_from_arrow(schema), FileVersion.from_name(version), WriteOptions(**options)

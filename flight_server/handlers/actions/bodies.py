@@ -21,7 +21,7 @@ class Done:
 def parse_change(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[DatasetReference, dict[str, Any]]:
-    """The dataset and branch that an action changes, and its other fields.
+    """Return the dataset and branch that an action changes, and its other fields.
 
     `fields` come beside `dataset`, `branch` and `transaction_id`; InvalidInputError names what is wrong.
     """
@@ -33,20 +33,22 @@ def parse_change(
 def parse_refs(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[DatasetReference, dict[str, Any]]:
-    """The dataset whose tags or branches an action is about, perhaps with a version, and its other fields."""
+    """Return the dataset whose tags or branches an action is about, perhaps with a version, and its other
+    fields.
+    """
     values = check_fields(action, parse_object(body), {"dataset": string, **fields}, ("dataset", *required))
     return parse_name(values.pop("dataset")), values
 
 
 def ref_name(field: str, value: Any) -> str:
-    """The name of a tag (threat T9)."""
+    """Return the name of a tag (threat T9)."""
     if not is_segment(string(field, value)):
         raise InvalidInputError(f"{field}: not a name of a tag", found=shown(value))
     return str(value)
 
 
 def branch_name(field: str, value: Any) -> str:
-    """The name of a branch (threat T9)."""
+    """Return the name of a branch (threat T9)."""
     if not all(map(is_segment, string(field, value).split("/"))):
         raise InvalidInputError(f"{field}: not a name of a branch", found=shown(value))
     return str(value)

@@ -55,7 +55,7 @@ def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
 def _step(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[Any, dict[str, Any]]:
-    """The body of a step that commits nothing."""
+    """Return the body of a step that commits nothing."""
     reference, values = parse_change(action, body, fields, required)
     if "transaction_id" in values:
         raise InvalidInputError(f"{action}: makes no transaction, and has no transaction_id")

@@ -59,7 +59,7 @@ def drop_dataset(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def schema_field(field: str, value: Any) -> pa.Schema:
-    """An IPC message in base64."""
+    """Return an IPC message in base64."""
     data = base64_bytes(field, value)
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(data))

@@ -83,7 +83,7 @@ def _bare(reference: DatasetReference) -> DatasetReference:
 
 
 def _source(service: Service, reference: DatasetReference, chosen: dict[str, Any]) -> Snapshot:
-    """The version that the name ends in, or that fields say."""
+    """Return the version that the name ends in, or that fields say."""
     if chosen and reference != _bare(reference):
         raise InvalidInputError(f"dataset {reference.name}: its name and other fields both give a version")
     return service.open(replace(reference, **chosen))

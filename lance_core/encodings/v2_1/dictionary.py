@@ -34,7 +34,9 @@ def decode_dictionary(
 
 
 def look_up(indices: Values, num_values: int, dictionary: Values, num_items: int) -> Values:
-    """The values that `indices` stand for; for a dictionary column the indices over the shared items."""
+    """Return the values that `indices` stand for; for a dictionary column the indices over the shared
+    items.
+    """
     if not isinstance(indices, FixedValues):
         raise CorruptData("dictionary indices that are no numbers")
     return dictionary.look_up(indices, num_values, num_items)

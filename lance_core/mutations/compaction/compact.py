@@ -76,7 +76,7 @@ def _execute_all(
     num_threads: int | None,
     sync: bool,
 ) -> list[RewriteResult]:
-    """The results of all tasks; what is `done` already is not done again."""
+    """Return the results of all tasks; what is `done` already is not done again."""
     with ThreadPoolExecutor(max_workers=num_threads or 1) as pool:
         futures = {
             _key(task): pool.submit(execute, snapshot, task, sync=sync)

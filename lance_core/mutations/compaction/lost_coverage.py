@@ -57,7 +57,7 @@ def lost_coverage_of(storage: Storage, version: int) -> tuple[LostCoverage, ...]
 
 
 def _covered(manifest: Manifest) -> tuple[dict[str, pyroaring.BitMap], dict[str, str]]:
-    """The fragments that each index covers, and its kind."""
+    """Return the fragments that each index covers, and its kind."""
     covered: dict[str, pyroaring.BitMap] = {}
     kinds = {}
     for segment in manifest.index_segments:

@@ -87,7 +87,7 @@ class CompactionOptions:
 
 
 def _parse(name: str, text: str) -> Any:
-    """The value of a setting."""
+    """Return the value of a setting."""
     kinds: dict[str, Callable[[str], Any]] = {
         "materialize_deletions": _flag,
         "defer_index_remap": _flag,

@@ -33,7 +33,7 @@ class _Candidate:
 
 
 def plan(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
-    """The tasks of a compaction; there are none where nothing is to be gained.
+    """Return the tasks of a compaction; there are none where nothing is to be gained.
 
     Raises:
         UnsupportedFeatureError: the table has an index that says where rows are, or files of other versions.
@@ -109,7 +109,7 @@ def _candidate(manifest: Manifest, fragment: Fragment, options: CompactionOption
 
 
 def _groups(run: list[_Candidate], target_rows: int) -> list[list[_Candidate]]:
-    """The run cut into groups of at least so many rows; what is left at the end joins the last one."""
+    """Return the run cut into groups of at least so many rows; what is left at the end joins the last one."""
     groups: list[list[_Candidate]] = []
     group: list[_Candidate] = []
     num_rows = 0
@@ -127,7 +127,7 @@ def _groups(run: list[_Candidate], target_rows: int) -> list[list[_Candidate]]:
 
 
 def _limited(tasks: list[CompactionTask], options: CompactionOptions) -> Iterator[CompactionTask]:
-    """The first tasks, as many as the limits of a run allow."""
+    """Yield the first tasks, as many as the limits of a run allow."""
     fragments = rows = num_bytes = 0
     for task in tasks:
         fragments += len(task.messages)

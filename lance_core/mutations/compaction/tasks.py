@@ -56,7 +56,9 @@ class CompactionMetrics:
     """Indices that cover less than before. Only known once the compaction is committed."""
 
     def __repr__(self) -> str:
-        """The text of the reference; lost coverage, which the reference does not tell, where there is any."""
+        """Return the text of the reference; lost coverage, which the reference does not tell, where there
+        is any.
+        """
         shown = [field.name for field in fields(self) if field.name != "lost_coverage" or self.lost_coverage]
         return f"CompactionMetrics({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
@@ -90,7 +92,7 @@ class CompactionTask:
 
     @staticmethod
     def from_json(text: str) -> CompactionTask:
-        """The task that `json` wrote; anything else is an `InvalidInputError`."""
+        """Return the task that `json` wrote; anything else is an `InvalidInputError`."""
         return CompactionTask._of(_loads(text, "compaction task"))
 
     def _parts(self) -> dict[str, Any]:
@@ -128,7 +130,7 @@ class CompactionPlan:
 
     @staticmethod
     def from_json(text: str) -> CompactionPlan:
-        """The plan that `json` wrote; anything else is an `InvalidInputError`."""
+        """Return the plan that `json` wrote; anything else is an `InvalidInputError`."""
         parts = _loads(text, "compaction plan")
         try:
             tasks = [CompactionTask._of(each) for each in parts["tasks"]]
@@ -174,7 +176,7 @@ class RewriteResult:
 
     @staticmethod
     def from_json(text: str) -> RewriteResult:
-        """The result that `json` wrote; anything else is an `InvalidInputError`."""
+        """Return the result that `json` wrote; anything else is an `InvalidInputError`."""
         parts = _loads(text, "result of a compaction task")
         try:
             original, new = (_messages(parts[name]) for name in ("original_fragments", "new_fragments"))

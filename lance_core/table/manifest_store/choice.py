@@ -8,7 +8,7 @@ from lance_core.table.manifest_store.store import ManifestStore
 
 
 def manifest_store_of(storage: Storage) -> ManifestStore | None:
-    """The manifest store of the table in a storage; None where the storage decides by itself.
+    """Return the manifest store of the table in a storage; None if the storage decides by itself.
 
     `Storage.manifest_store` names it: `ddb://TABLE` or `sqlite:///PATH`.
 

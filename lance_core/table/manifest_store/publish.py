@@ -53,7 +53,7 @@ def publish_in_store(
 
 
 def latest_in_store(store: ManifestStore, storage: Storage) -> tuple[int, str] | None:
-    """The newest version and the path of its manifest; None when the store has no row of the table.
+    """Return the newest version and the path of its manifest; None when the store has no row of the table.
 
     Raises:
         CorruptFileError: the row names what is not there.
@@ -64,7 +64,7 @@ def latest_in_store(store: ManifestStore, storage: Storage) -> tuple[int, str] |
 
 
 def path_in_store(store: ManifestStore, storage: Storage, version: int) -> str | None:
-    """The path of the manifest of a version; None when the store has no row of it. Errors as above."""
+    """Return the path of the manifest of a version; None when the store has no row of it. Errors as above."""
     place = store.place(storage)
     row = store.get(place, version)
     return None if row is None else _resolve(store, storage, place, row)
@@ -108,7 +108,7 @@ def _finish(
 def _is_ours(
     store: ManifestStore, storage: Storage, place: str, row: ManifestRow, data: bytes
 ) -> bool | None:
-    """Whether the version is ours; None when that cannot be found out, or when it is not there yet."""
+    """Return whether the version is ours; None when that cannot be found out, or when it is not there yet."""
     try:
         found = store.get(place, row.version)
         if found is None or found.path == row.path:

@@ -24,15 +24,15 @@ class ManifestStore(ABC):
 
     @abstractmethod
     def place(self, storage: Storage) -> str:
-        """The name of the table in a storage. The paths of its manifests begin with it."""
+        """Return the name of the table in a storage. The paths of its manifests begin with it."""
 
     @abstractmethod
     def get(self, place: str, version: int) -> ManifestRow | None:
-        """The row of a version."""
+        """Return the row of a version."""
 
     @abstractmethod
     def latest(self, place: str) -> ManifestRow | None:
-        """The row of the highest version."""
+        """Return the row of the highest version."""
 
     @abstractmethod
     def insert(self, place: str, row: ManifestRow) -> None:

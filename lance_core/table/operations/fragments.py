@@ -114,7 +114,7 @@ def reserve_until(message: table_pb2.Manifest, last: int) -> None:
 
 
 def field_ids(message: table_pb2.Manifest) -> set[int]:
-    """The ids of all fields of the schema."""
+    """Return the ids of all fields of the schema."""
     return {field.id for field in message.fields}
 
 

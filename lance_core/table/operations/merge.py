@@ -65,7 +65,7 @@ def _moved_fields(old: table_pb2.DataFragment, new: table_pb2.DataFragment) -> l
 
 
 def _paths(fragment: table_pb2.DataFragment) -> dict[int, tuple[str, int]]:
-    """The file and its base path by field."""
+    """Return the file and its base path by field."""
     return {
         field: (file.path, file.base_id if file.HasField("base_id") else -1)
         for file in fragment.files

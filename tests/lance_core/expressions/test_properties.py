@@ -103,7 +103,7 @@ def quoted(text: str) -> str:
 
 
 def literal(name: str) -> st.SearchStrategy[str]:
-    """A constant that fits the column."""
+    """Return a constant that fits the column."""
     if name in INTEGERS:
         # The reference reads the least integer of 64 bits as a float.
         return plain_values(name).filter(lambda value: value > -(2**63)).map(str)

@@ -200,7 +200,7 @@ def container(
     version: tuple[int, int] = (2, 1),
     data: bytes = bytes(128),
 ) -> MemoryFile:
-    """A file assembled by hand: data, empty descriptor, column metadata, tables, footer."""
+    """Return a file assembled by hand: data, empty descriptor, column metadata, tables, footer."""
     messages = [column.SerializeToString() for column in columns]
     entries = []
     position = len(data)

@@ -42,7 +42,7 @@ def _written(path: Path, *, stable_row_ids: bool, version: str = "2.2") -> lance
 def _compacted(
     tmp_path: Path, **options: object
 ) -> tuple[lance.LanceDataset, lance.LanceDataset, LanceDataset]:
-    """The table as we compact it and as the reference does, and ours as we read it."""
+    """Return the table as we compact it and as the reference does, and ours as we read it."""
     theirs = tmp_path.with_name(f"{tmp_path.name}_reference")
     shutil.copytree(tmp_path, theirs)
     mine = lance_core.dataset(tmp_path)

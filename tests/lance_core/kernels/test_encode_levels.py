@@ -29,7 +29,7 @@ def arrow_type(nodes: tuple[str, ...]) -> pa.DataType:
 
 
 def shredded(column: nested.Column, start: int = 0) -> tuple[LeafRows, tuple[Step, ...]]:
-    """The rows from `start` on, cut out of a larger array."""
+    """Return the rows from `start` on, cut out of a larger array."""
     array = pa.array([as_arrow(row) for row in column.rows], arrow_type(column.nodes)).slice(start)
     (field,) = schema_from_arrow(pa.schema([pa.field("x", array.type)])).fields
     (rows,) = shred(field, array)

@@ -21,7 +21,7 @@ tables = st.one_of(
 
 
 def random_codes(rng: random.Random, symbols: list[bytes], length: int) -> bytes:
-    """A value of `length` codes, with escapes here and there or everywhere."""
+    """Return a value of `length` codes, with escapes here and there or everywhere."""
     escapes = 1.0 if not symbols else rng.choice((0.0, 0.0, 0.1, 1.0))
     codes = (
         [fsst.ESCAPE, rng.randrange(256)] if rng.random() < escapes else [rng.randrange(len(symbols))]

@@ -37,12 +37,12 @@ class Case:
 
 
 def one(data: memoryview) -> Stream:
-    """A row of one chunk."""
+    """Return a row of one chunk."""
     return Stream(data, inputs.int64s([0]), inputs.int64s([len(data)]))
 
 
 def two(data: memoryview) -> Stream:
-    """A row of two chunks, cut in the middle."""
+    """Return a row of two chunks, cut in the middle."""
     middle = len(data) // 2
     return Stream(data, inputs.int64s([0, middle]), inputs.int64s([middle, len(data) - middle]))
 
@@ -63,7 +63,7 @@ def chunks(data: memoryview, has_rep: bool, large: bool) -> object:
 
 
 def block(data: memoryview, offset_bits: int) -> object:
-    """A block of strings that a dictionary page would look its values up in."""
+    """Return a block of strings that a dictionary page would look its values up in."""
     start, size, data_start, data_size = kernels.open_variable_block(data, len(TEXT), offset_bits)
     offsets, text = data[start : start + size], data[data_start : data_start + data_size]
     return kernels.gather_variable(bytes([4, 0, 2]), 3, 8, offsets, text, len(TEXT), offset_bits)

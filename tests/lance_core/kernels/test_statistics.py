@@ -28,7 +28,7 @@ def bitmap(flags: list[bool]) -> bytes:
 def fixed(
     values: list[Any], pack: Any, order: str, width: int, start: int, per_zone: int, unpack: Any
 ) -> list[Any]:
-    """The kernel's answer for the values from `start` on, as (nulls, NaNs, least, most)."""
+    """Return the kernel's answer for the values from `start` on, as (nulls, NaNs, least, most)."""
     validity = None if None not in values else inputs.place(bitmap([value is not None for value in values]))
     data = b"".join(pack(0 if value is None else value) for value in values)
     count = len(values) - start
@@ -186,7 +186,7 @@ def test_text_is_cut_between_characters(values: list[str], limit: int) -> None:
 
 
 def _has_next(character: str) -> bool:
-    """Whether a character of the same number of bytes follows."""
+    """Return whether a character of the same number of bytes follows."""
     return ord(character) not in (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)
 
 

@@ -52,7 +52,7 @@ class PageOf:
     compression: str
 
     def pages(self, position: int) -> MiniBlocks:
-        """The page where its chunks begin at a place of a file."""
+        """Return the page where its chunks begin at a place of a file."""
         name, bits = self.coding.split()
         lengths = list(map(len, self.chunks))
         items = None
@@ -109,7 +109,7 @@ def random_page(rng: random.Random, coding: str, levels: str, most: int = 150) -
 
 
 def compressed(data: bytes, compression: str) -> bytes:
-    """A value buffer as a chunk keeps it."""
+    """Return a value buffer as a chunk keeps it."""
     if compression == "lz4":
         return bytes(lz4.block.compress(data, store_size=True))
     if compression == "zstd":
@@ -151,7 +151,7 @@ def file_of(data: bytes, map_after: int) -> Iterator[tuple[int, PieceReader]]:
 
 
 def column_of(pages: Sequence[PageOf], file: PieceReader, position: int = 0) -> ColumnPages:
-    """A column whose pages follow each other in a file."""
+    """Return a column whose pages follow each other in a file."""
     known = []
     for page in pages:
         known.append(page.pages(position))
@@ -180,7 +180,7 @@ def take(coding: str, parts: Parts, num_columns: int, num_rows: int) -> list[lis
 
 
 def type_of(coding: str) -> pa.DataType:
-    """A type that shows the bytes of the values."""
+    """Return a type that shows the bytes of the values."""
     name, width = coding.split()
     if name in ("variable", "fsst", "items"):
         return pa.large_binary() if width == "64" else pa.binary()
@@ -188,7 +188,7 @@ def type_of(coding: str) -> pa.DataType:
 
 
 def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
-    """An array as the values that were put there."""
+    """Return an array as the values that were put there."""
     if array is None:
         return None
     # Arrow leaves out the validity where nothing is null, and so does the kernel.

@@ -225,7 +225,7 @@ def _data_files(path: Path) -> set[str]:
 
 
 def _referenced(path: Path) -> set[str]:
-    """The data files that some version has."""
+    """Return the data files that some version has."""
     return {
         f"data/{file.path}"
         for version in lance_core.dataset(path).versions()

@@ -58,7 +58,7 @@ class History:
         return lance.dataset(str(self.both.theirs)).schema
 
     def columns(self, *kinds: Any) -> list[str]:
-        """The columns beside the id, of some types."""
+        """Return the columns beside the id, of some types."""
         return [
             f.name for f in self.schema() if f.name != "id" and (not kinds or any(k(f.type) for k in kinds))
         ]
@@ -119,7 +119,7 @@ class History:
 
 
 def doubled(name: str) -> Any:
-    """A function from batches to a column of this name."""
+    """Return a function from batches to a column of this name."""
 
     def function(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pc.multiply(batch.column("id"), 2)], [name])

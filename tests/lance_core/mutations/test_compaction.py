@@ -38,7 +38,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def write(path: Path, sizes: list[int], deleted: str | None = None, **arguments: Any) -> lance.LanceDataset:
-    """A dataset by the reference with a fragment of each size."""
+    """Return a dataset by the reference with a fragment of each size."""
     first = 0
     for size in sizes:
         lance.write_dataset(rows(first, size), str(path), mode="append" if first else "create", **arguments)

@@ -214,7 +214,7 @@ def test_a_stream_with_more_rows_than_the_fragment(tmp_path: Path) -> None:
 
 
 def replacement(library: Any, uri: str, fragment_id: int) -> Any:
-    """A file with other values of the column `a`."""
+    """Return a file with other values of the column `a`."""
     from lance.file import LanceFileWriter
 
     name = f"{fragment_id}.lance"

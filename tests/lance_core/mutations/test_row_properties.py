@@ -68,7 +68,7 @@ def row_sets(draw: st.DrawFn, keys: st.SearchStrategy[int | None], *, unique: bo
 
 @st.composite
 def merges(draw: st.DrawFn) -> Operation:
-    """A merge of few rows, some of which match."""
+    """Return a merge of few rows, some of which match."""
     source = draw(row_sets(st.integers(0, 60), unique=True))
     inserts = draw(st.booleans())
     matched = draw(st.sampled_from(["update", "delete", "keep"] if inserts else ["update", "delete"]))

@@ -21,7 +21,7 @@ WRITERS = ["ours", "ours", "reference"]
 
 
 def _run(path: Path, changes: int) -> list[list[str]]:
-    """The lines of all writers, split into number and answer."""
+    """Return the lines of all writers, split into number and answer."""
     writers = [
         subprocess.Popen(
             [sys.executable, "-m", "support.racing_changes", library, str(path), str(n * 100), str(changes)],

@@ -122,7 +122,7 @@ class Columns:
         return open_column(self._file, self._metadata, field, self._places[name])
 
     def pages(self, name: str) -> Sequence[PageMetadata]:
-        """The pages of a leaf of a column."""
+        """Return the pages of a leaf of a column."""
         return self._metadata.column(next(iter(self._places[name].values()))).pages
 
 
@@ -138,7 +138,7 @@ def written(
 
 
 def joined(arrays: list[pa.Array | None]) -> pa.Array:
-    """The arrays in one, after all of them were checked."""
+    """Return the arrays in one, after all of them were checked."""
     assert all(array is not None for array in arrays)
     for array in arrays:
         array.validate(full=True)

@@ -28,7 +28,7 @@ def column(seed: int = 0) -> pa.Array:
 
 
 def gather(directory: Path, key: ColumnKey = KEY, array: pa.Array | None = None) -> pa.Table:
-    """The statistics that a process gathers and leaves behind."""
+    """Return the statistics that a process gathers and leaves behind."""
     array = column() if array is None else array
     cache = StatisticsCache(directory=StatisticsDirectory(directory))
     cache.gather(key, array.type, len(array), 0, [array])

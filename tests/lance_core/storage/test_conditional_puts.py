@@ -80,7 +80,7 @@ def proxy(_proxy: Proxy) -> Iterator[Proxy]:
 
 
 def through(proxy: Proxy, store: Store, uri: str) -> Storage:
-    """A storage whose requests can be broken; a failure is not hidden by repetitions of the client."""
+    """Return a storage whose requests can be broken; a failure is not hidden by repetitions of the client."""
     options = store.options(proxy.endpoint) | {"client_max_retries": "0", "timeout": "5s"}
     return storage_for(uri, options)
 

@@ -16,7 +16,7 @@ from lance_core.table.versions import latest_version
 
 
 def settled(path: Path) -> local_state.State:
-    """The state once it can be relied on."""
+    """Return the state once it can be relied on."""
     for _ in range(100):
         state = local_state.directory_state(str(path))
         if state is not None:

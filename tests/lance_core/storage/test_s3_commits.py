@@ -38,7 +38,7 @@ def test_writers_of_both_libraries(stable_row_ids: bool, s3: S3, bucket: str) ->
 
 
 def _at(place: int) -> Callable[[Request], bool]:
-    """Whether a request is the one at a place among those that write."""
+    """Return whether a request is the one at a place among those that write."""
     seen = itertools.count()
     return lambda request: request.method == "PUT" and next(seen) == place
 
@@ -99,7 +99,7 @@ def test_a_fault_at_every_write(
 
 
 def _read(uri: str, s3: S3) -> tuple[int, pa.Table]:
-    """The latest version and its rows, the same for both libraries."""
+    """Return the latest version and its rows, the same for both libraries."""
     theirs = lance.dataset(uri, storage_options=s3.options())
     ours = lance_core.dataset(uri, storage_options=s3.options())
     tables = [opened.to_table().sort_by("id").combine_chunks() for opened in (ours, theirs)]

@@ -318,7 +318,7 @@ def test_the_hint_goes_before_the_versions(tmp_path: Path) -> None:
 
 
 def storage_that(path: str, when: str, act: Callable[[], object]) -> FaultStorage:
-    """A storage that lets something happen before its first call of this kind."""
+    """Return a storage that lets something happen before its first call of this kind."""
 
     def acts(name: str, call: Callable[[], None]) -> None:
         act()

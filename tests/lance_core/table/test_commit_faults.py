@@ -52,7 +52,9 @@ class Expected:
         return target
 
     def check(self, path: Path) -> bool:
-        """Whether the dataset is as after the change; both libraries find it either so or as before."""
+        """Return whether the dataset is as after the change; both libraries find it either so or as
+        before.
+        """
         ours, theirs = lance_core.dataset(path), lance.dataset(str(path))
         is_after = ours.version == self.version + 1
         assert ours.version == theirs.version == self.version + is_after
@@ -80,7 +82,7 @@ class Expected:
 
 
 def _rows(table: pa.Table) -> pa.Table:
-    """The rows in an order that does not depend on fragments."""
+    """Return the rows in an order that does not depend on fragments."""
     key = "key" if "key" in table.column_names else "id"
     return table.sort_by(key).combine_chunks()
 

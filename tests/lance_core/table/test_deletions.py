@@ -39,7 +39,7 @@ def use_bitmap(path: Path) -> None:
 
 
 def read(path: Path, *, count: int | None = 3) -> list[int]:
-    """The deleted rows; the manifest is made to say `count` of them, or None for unknown."""
+    """Return the deleted rows; the manifest is made to say `count` of them, or None for unknown."""
     edit_manifest(
         path, lambda message: setattr(message.fragments[0].deletion_file, "num_deleted_rows", count or 0)
     )
@@ -206,7 +206,7 @@ def test_the_reference_takes_the_same_kind_of_file(tmp_path: Path) -> None:
 
 
 def deletion_file_of(path: Path, fragment: int) -> Path:
-    """The deletion file of one fragment."""
+    """Return the deletion file of one fragment."""
     (file,) = (path / "_deletions").glob(f"{fragment}-*")
     return file
 

@@ -223,7 +223,7 @@ class Table:
         self.append(1)
 
     def storage(self, at: int = -1, fault: Fault = fails) -> FaultStorage:
-        """A storage with a fault at one of its calls; it is used with its store from now on."""
+        """Return a storage with a fault at one of its calls; it is used with its store from now on."""
         storage = FaultStorage(self.path, at, fault)
         store = FaultStore(self.store, storage)
         self._monkeypatch.setattr(versions, "manifest_store_of", lambda _: store)

@@ -25,7 +25,7 @@ Rows = dict[int, pa.Table]
 
 
 def _changes(dataset: LanceDataset, *, sync: bool) -> Iterator[LanceDataset]:
-    """The dataset after each of some changes, which is when they are acknowledged."""
+    """Yield the dataset after each of some changes, which is when they are acknowledged."""
     dataset = lance_core.write_dataset(ROWS, dataset, mode="append", sync=sync)
     yield dataset.checkout_version(dataset.version)
     dataset.delete("id % 4 = 1", sync=sync)
@@ -59,7 +59,7 @@ def _record(path: Path, *, sync: bool) -> tuple[Recording, Rows, tuple[dict[str,
 
 
 def _check(crash: Crash, path: Path, rows: Rows) -> int:
-    """The version that both libraries find, with the rows it had."""
+    """Return the version that both libraries find, with the rows it had."""
     ours, theirs = lance_core.dataset(crash.write(path)), lance.dataset(str(path))
     assert ours.version == theirs.version
     expected = rows[ours.version]
@@ -70,7 +70,7 @@ def _check(crash: Crash, path: Path, rows: Rows) -> int:
 
 
 def _sorted(dataset: LanceDataset | lance.LanceDataset) -> pa.Table:
-    """The rows by their ids, which are in the first column."""
+    """Return the rows by their ids, which are in the first column."""
     table = dataset.to_table()
     return table.sort_by(table.column_names[0])
 

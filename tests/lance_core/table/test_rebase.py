@@ -54,7 +54,9 @@ def _fragments(ids: Ids) -> dict[int, Ids]:
 
 
 def _goes_on(before: list[Ids], mine: Ids) -> bool:
-    """Whether rows of mine are others than those that were changed meanwhile, and none is the last one."""
+    """Return whether rows of mine are others than those that were changed meanwhile, and none is the last
+    one.
+    """
     gone = frozenset().union(*before)
     whole = {
         number for number, ids in _fragments(mine).items() if len(ids) == PER_FRAGMENT

@@ -92,7 +92,7 @@ def test_a_column_is_taken_or_refused_as_by_the_reference(name: str, tmp_path: P
 
 
 def _appended(library: ModuleType, name: str, tmp_path: Path) -> list[object] | Exception:
-    """The rows after the append, or why there was none."""
+    """Return the rows after the append, or why there was none."""
     path = str(tmp_path / library.__name__)
     first, second = (pa.table({"c": array}) for array in CASES[name])
     lance.write_dataset(first, path)

@@ -27,7 +27,7 @@ MODES: list[Mode] = ["create", "append", "overwrite"]
 
 
 def _before(path: Path, mode: Mode) -> pa.Table | None:
-    """The dataset before the write, if there is one, and its rows."""
+    """Return the dataset before the write, if there is one, and its rows."""
     if mode == "create":
         return None
     lance_core.write_dataset(OLD, path, enable_stable_row_ids=True)
@@ -39,7 +39,9 @@ def _after(mode: Mode) -> pa.Table:
 
 
 def check_state(path: Path, before: pa.Table | None, after: pa.Table) -> bool:
-    """Whether the dataset is as after rather than as before, for both libraries; writes to it once more."""
+    """Return whether the dataset is as after rather than as before, for both libraries; writes to it once
+    more.
+    """
     try:
         dataset = lance_core.dataset(path)
     except DatasetNotFoundError:
@@ -218,7 +220,7 @@ def test_what_a_version_names_is_durable_before_it(tmp_path: Path, monkeypatch: 
 
 
 def _what_is(descriptor: int, root: Path) -> str:
-    """The directory, or that it is a file, which has no name yet."""
+    """Return the directory, or that it is a file, which has no name yet."""
     path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
     return str(path.relative_to(root)) if path.is_dir() else "file"
 

@@ -31,7 +31,7 @@ def json_array(documents: list[str | None], text: pa.DataType | None = None) -> 
 
 
 def stored_by_reference(documents: list[str | None], path: Path) -> list[bytes | None]:
-    """The bytes in the file of the reference."""
+    """Return the bytes in the file of the reference."""
     shutil.rmtree(path, ignore_errors=True)
     lance.write_dataset(pa.table({"j": json_array(documents)}), str(path))
     (file,) = (path / "data").iterdir()

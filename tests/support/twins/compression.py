@@ -18,7 +18,7 @@ _ZSTD_MAX_RATIO = 33_000
 
 
 def decompress_lz4(data: bytes | memoryview) -> bytes:
-    """The bytes before compression; no bytes stand for none.
+    """Return the bytes before compression; no bytes stand for none.
 
     Raises:
         CorruptData: the block cannot be read, or has another size than it claims.
@@ -38,7 +38,7 @@ def decompress_lz4(data: bytes | memoryview) -> bytes:
 
 
 def decompress_zstd(data: bytes | memoryview) -> bytes:
-    """The bytes before compression; no bytes stand for none. Errors are those of `decompress_lz4`."""
+    """Return the bytes before compression; no bytes stand for none. Errors are those of `decompress_lz4`."""
     if len(data) == 0:
         return b""
     bare = len(data) < 8 or (bytes(data[:4]) == _ZSTD_MAGIC and not data[4] & 0x10)

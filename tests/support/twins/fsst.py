@@ -9,7 +9,7 @@ TABLE_BYTES = 2312
 
 
 def symbol_table(symbols: Sequence[bytes], *, codes: bool = True, garbage: bytes = b"") -> bytes:
-    """The table of a page; unused bytes behind short symbols are `garbage`."""
+    """Return the table of a page; unused bytes behind short symbols are `garbage`."""
     header = bytes([len(symbols), 0, 0, int(codes)]) + b"TSSF"
     padded = b"".join((symbol + garbage * 8)[:8].ljust(8, b"\0") for symbol in symbols)
     lengths = bytes(len(symbol) for symbol in symbols)
@@ -17,7 +17,7 @@ def symbol_table(symbols: Sequence[bytes], *, codes: bool = True, garbage: bytes
 
 
 def encode(text: bytes, symbols: Sequence[bytes]) -> bytes:
-    """The longest symbol at each position, an escaped byte where none fits."""
+    """Return the longest symbol at each position, an escaped byte where none fits."""
     code = {symbol: number for number, symbol in enumerate(symbols)}
     out = bytearray()
     while text:

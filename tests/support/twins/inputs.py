@@ -14,7 +14,8 @@ _T = TypeVar("_T")
 
 
 def place(data: bytes, shift: int = 0) -> memoryview:
-    """A copy of `data` that ends with its allocation and starts `shift` bytes behind an aligned address.
+    """Return a copy of `data` that ends with its allocation and starts `shift` bytes behind an aligned
+    address.
 
     The sanitizer build gives each block its exact size, so a kernel that reads beyond the data is seen.
     """
@@ -24,14 +25,14 @@ def place(data: bytes, shift: int = 0) -> memoryview:
 
 
 def stream(chunks: Sequence[bytes], shift: int = 0, gap: bytes = b"") -> Stream:
-    """A row of chunks, with `gap` between each two."""
+    """Return a row of chunks, with `gap` between each two."""
     lengths = [len(chunk) for chunk in chunks]
     starts = [sum(lengths[:i]) + i * len(gap) for i in range(len(chunks))]
     return Stream(place(gap.join(chunks), shift), int64s(starts), int64s(lengths))
 
 
 def counts(values: Sequence[int]) -> Counts:
-    """The number of values in each chunk."""
+    """Return the number of values in each chunk."""
     return Counts(int64s(values))
 
 
@@ -46,7 +47,7 @@ def u16(values: Sequence[int], shift: int = 0) -> memoryview:
 
 
 def numbers(block: Block, dtype: str) -> list[int]:
-    """A block as a list of numbers."""
+    """Return a block as a list of numbers."""
     return np.frombuffer(block, dtype).tolist()
 
 
@@ -64,7 +65,7 @@ def joined(lists: Iterable[Sequence[_T]]) -> list[_T]:
 
 
 def bits(block: Block, num_bits: int) -> list[bool]:
-    """The first bits of a bitmap; what follows them in the last byte has to be zero."""
+    """Return the first bits of a bitmap; what follows them in the last byte has to be zero."""
     spelled = np.unpackbits(np.frombuffer(block, np.uint8), bitorder="little").astype(bool).tolist()
     assert len(spelled) == (num_bits + 7) // 8 * 8
     assert not any(spelled[num_bits:])
@@ -72,7 +73,7 @@ def bits(block: Block, num_bits: int) -> list[bool]:
 
 
 def bitmap(values: Sequence[bool]) -> bytes:
-    """A bitmap, least significant bit first."""
+    """Return a bitmap, least significant bit first."""
     return np.packbits(np.array(values, bool), bitorder="little").tobytes()
 
 

@@ -110,7 +110,7 @@ def numbering(layers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def max_visible(nodes: Sequence[str], layers: Sequence[int]) -> int:
-    """The highest definition level of an entry with a slot among the leaf's values."""
+    """Return the highest definition level of an entry with a slot among the leaf's values."""
     inside = 0
     for node, kind in zip(reversed(nodes), layers, strict=True):
         if node == LIST:
@@ -120,7 +120,7 @@ def max_visible(nodes: Sequence[str], layers: Sequence[int]) -> int:
 
 
 def shred(column: Column) -> Levels:
-    """The levels and the visible values of a column's rows."""
+    """Return the levels and the visible values of a column's rows."""
     levels = Levels()
     numbers = numbering(column.layers)[::-1]
     lists_from = [column.nodes[depth:].count(LIST) for depth in range(len(column.nodes))]

@@ -23,7 +23,7 @@ def pack_group(values: Sequence[int], word_bits: int, width: int) -> bytes:
 
 
 def unpack_group(packed: bytes, word_bits: int, width: int) -> list[int]:
-    """The 1024 values of a group, by the formula that finds the words of one value."""
+    """Return the 1024 values of a group, by the formula that finds the words of one value."""
     size = word_bits // 8
     word = [int.from_bytes(packed[i : i + size], "little") for i in range(0, len(packed), size)]
     lanes = GROUP // word_bits
@@ -40,7 +40,7 @@ def unpack_group(packed: bytes, word_bits: int, width: int) -> list[int]:
 
 
 def pack_inline(values: Sequence[int], word_bits: int, width: int | None = None) -> bytes:
-    """A chunk that carries its width: that of its largest value unless one is given."""
+    """Return a chunk that carries its width: that of its largest value unless one is given."""
     if width is None:
         width = max(values, default=0).bit_length()
     return _words([width], word_bits) + pack_group(values, word_bits, width)

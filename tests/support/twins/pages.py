@@ -71,7 +71,7 @@ class HandmadePage:
     encoding_bytes: bytes | None = None
 
     def open(self) -> Page:
-        """The page over its description."""
+        """Return the page over its description."""
         positions = [sum(map(len, self.buffers[:i])) for i in range(len(self.buffers))]
         description = _Description(
             tuple((at, len(buffer)) for at, buffer in zip(positions, self.buffers, strict=True)),
@@ -153,7 +153,7 @@ def mini_block(
     nesting: Sequence[Node] = (ITEM,),
     **layout: object,
 ) -> HandmadePage:
-    """A page in the mini-block layout; every field of the layout that is not given has its default."""
+    """Return a page in the mini-block layout; every field of the layout that is not given has its default."""
     fields = {"num_items": num_rows, "num_buffers": 1, "layers": [nested.ALL_VALID_ITEM]} | layout
     message = pb.PageLayout(mini_block_layout=pb.MiniBlockLayout(**fields))
     return HandmadePage(message, tuple(buffers), num_rows, arrow_type, tuple(nesting))
@@ -166,7 +166,7 @@ def full_zip(
     nesting: Sequence[Node] = (ITEM,),
     **layout: object,
 ) -> HandmadePage:
-    """A page in the full-zip layout."""
+    """Return a page in the full-zip layout."""
     fields = {"layers": [nested.ALL_VALID_ITEM]} | layout
     message = pb.PageLayout(full_zip_layout=pb.FullZipLayout(**fields))
     return HandmadePage(message, tuple(buffers), num_rows, arrow_type, tuple(nesting))
@@ -179,19 +179,20 @@ def constant(
     nesting: Sequence[Node] = (ITEM,),
     **layout: object,
 ) -> HandmadePage:
-    """A page in the constant layout."""
+    """Return a page in the constant layout."""
     fields = {"layers": [nested.NULLABLE_ITEM]} | layout
     message = pb.PageLayout(constant_layout=pb.ConstantLayout(**fields))
     return HandmadePage(message, tuple(buffers), num_rows, arrow_type, tuple(nesting))
 
 
 def nesting_of(column: nested.Column) -> tuple[Node, ...]:
-    """The nodes of a column, innermost first."""
+    """Return the nodes of a column, innermost first."""
     return tuple(LIST if node == nested.LIST else ITEM for node in reversed(column.nodes))
 
 
 def mini_block_page(column: nested.Column, exponents: Sequence[int], *, large: bool = False) -> HandmadePage:
-    """A column of int64 in chunks of 2^k values, k taken from `exponents` as long as values are left.
+    """Return a column of int64 in chunks of 2^k values, k taken from `exponents` as long as values are
+    left.
 
     The last chunk takes what is left, invisible entries at its end included.
     """
@@ -244,7 +245,7 @@ def mini_block_page(column: nested.Column, exponents: Sequence[int], *, large: b
 
 
 def full_zip_page(column: nested.Column, *, as_text: bool, index_width: int = 4) -> HandmadePage:
-    """A column of int64, or of its numbers as text, in the full-zip layout."""
+    """Return a column of int64, or of its numbers as text, in the full-zip layout."""
     levels = nested.shred(column)
     visible = nested.max_visible(column.nodes, column.layers)
     max_def = sum(nested.LEVELS_OF[kind] for kind in column.layers)
@@ -281,7 +282,7 @@ def full_zip_page(column: nested.Column, *, as_text: bool, index_width: int = 4)
 
 
 def as_arrow(value: object) -> object:
-    """A row of a twin column as `pyarrow` spells it: a struct is a dictionary with the field `c`."""
+    """Return a row of a twin column as `pyarrow` spells it: a struct is a dictionary with the field `c`."""
     if isinstance(value, list):
         return [as_arrow(item) for item in value]
     return {"c": as_arrow(value[0])} if isinstance(value, tuple) else value

@@ -86,7 +86,7 @@ def chunk(
     large: bool = False,
     pad: bytes = b"\xfe",
 ) -> bytes:
-    """A mini-block chunk: header, levels, value buffers, each piece padded to 8 bytes."""
+    """Return a mini-block chunk: header, levels, value buffers, each piece padded to 8 bytes."""
     levels = [piece for piece in (rep, def_) if piece is not None]
     header = integers([num_levels, *map(len, levels)], 16)
     header += integers(list(map(len, buffers)), 32 if large else 16)

@@ -21,7 +21,7 @@ from support.legacy_file import NAME, Cells, field_message, fields_of, legacy_fi
 
 
 def column(file: MemoryFile, *messages: file_pb2.Field, content: bytes = b"") -> ColumnReader:
-    """The reader of the one top-level field of `messages`, which are all fields of the file."""
+    """Return the reader of the one top-level field of `messages`, which are all fields of the file."""
     (field,) = fields_of(*messages, content=content)
     first = messages[0].id
     return LegacyFile(file).open_column(field, {m.id: m.id - first for m in messages})

@@ -37,7 +37,7 @@ def i32(*numbers: int) -> bytes:
 
 
 def page_of(chunks: list[bytes], exponents: list[int], num_rows: int, **layout: Any) -> HandmadePage:
-    """An int32 page of these chunks."""
+    """Return an int32 page of these chunks."""
     words = [(len(chunk) // 8 - 1) << 4 | k for chunk, k in zip(chunks, exponents, strict=True)]
     fields = {"value_compression": flat(32)} | layout
     nesting = fields.pop("nesting", (ITEM,))
@@ -406,7 +406,7 @@ PAGES = examples()
 
 
 def answer_or_refusal(page: HandmadePage) -> bool:
-    """Whether the page could be read; what is read has to be sound Arrow data."""
+    """Return whether the page could be read; what is read has to be sound Arrow data."""
     try:
         page.array()
         page.array(1, 2)

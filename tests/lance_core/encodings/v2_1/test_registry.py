@@ -20,7 +20,7 @@ PAGE = pages.mini_block([values.integers([(len(CHUNK) // 8 - 1) << 4], 16), CHUN
 
 
 def with_values(encoding: Encoding, **layout: object) -> HandmadePage:
-    """A mini-block page whose values are said to be encoded so."""
+    """Return a mini-block page whose values are said to be encoded so."""
     return pages.mini_block(PAGE.buffers, 2, pa.int32(), value_compression=encoding, **layout)
 
 
