@@ -34,7 +34,7 @@ class Stretch:
         return (self.rows.slice(start, self.batch_rows) for start in range(0, num_rows, self.batch_rows))
 
     def sendable(self) -> pa.RecordBatch | pa.RecordBatchReader:
-        """What Arrow makes the batches of without Python."""
+        """Return the batches in a form that Arrow divides without Python."""
         if self.rows.num_rows <= self.batch_rows:
             return self.rows
         return pa.Table.from_batches([self.rows]).to_reader(max_chunksize=self.batch_rows)
@@ -61,7 +61,8 @@ class BatchCutter:
         )
 
     def fit(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> tuple[Counts, int]:
-        """Where to cut a window so that no batch is too large, and the bytes of the window.
+        """Return the rows at which a window is cut so that no batch is too large, and the bytes of the
+        window.
 
         Rows differ in size, and sizes were guessed: batches are halved until each is small or one row.
 
@@ -120,7 +121,7 @@ def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int,
 
 
 def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.ChunkedArray]:
-    """What cuts rows `[start, end)` out of arrays that follow one another.
+    """Return a function that takes rows `[start, end)` of arrays that follow one another.
 
     Most rows lie in one array and are a slice of it. The others are copied together, unless that cannot be:
     dictionaries of several pages may hold more values than the keys can count.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """Where the bytes of a value lie."""
+    """Location of the bytes of a value."""
 
     file: ReadableFile
     position: int
@@ -169,7 +169,7 @@ def read_blobs(field: Field, array: pa.Array, source: BlobSource) -> pa.Array:
 
 
 def values_below(array: pa.Array) -> list[pa.Array]:
-    """What lies below a struct, or below a list."""
+    """Return the arrays directly below a struct or a list."""
     if pa.types.is_struct(array.type):
         return list(array.flatten())
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):

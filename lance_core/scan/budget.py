@@ -1,4 +1,4 @@
-"""How many bytes of decoded rows the streams of a process may hold ahead of their readers."""
+"""Memory budget: the bytes of decoded rows that the streams of a process may hold ahead of their readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class MemoryBudget:
 
     @property
     def share_bytes(self) -> int:
-        """What a stream should ask for at once: an eighth of the room, so that some is left for others."""
+        """Return the bytes that a stream should request at once: an eighth of the room, so that some is
+        left for others.
+        """
         return max(0, self.limit_bytes - self._used) // 8
 
     @property

@@ -1,8 +1,9 @@
-"""Which rows were inserted, updated and deleted between two versions of a table.
+"""Rows that were inserted, updated and deleted between two versions of a table.
 
-With stable row ids each row says in which version it was made and last changed, and keeps its id wherever it
-is moved. Without them fragments and deletion files tell, as long as no row was moved. What neither
-tells is refused by name.
+With stable row ids, each row has the versions in which it was created and last changed, and keeps its id
+when it is moved. Without them, fragments and deletion files show the changes, as long as no row was moved.
+Changes that neither shows are refused by name.
+
 Source: docs/format.md, "Row ids and lineage".
 """
 
@@ -46,8 +47,9 @@ _KEEPS_ROWS = frozenset(
 """Operations that neither add nor remove rows, nor give one another value in a column that it had."""
 
 Effect = Literal["same", "added", "replaced", "changed"]
-"""What a version did to the rows of the one before: nothing, though they may have moved and columns may have
-come or gone; added others; put others in their place; or anything else."""
+"""Effect of a version on the rows of the version before: none, although rows may have moved and columns
+may have changed; added rows; replaced rows; or any other change.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,12 @@ class RowSet:
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of the rows of `begin` until `end`; made by `compare_versions`."""
+    """Changes of the rows from `begin` to `end`; made by `compare_versions`."""
 
     begin: Snapshot
     end: Snapshot
     transactions: tuple[Transaction, ...]
-    """Those that made the versions after `begin`, up to `end`."""
+    """Transactions of the versions after `begin`, up to `end`."""
 
     @property
     def inserted(self) -> RowSet:
@@ -120,7 +122,7 @@ class Changes:
 
 
 def compare_versions(begin: Snapshot, end: Snapshot) -> Changes:
-    """What changed from one version of a table to a later one.
+    """Return the changes from one version of a table to a later version.
 
     Raises:
         InvalidInputError: `end` is the older one.
@@ -143,7 +145,7 @@ def compare_versions(begin: Snapshot, end: Snapshot) -> Changes:
 
 
 def effect_on_rows(transaction: Transaction) -> Effect:
-    """What the version that a transaction made did to the rows of the version before."""
+    """Return the effect of a transaction's version on the rows of the version before."""
     operation = transaction.WhichOneof("operation")
     if operation in _KEEPS_ROWS:
         return "same"

@@ -98,7 +98,9 @@ class StoredColumn:
         return self.present(self._reader.read(start, end))
 
     def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """The same for whoever reads several columns at once; see `ColumnReader.pieces`."""
+        """Return the pieces of rows `[start, end)`, for reads of several columns at once; see
+        `ColumnReader.pieces`.
+        """
         return self._reader.pieces(start, end)
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
@@ -118,18 +120,20 @@ class StoredColumn:
         return [_present(array, self._column) for array in self._reader.take(rows)]
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
-        """The same for whoever reads for several columns of `file` at once; see `ColumnReader.pick`."""
+        """Pick rows together with other columns of `file`; see `ColumnReader.pick`."""
         arrays = yield from self._reader.pick(rows)
         return [_present(array, self._column) for array in arrays]
 
 
 def known_pages(column: Column) -> ColumnPages | None:
-    """What a kernel needs to take rows of a column; see `ColumnReader.known_pages`."""
+    """Return the pages from which a kernel takes rows of a column; see `ColumnReader.known_pages`."""
     return column.known_pages() if isinstance(column, StoredColumn) else None
 
 
 def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:
-    """What each of the columns of a fragment has at ascending rows; those of one file are read together."""
+    """Return the values of each column of a fragment at ascending rows. Columns of one file are read
+    together.
+    """
     by_file: dict[int, list[StoredColumn]] = {}
     for column in columns:
         if isinstance(column, StoredColumn):
@@ -174,7 +178,7 @@ class BlobColumn:
         return self._values(self._reader.take(rows))
 
     def _values(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        """What rows of the file describe."""
+        """Return the values that rows of the file describe."""
         described = (self._described(array) for array in arrays)
         values = (read_blobs(self._described_field, array, self._source) for array in described)
         return [_shown(array, self._column) for array in values]
@@ -254,7 +258,7 @@ def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.Rec
 
 
 def batches_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> Iterator[pa.RecordBatch]:
-    """As `batch_of`, in several batches where arrays do not go together.
+    """Yield the batch of `batch_of`, or several batches if arrays do not fit into one.
 
     Text of several pages may have more bytes than 32-bit offsets count, and dictionaries more values than
     their indices.
@@ -285,7 +289,7 @@ Parts = Sequence[tuple[int, Mapping[int, int]]]
 
 
 def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
-    """Where the leaves of a top-level field are in files that hold certain fields."""
+    """Return the files, of those that hold certain fields, that contain leaves of a top-level field."""
     nodes = [node.id for node in field.walk()]
     wanted = {leaf.id for leaf in leaves(field)}
     stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]

@@ -1,4 +1,6 @@
-"""Where a range of rows is cut into pieces: a pure function of sizes, so that every run cuts alike."""
+"""Division of a range of rows into pieces: a pure function of sizes, so that the result is always the
+same.
+"""
 
 from __future__ import annotations
 

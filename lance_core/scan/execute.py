@@ -142,7 +142,8 @@ def count_passing(
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> int:
-    """How many rows a plan gives. Decodes the columns of its filter, where statistics do not tell.
+    """Return the number of rows of a plan. Decodes the columns of its filter where statistics do not
+    decide.
 
     Raises:
         LanceError: something cannot be read.

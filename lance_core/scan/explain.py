@@ -1,5 +1,6 @@
-"""What a scan will do, or did: for each fragment and column how many pages there are, and how many statistics
-rule out."""
+"""Explanation of a scan: the number of pages per fragment and column, and how many of them statistics rule
+out.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ class Explanation:
 
     @property
     def statistics(self) -> str:
-        """Where statistics came from: "file" or "cache" if they did for any fragment, else "none"."""
+        """Return the origin of statistics: "file" or "cache" if any fragment has them from there, else
+        "none".
+        """
         return _source({fragment.statistics for fragment in self.fragments})
 
     @property
@@ -90,7 +93,7 @@ class Explanation:
         return sum(column.pruned for fragment in self.fragments for column in fragment.columns)
 
     def as_data(self) -> dict[str, Any]:
-        """The same as plain values, totals included."""
+        """Return the explanation as plain values, totals included."""
         totals = {
             "statistics": self.statistics,
             "pages_total": self.pages_total,
@@ -213,7 +216,7 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
 
 
 def _source(sources: Collection[str]) -> str:
-    """Where statistics of several fragments came from, in a word."""
+    """Return the origin of statistics of several fragments: "file", "cache" or "none"."""
     return next((source for source in ("file", "cache") if source in sources), "none")
 
 

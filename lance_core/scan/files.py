@@ -40,11 +40,13 @@ class OpenedFile(Protocol):
 
     @property
     def reader(self) -> DataFileReader:
-        """Its parsed metadata."""
+        """The reader of the file, with its parsed metadata."""
 
     @property
     def checksums(self) -> FileChecksums | None:
-        """What reads of the file are held against, if they are and the file has checksums."""
+        """Checksums with which reads of the file are compared; None if the file has none or reads are not
+        checked.
+        """
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of `field`.
@@ -94,7 +96,7 @@ class OpenFile:
         self.reader = reader
         self._columns = _Columns(reader.open_column)
         self.num_uses = 0
-        """How often the cache was asked for it, counted by the cache."""
+        """Number of times that the cache was asked for the file, counted by the cache."""
         self.kept_bytes = 0
         """Memory by the last time that the cache measured it."""
         self._kept_verified: OpenedFile | None = None
@@ -165,15 +167,15 @@ class VerifiedFile:
 
 
 class DataFiles(Protocol):
-    """Where scans get data files from; thread-safe."""
+    """Source of open data files for scans; thread-safe."""
 
     @property
     def max_files(self) -> int:
-        """How many files may be open at once."""
+        """Largest number of files that may be open at once."""
 
     @property
     def statistics(self) -> StatisticsCache:
-        """What is known of the values in the files."""
+        """Known statistics of the values in the files."""
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Open a data file of a fragment, and check it against the manifest.
@@ -202,7 +204,9 @@ class VerifiedFiles:
         return self._files.statistics
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
-        """As `DataFiles.open`; raises CorruptFileError for metadata that differs from its checksum, too."""
+        """Open a file like `DataFiles.open`. Raises CorruptFileError also if metadata differs from its
+        checksum.
+        """
         return self._files.opened(snapshot, fragment, data_file).verified()
 
 
@@ -239,7 +243,7 @@ class FileCache:
         self._lock = threading.Lock()
 
     def use(self) -> CacheUse:
-        """How much is kept, and how often it was of use."""
+        """Return the memory in use, and the numbers of hits and misses."""
         with self._lock:
             for opened in self._files.values():
                 opened.kept_bytes = opened.known_bytes

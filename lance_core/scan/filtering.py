@@ -159,7 +159,7 @@ class Passing:
 
     @property
     def rows(self) -> Offsets:
-        """Their physical numbers, ascending."""
+        """The physical numbers of the rows, ascending."""
         if self._rows is None:
             self._rows = self.fragment.live_rows(self.start, self.end)
         return self._rows
@@ -192,7 +192,9 @@ class FilterRead:
         return [self.row_filter.passing(self.fragment, segment, self.gatherer) for segment in self.segments]
 
     def pieces(self) -> list[Piece] | None:
-        """Of one column of one segment: what a small fragment needs first."""
+        """Return the piece of the first column of the only segment, if there is one: a small fragment
+        reads it first.
+        """
         first = self._first_column()
         if first is None:
             return None
@@ -312,7 +314,7 @@ class FilterWindows:
 
 
 class _Segments:
-    """What is left of one fragment."""
+    """Segments of one fragment that are not filtered yet."""
 
     def __init__(
         self,
@@ -352,7 +354,9 @@ class _Segments:
         return FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._place)
 
     def _end(self, segment: Segment, room: int) -> int:
-        """Where to cut a segment: at the end of a page of the widest column, if there is one nearby."""
+        """Return the end of the next part of a segment: an end of a page of the widest column, if one is
+        near.
+        """
         if segment.end - segment.start <= room + room // 2:
             return segment.end
         end = segment.start + room

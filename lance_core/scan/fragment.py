@@ -46,7 +46,7 @@ class FragmentReader:
         return self._live.physical_rows(live)
 
     def num_live_rows(self, start: int, end: int) -> int:
-        """How many rows of the physical range `[start, end)` are live."""
+        """Return the number of live rows of the physical range `[start, end)`."""
         return end - start - len(self._live.deleted_between(start, end))
 
     def live_rows(self, start: int, end: int) -> Offsets:
@@ -85,7 +85,9 @@ class FragmentOpener:
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = snapshot.manifest.fragment_by_id
         self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
-        """Where fields are in fragments whose files hold the same fields. There are few kinds of these."""
+        """Files of each field, for fragments whose files hold the same fields. There are few combinations
+        of these.
+        """
 
     def fragment(self, task: FragmentScan) -> Fragment:
         """Return the fragment of a task, as the manifest describes it."""
@@ -102,7 +104,7 @@ class FragmentOpener:
 
     @property
     def most_files(self) -> int:
-        """How many files may be kept open."""
+        """Return the largest number of files that may be kept open."""
         return self._files.max_files
 
     def open(self, task: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:

@@ -1,4 +1,4 @@
-"""What a caller asks of a scan, as plain data."""
+"""Options of a scan, as plain data."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SHORT_BYTES = 32 << 10
 
 
 class BatchEnds:
-    """Where batches end.
+    """Positions at which batches end.
 
     A batch ends when it has the rows it should have, and where the scan crosses one of certain places.
     """
@@ -68,7 +68,7 @@ class BatchEnds:
         return complete
 
     def reach(self, place: int) -> list[int]:
-        """The same, when all that passed before `place` was added."""
+        """Return the batches that are complete when all matching rows before `place` were added."""
         complete = []
         while place >= self._next_place:
             complete += self.finish()
@@ -292,7 +292,7 @@ class PassingRows:
         return [read for column in range(self._num_columns) for read in self._column_reads(column, parts)]
 
     def _column_reads(self, column: int, parts: list[_Part]) -> list[PassingRead | HeldRead]:
-        """What gives the values of one column; rows of one fragment are read together."""
+        """Return the reads of one column. Rows of one fragment are read together."""
         reads: list[PassingRead | HeldRead] = []
         for (_, is_held), group in groupby(parts, key=lambda part: (id(part.fragment), column in part.held)):
             same = list(group)

@@ -1,4 +1,4 @@
-"""What a scan will read, as plain data: fragments and live row ranges. Reads no data pages."""
+"""Plan of a scan, as plain data: fragments and live row ranges. Planning reads no data pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScanPlan:
     num_rows: int
 
     def with_tasks(self, tasks: Iterable[FragmentScan]) -> ScanPlan:
-        """The same scan cut down to some of its tasks, or to parts of them."""
+        """Return the scan restricted to some of its tasks, or to parts of them."""
         chosen = tuple(tasks)
         return replace(self, tasks=chosen, num_rows=sum(task.end - task.start for task in chosen))
 

@@ -1,4 +1,4 @@
-"""Which columns a scan returns, and what has to be read for each of them.
+"""Projection: the columns that a scan returns, and the stored columns that it reads for them.
 
 A path such as `s.x.y` names a field inside structs and becomes one flat output column of that name, null
 where any struct above it is null, with the metadata of the field it names. Names are matched exactly; a
@@ -80,7 +80,8 @@ class Projection:
 
 @dataclass(frozen=True)
 class FilteredProjection(Projection):
-    """What is returned, followed by what only the filter needs; `schema` is of the former.
+    """The returned columns, followed by columns that only the filter needs; `schema` has the returned
+    columns.
 
     Attributes:
         num_outputs: How many columns are returned.
@@ -135,7 +136,7 @@ _whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]
 
 
 def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:
-    """What a scan returns and what its filter reads; errors are those of `project`."""
+    """Return the columns that a scan returns and that its filter reads; errors are those of `project`."""
     returned = project(schema, options)
     columns_read = list(returned.columns)
     inputs = {}

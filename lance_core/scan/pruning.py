@@ -1,5 +1,6 @@
-"""What statistics say about a filter before anything is decoded: the rows that may pass, and what of the
-filter has still to be asked of them."""
+"""Pruning before anything is decoded: the rows that may pass a filter according to statistics, and the
+conditions that must still be evaluated on them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is left of one fragment, and where the statistics came from: "file", "cache" or "none"."""
+    """Remaining segments of one fragment, and the origin of the statistics: "file", "cache" or "none"."""
 
     segments: tuple[Segment, ...]
     source: str = "none"
@@ -69,7 +70,7 @@ class Pruner:
         self._paths = columns(condition) if enabled else ()
 
     def keep(self, fragment: Fragment) -> Kept:
-        """What may pass of a fragment; reads no data pages.
+        """Return the rows of a fragment that may pass; reads no data pages.
 
         Raises:
             LanceError: a file cannot be opened, or its statistics contradict the format.
@@ -82,7 +83,7 @@ class Pruner:
         is_remote: bool = False,
         opened: dict[int, FragmentFiles] | None = None,
     ) -> list[Kept]:
-        """The same for several fragments, which are decided about in one go, as if they were one.
+        """Prune several fragments in one step, as if they were one; see `keep`.
 
         `opened` gets the files of the fragments of which something is left. Errors are those of `keep`.
         """
@@ -108,7 +109,7 @@ class Pruner:
         return statistics_of(self._snapshot, fragment, self._paths, self._files, files)
 
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
-        """What is to be told of the rows of a fragment that are decoded for the filter."""
+        """Return the gatherer for the rows of a fragment that are decoded for the filter."""
         return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
 
 

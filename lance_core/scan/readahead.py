@@ -50,7 +50,7 @@ class Read:
 
 
 class Task(Protocol):
-    """What one thread does at once."""
+    """Part of a job that one thread runs."""
 
     @property
     def num_bytes(self) -> int:
@@ -59,14 +59,16 @@ class Task(Protocol):
     def run(self) -> Any: ...
 
     def pieces(self) -> list[Piece] | None:
-        """What can be read together with pieces of other tasks; `None` where `run` has to do it."""
+        """Return pieces that can be read together with pieces of other tasks; None if only `run` can read
+        them.
+        """
 
     def from_pieces(self, arrays: list[pa.Array]) -> Any:
-        """What `run` gives, from the arrays of the pieces."""
+        """Return the result of `run`, from the arrays of the pieces."""
 
 
 class Work(Protocol):
-    """What one job does."""
+    """The reads of one job."""
 
     @property
     def reads(self) -> Sequence[Task]: ...
@@ -77,7 +79,7 @@ W_co = TypeVar("W_co", bound=Work, covariant=True)
 
 
 class Source(Protocol[W_co]):
-    """Where jobs come from."""
+    """Source of the work of jobs."""
 
     def is_ready(self) -> bool:
         """Whether `take` answers without waiting for other jobs."""
@@ -105,7 +107,7 @@ class Job(Generic[W]):
         return all(future.done() for future in self._futures)
 
     def results(self) -> Iterator[Any]:
-        """What each read gives, up to the first that fails; its error is raised in its place."""
+        """Yield the result of each read, up to the first that fails. Raises the error of that read."""
         for future in self._futures:
             for given in future.result():
                 if isinstance(given, LanceError):
@@ -113,7 +115,7 @@ class Job(Generic[W]):
                 yield given
 
     def result(self) -> list[Any]:
-        """What each read gives."""
+        """Return the result of each read."""
         return list(self.results())
 
     def hold(self, num_bytes: int) -> None:
@@ -221,7 +223,8 @@ def _run_here(run: Callable[[Sequence[Task]], list[Any]], reads: Sequence[Task])
 
 
 def run_reads(reads: Sequence[Task]) -> list[Any]:
-    """What each of the reads gives; what can be is read and decoded together, without the interpreter.
+    """Return the result of each read. Pieces are read and decoded together, without the interpreter's
+    lock.
 
     The last result may be an error; then the reads behind it give nothing.
     """

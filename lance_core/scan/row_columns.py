@@ -57,7 +57,7 @@ class RowColumns:
         return NumberColumn(num_rows, lambda start, end: numbers[start:end])
 
     def find_row_ids(self, fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
-        """Where stable ids occur, see `row_ids.find_row_ids`; errors are those of `open`."""
+        """Return the positions of stable ids, see `row_ids.find_row_ids`; errors are those of `open`."""
         hidden = self._hidden_column(fragment, Lineage.ROW_ID)
         if hidden is None:
             return find_row_ids(fragment, wanted)

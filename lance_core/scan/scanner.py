@@ -95,7 +95,8 @@ class LanceScanner:
         return count_passing(self._snapshot, self._plan, _budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
-        """What the scan reads of each fragment and column, and what statistics rule out.
+        """Return the pages that the scan reads of each fragment and column, and those that statistics rule
+        out.
 
         Args:
             analyze: Run the scan, and tell what was read.
@@ -105,7 +106,7 @@ class LanceScanner:
         return explain(self._snapshot, self._plan, self._files, _budget, analyze=analyze)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """What `explain` says in a few lines; with `verbose` each fragment and column."""
+        """Return the text of `explain` in a few lines; with `verbose` each fragment and column."""
         from lance_core.scan.explain import explain_text
 
         return explain_text(self.explain(), verbose=verbose)
@@ -166,7 +167,8 @@ def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 25
 
 
 def cache_stats() -> dict[str, CacheUse]:
-    """What this process keeps: "manifests" of local tables, opened "files", "statistics" of their columns.
+    """Return the caches of this process: "manifests" of local tables, opened "files", "statistics" of
+    columns.
 
     Footers, descriptions of columns, dictionaries and repetition indices count as bytes of their files.
     """
@@ -248,7 +250,7 @@ def _integer(name: str, value: Any) -> Any:
 
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
-    """What takes single rows of a snapshot; `columns` and errors are those of `scan_options`."""
+    """Return the taker of single rows of a snapshot; `columns` and errors are those of `scan_options`."""
     if isinstance(columns, dict):
         return RowTaker(snapshot, None, _files, bind_columns(snapshot.manifest.schema, columns))
     return _takers.get(snapshot, _column_names(columns))

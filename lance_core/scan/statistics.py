@@ -1,4 +1,5 @@
-"""Where statistics of the columns of a fragment come from, and where those that a scan gathers go.
+"""Sources of the statistics of the columns of a fragment, and the destination of those that a scan
+gathers.
 
 A 0.1 file has its own; a 2.x file of ours has some in a global buffer; and of every file there may be some
 that earlier scans gathered. Those are about fewer rows at a time, so they are preferred where they exist. A
@@ -37,7 +38,7 @@ Source = Literal["file", "cache", "none"]
 
 @dataclass(frozen=True)
 class FragmentStatistics:
-    """What is known of some columns of a fragment.
+    """Known statistics of some columns of a fragment.
 
     Attributes:
         tables: Statistics by path, for the columns that have some; see `lance_core.statistics.table`.
@@ -49,7 +50,9 @@ class FragmentStatistics:
 
     @property
     def source(self) -> Source:
-        """Of all of them: "cache" where gathered ones are among them, "none" where there are none."""
+        """Origin of all statistics: "cache" if any are gathered, else "file", or "none" without
+        statistics.
+        """
         return max(self.sources.values(), key=("none", "file", "cache").index, default="none")
 
 

@@ -1,4 +1,4 @@
-"""How a scan goes about its work."""
+"""Strategies of scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_core.scan.trace import Trace
 
 @dataclass(frozen=True)
 class Strategy:
-    """How a filtered scan finds and decodes its rows. Every strategy gives the same rows in the same batches.
+    """Strategy for finding and decoding the rows of a filtered scan. All strategies give the same batches.
 
     Attributes:
         prune: Whether statistics are asked.

@@ -38,7 +38,7 @@ Chosen = slice | npt.NDArray[np.intp]
 """Positions in an array, in order."""
 
 KEY_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
-"""What rows are asked for by, under the names of the columns that hold it."""
+"""Names of the keys of rows, and of the columns that hold them."""
 
 _OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
@@ -143,7 +143,7 @@ class RowTaker:
         return any(holds_dictionary(field.type) for field in self.schema)
 
     def addresses_by(self, key: str) -> Callable[[Keys], Keys]:
-        """What finds the addresses of rows by one of `KEY_COLUMNS`."""
+        """Return the function that finds the addresses of rows by one of `KEY_COLUMNS`."""
         finders: Mapping[str, Callable[[Keys], Keys]] = {
             ROW_OFFSET: self.addresses_at,
             ROW_ID: self.addresses_of,
@@ -228,7 +228,7 @@ class RowTaker:
         return _ends(self._snapshot.manifest.fragment_rows)
 
     def _opened(self, fragment: Fragment) -> _OpenFragment:
-        """What is known of a fragment, kept for the next time."""
+        """Return the open fragment, which is kept for the next time."""
         with self._lock:
             opened = self._open.get(fragment.id)
             if opened is None:
@@ -345,7 +345,7 @@ class RowTaker:
 
 
 def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """What `RowTaker.batches` gave, in one batch; InvalidInputError when 32-bit offsets overflow."""
+    """Return the batches of `RowTaker.batches` as one batch; InvalidInputError if 32-bit offsets overflow."""
     try:
         columns = [
             _joined([batch.column(index) for batch in batches], field.type, None)
@@ -357,7 +357,7 @@ def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Rec
 
 
 class TakerCache:
-    """What took rows last, with what it knows of the fragments; thread-safe."""
+    """The takers that were used last, with their open fragments; thread-safe."""
 
     def __init__(self, files: FileCache) -> None:
         self._files = files
@@ -410,7 +410,9 @@ class _OpenFragment:
         return columns
 
     def pages(self, columns: Sequence[Column]) -> list[ColumnPages | None]:
-        """What the kernel needs to take rows of `columns`, as far as that is known of each."""
+        """Return the pages from which the kernel takes rows of `columns`, None for columns whose pages are
+        not known.
+        """
         known = self._pages
         if known is None or known[0] is not columns:
             known = columns, [known_pages(column) for column in columns]

@@ -1,4 +1,4 @@
-"""Which pages a scan reads, noted while it runs."""
+"""Record of the pages that a scan reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Trace:
         self._lock = threading.Lock()
 
     def pages_read(self, fragment_id: int, column: str) -> int:
-        """How many pages of a column were read."""
+        """Return the number of pages of a column that were read."""
         return len(self._pages.get((fragment_id, column), ()))
 
     def follow(self, fragment_id: int, name: str, column: Column) -> Column:

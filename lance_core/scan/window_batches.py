@@ -27,7 +27,7 @@ _MOST_TOGETHER = 16
 
 @dataclass(frozen=True)
 class CutBatches:
-    """What a window gives.
+    """Result of a window.
 
     Attributes:
         stretches: Its batches, in order.

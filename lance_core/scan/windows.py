@@ -1,4 +1,4 @@
-"""How the work of a scan is cut: windows of batches for a stream, pieces of columns for a table.
+"""Division of a scan: windows of batches for a stream, pieces of columns for a table.
 
 The batches of a stream are cut by estimates that the metadata gives, and by nothing else; so they are the
 same however many of them are decoded together.
@@ -147,8 +147,11 @@ class _FragmentBatches:
         return Window(self._fragment, start, end, cuts, self._width)
 
     def _last_row(self, first: int, num_rows: int) -> int:
-        """Where a window of about `num_rows` should end: with a page of the widest column, or an even part of
-        it, since what lies in one page takes the least to put together."""
+        """Return the end of a window of about `num_rows`: a page end of the widest column, or an even part
+        of a page.
+
+        Rows inside one page need the least work to join.
+        """
         number = bisect_right(self._pages, first + num_rows) - 1
         if number >= 0 and self._pages[number] > first:
             return self._pages[number]
@@ -159,7 +162,7 @@ class _FragmentBatches:
 def _live_cuts(
     fragment: FragmentReader, page_rows: Sequence[int], options: ScanOptions, rows_per_batch: float
 ) -> Counts:
-    """Where batches of a task begin and end, counted in live rows of the fragment.
+    """Return the rows at which batches of a task begin and end, counted in live rows of the fragment.
 
     As many rows make a batch however many were deleted between them, as in the reference. Only where these
     lie much further apart than on average, so that reading them takes much more memory, batches are halved.
