@@ -129,6 +129,27 @@ class Actions:
         """Change columns: each has a `path`, and a new `name`, `nullable` or `data_type` (as in a CAST)."""
         return self._change("alter_columns", name, columns=[dict(each) for each in alterations], **fields)
 
+    def indices(self, name: str, **fields: Any) -> list[dict[str, Any]]:
+        """List the indices of a version, which scans do not use.
+
+        Return `name`, `type`, `fields`, `rows` (that the index covers), `bytes` (None if unknown) and
+        `segments` of each.
+
+        Args:
+            name: of the dataset.
+            **fields: `version`, `tag`, `asof`, `branch`.
+        """
+        return list(self.describe(name, **fields)["indices"])
+
+    def drop_index(self, name: str, index: str, **fields: Any) -> int:
+        """Drop an index by its name; return the new version.
+
+        Raises:
+            IndexNotFoundError: the dataset has no such index.
+        """
+        body = {"dataset": name, "name": index, "transaction_id": str(uuid4()), **fields}
+        return int(self.action("drop_index", body, repeat=True)["version"])
+
     def compact(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
         """Join small fragments and leave out deleted rows.
 

@@ -4,7 +4,8 @@
     ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
     ├── DatasetNotFoundError     (ValueError)           no dataset of this name
     │   ├── VersionNotFoundError                        the dataset has no such version
-    │   └── RefNotFoundError                            the dataset has no such tag or branch
+    │   ├── RefNotFoundError                            the dataset has no such tag or branch
+    │   └── IndexNotFoundError                          the dataset has no such index
     ├── DatasetExistsError       (OSError)              there is a dataset already
     ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
     ├── UnsupportedFeatureError  (NotImplementedError)  something that the server does not implement
@@ -58,6 +59,10 @@ class RefNotFoundError(DatasetNotFoundError):
     """The dataset has no such tag or branch."""
 
 
+class IndexNotFoundError(DatasetNotFoundError):
+    """The dataset has no such index."""
+
+
 class DatasetExistsError(LanceError, OSError):
     """A dataset was to be created where one exists."""
 
@@ -109,6 +114,7 @@ _BY_NAME: dict[str, type[LanceError]] = {
         DatasetNotFoundError,
         VersionNotFoundError,
         RefNotFoundError,
+        IndexNotFoundError,
         DatasetExistsError,
         RefConflictError,
         UnsupportedFeatureError,

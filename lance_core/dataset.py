@@ -195,6 +195,25 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
                 return index_statistics(index, self._snapshot.manifest.fragments)
         raise KeyError(f"no index {index_name!r}")
 
+    def drop_index(self, name: str, *, transaction_id: str | None = None, sync: bool = True) -> None:
+        """Drop an index by its name, and move to the version without it.
+
+        Files of the index stay as long as an older version needs them: `cleanup_old_versions` removes them.
+
+        Args:
+            name: Of the index, as `describe_indices` tells it; not of a column.
+            transaction_id: A UUID that the transaction gets as its own; repeating it gives the first result.
+            sync: On local disks make the version durable before returning.
+
+        Raises:
+            IndexNotFoundError: there is no such index.
+            UnsupportedFeatureError: the index belongs to the system.
+            CommitConflictError: another commit made it impossible.
+        """
+        from lance_core.mutations.drop_index import drop_index
+
+        self._snapshot = drop_index(self.snapshot, name, transaction_id=transaction_id, sync=sync)
+
     def get_fragments(self) -> list[LanceFragment]:
         """All fragments in dataset order."""
         return [LanceFragment(self, fragment) for fragment in self._snapshot.manifest.fragments]

@@ -4,7 +4,8 @@
     ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
     ├── DatasetNotFoundError     (ValueError)           no dataset at this place
     │   ├── VersionNotFoundError                        the dataset has no such version
-    │   └── RefNotFoundError                            the dataset has no such tag or branch
+    │   ├── RefNotFoundError                            the dataset has no such tag or branch
+    │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
     ├── DatasetExistsError       (OSError)              there is a dataset already
     ├── RefConflictError         (ValueError)           a tag or branch exists, or others stand on it
     ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding not known here
@@ -89,6 +90,12 @@ class RefNotFoundError(DatasetNotFoundError):
     """The dataset exists, the tag or branch does not."""
 
     code = 8
+
+
+class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
+    """The dataset exists, the index does not."""
+
+    code = 6
 
 
 class DatasetExistsError(LanceError, OSError):

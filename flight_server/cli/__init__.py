@@ -19,6 +19,7 @@ from flight_server.cli.demo import demo
 from flight_server.cli.drop import drop
 from flight_server.cli.errors import ErrorReportingGroup
 from flight_server.cli.head import head
+from flight_server.cli.index import index
 from flight_server.cli.inspect import inspect
 from flight_server.cli.ls import ls
 from flight_server.cli.pipeline import pipeline
@@ -61,7 +62,7 @@ _READING = (ls, show, head, scan, versions, validate)
 _CHANGING = (put, delete, update, restore, compact, cleanup, drop)
 for verb in (serve, *_READING, *_CHANGING, inspect, config, demo, bench):
     app.command()(verb)
-for name, group in (("columns", columns), ("tag", tag), ("branch", branch)):
+for name, group in (("columns", columns), ("tag", tag), ("branch", branch), ("index", index)):
     app.add_typer(group, name=name)
 
 # The jobs have commands and options of their own, `--help` included.

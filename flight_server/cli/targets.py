@@ -17,6 +17,7 @@ import typer
 from pyarrow import flight
 
 from flight_server.cli.errors import asked_server, damage_of
+from flight_server.index_facts import index_facts
 from lance_core.dataset import LanceDataset, dataset
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.expressions.sql import parse_type
@@ -145,6 +146,14 @@ class Target(ABC):
     @abstractmethod
     def add_columns(self, columns: dict[str, str]) -> int:
         """Add columns computed by SQL; returns the new version."""
+
+    @abstractmethod
+    def indices(self) -> list[dict[str, Any]]:
+        """List the indices as the action `describe` does."""
+
+    @abstractmethod
+    def drop_index(self, name: str) -> int:
+        """Drop an index; returns the new version."""
 
     @abstractmethod
     def drop_columns(self, columns: list[str]) -> int:
@@ -316,6 +325,14 @@ class LocalTarget(Target):
         self._dataset.add_columns(columns)
         return self._dataset.version
 
+    def indices(self) -> list[dict[str, Any]]:
+        fragment_ids = frozenset(fragment.fragment_id for fragment in self._dataset.get_fragments())
+        return [index_facts(index, fragment_ids) for index in self._dataset.describe_indices()]
+
+    def drop_index(self, name: str) -> int:
+        self._dataset.drop_index(name)
+        return self._dataset.version
+
     def drop_columns(self, columns: list[str]) -> int:
         self._dataset.drop_columns(columns)
         return self._dataset.version
@@ -414,6 +431,12 @@ class RemoteTarget(Target):
 
     def add_columns(self, columns: dict[str, str]) -> int:
         return int(self._act("add_columns", self._dataset | {"columns": columns})["version"])
+
+    def indices(self) -> list[dict[str, Any]]:
+        return list(self._act("describe", self._dataset)["indices"])
+
+    def drop_index(self, name: str) -> int:
+        return int(self._act("drop_index", self._dataset | {"name": name})["version"])
 
     def drop_columns(self, columns: list[str]) -> int:
         return int(self._act("drop_columns", self._dataset | {"columns": columns})["version"])

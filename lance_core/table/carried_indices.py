@@ -133,6 +133,27 @@ class CarriedIndices:
             if after != before:
                 self._set_coverage(segment, after)
 
+    def follow(self, old_ids: Collection[int], new_ids: Collection[int], changed_ids: Iterable[int]) -> None:
+        """Note that rows with stable ids were moved to fragments that have no other rows.
+
+        An index that names rows by stable ids and covers all fragments that the rows come from goes on to
+        cover the rows, unless a field of the index changed.
+
+        Args:
+            old_ids: fragments that the rows come from.
+            new_ids: fragments that have the rows now.
+            changed_ids: fields whose values changed.
+        """
+        old, changed = pyroaring.BitMap(old_ids), set(changed_ids)
+        for segment in self.segments if old and new_ids else ():
+            covered = coverage(segment)
+            if (
+                old <= covered
+                and not changed.intersection(_fields(segment))
+                and names_rows_by_id(segment, stable_row_ids=True)
+            ):
+                self._set_coverage(segment, covered | pyroaring.BitMap(new_ids))
+
     def retain(self, field_ids: Set[int], fragment_ids: Iterable[int]) -> None:
         """Drop indices on fields that are gone, and segments that cover nothing, as the reference does.
 

@@ -207,8 +207,9 @@ def two_updates(on_overlap: Verdict) -> Rule:
 
 
 def same_index(mine: Transaction, committed: Transaction) -> Verdict:
+    """Indices that are made or dropped here must not have been made meanwhile."""
     ours, theirs = mine.create_index, committed.create_index
-    names = {each.name for each in ours.new_indices}
+    names = {each.name for each in (*ours.new_indices, *ours.removed_indices)}
     return _RETRY if names & {each.name for each in theirs.new_indices} else _OK
 
 
@@ -223,12 +224,26 @@ def _covered(transaction: Transaction, fields: Iterable[int] | None = None) -> p
 
 
 def index_of_rewritten(mine: Transaction, committed: Transaction) -> Verdict:
+    """Rows of a new index must not have moved; a segment that is removed must still be there."""
+    rewritten = {each.old_id.uuid for each in committed.rewrite.rewritten_indices}
+    if rewritten.intersection(each.uuid.uuid for each in mine.create_index.removed_indices):
+        return _RETRY
     covered = _covered(mine)
     return _RETRY if any(number in covered for number in touched_fragments(committed)) else _OK
 
 
 def rewritten_of_index(mine: Transaction, committed: Transaction) -> Verdict:
-    return index_of_rewritten(committed, mine)
+    covered = _covered(committed)
+    return _RETRY if any(number in covered for number in touched_fragments(mine)) else _OK
+
+
+def two_rewrites(mine: Transaction, committed: Transaction) -> Verdict:
+    """Neither fragments nor index files that were written anew here may have been written anew meanwhile."""
+    ours, theirs = (
+        {each.old_id.uuid for each in transaction.rewrite.rewritten_indices}
+        for transaction in (mine, committed)
+    )
+    return _RETRY if ours & theirs or touched_fragments(mine) & touched_fragments(committed) else _OK
 
 
 def index_of_updated(mine: Transaction, committed: Transaction) -> Verdict:

@@ -43,6 +43,7 @@ from lance_core.table.conflict_rules import (
     same_files,
     same_index,
     same_replacement,
+    two_rewrites,
     two_updates,
     unless_nullability,
 )
@@ -147,7 +148,7 @@ _RULES: Mapping[str, Mapping[str, Rule]] = {
         **_SAME_TABLE,
         "delete": overlap(_RETRY),
         "create_index": rewritten_of_index,
-        "rewrite": overlap(_RETRY),
+        "rewrite": two_rewrites,
         "merge": _RETRY,
         "update": overlap(_RETRY),
         "data_replacement": overlap(_RETRY),

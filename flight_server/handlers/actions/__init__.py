@@ -12,6 +12,7 @@ from flight_server.handlers.actions import (
     compaction,
     config,
     datasets,
+    indices,
     refs,
     rows,
     server,
@@ -124,6 +125,10 @@ ACTIONS: Mapping[str, Action] = {
         "{dataset, branch, columns: [{path, name, nullable, data_type}], transaction_id} -> {version}: "
         "change names, types (as in a CAST) and nullability",
         columns.alter_columns,
+    ),
+    "drop_index": Action(
+        "{dataset, branch, name, transaction_id} -> {version}: drop an index by its name",
+        indices.drop_index,
     ),
     "compact": Action(
         "{dataset, branch, options, transaction_id} -> {version, fragments_removed, fragments_added, "

@@ -4,9 +4,9 @@ import base64
 from typing import Any
 
 from flight_server.commands import parse_count, parse_describe, parse_explain
+from flight_server.index_facts import index_facts
 from flight_server.service import Service
 from lance_core.scan.validate import validate_snapshot
-from lance_core.table.indices import IndexDescription
 
 
 def describe(service: Service, body: bytes) -> dict[str, Any]:
@@ -22,30 +22,11 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
         "bytes": summary.num_bytes,
         "fragments": len(described.fragment_ids),
         "data_storage_version": described.data_storage_version,
-        "indices": [_index(index, described.fragment_ids) for index in described.indices],
+        "indices": [index_facts(index, described.fragment_ids) for index in described.indices],
         "config": described.config,
         "metadata": described.metadata,
         "tags": list(described.tags),
         "branches": list(described.branches),
-    }
-
-
-def _index(index: IndexDescription, fragment_ids: frozenset[int]) -> dict[str, Any]:
-    """Only fragments that there are: a bitmap of few bytes can name billions."""
-    return {
-        "name": index.name,
-        "type": index.index_type,
-        "fields": index.field_names,
-        "rows": index.num_rows_indexed,
-        "bytes": index.total_size_bytes,
-        "segments": [
-            {
-                "uuid": segment.uuid,
-                "version": segment.dataset_version_at_last_update,
-                "fragments": sorted(number for number in fragment_ids if number in segment.fragment_ids),
-            }
-            for segment in index.segments
-        ],
     }
 
 

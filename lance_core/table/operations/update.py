@@ -38,9 +38,14 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Update, context: C
     if context.stable_row_ids and operation.update_mode == Transaction.Update.REWRITE_COLUMNS:
         for fragment in updated:
             _note_change(fragment, operation, context)
+    moved_only = []
     for fragment in add_fragments(message, operation.new_fragments, context):
-        if context.stable_row_ids:
-            _number_rows(message, fragment, before, context)
+        if context.stable_row_ids and _number_rows(message, fragment, before, context):
+            moved_only.append(fragment.id)
+    if operation.fields_for_preserving_frag_bitmap:
+        origins = {fragment.id for fragment in updated} | set(operation.removed_fragment_ids)
+        changed = with_parents(message, operation.fields_for_preserving_frag_bitmap)
+        context.indices.follow(origins, moved_only, changed)
     context.indices.retain(field_ids(message), (fragment.id for fragment in message.fragments))
 
 
@@ -88,8 +93,8 @@ def _number_rows(
     fragment: table_pb2.DataFragment,
     before: list[table_pb2.DataFragment],
     context: Context,
-) -> None:
-    """Complete the row ids and versions of a new fragment."""
+) -> bool:
+    """Complete the row ids and versions of a new fragment; return whether all its rows were moved there."""
     if fragment.HasField("column_row_ids"):
         raise UnsupportedFeatureError("updates that write row ids into a column")
     name = f"row ids of new fragment {fragment.id}"
@@ -107,6 +112,7 @@ def _number_rows(
     created[: len(moved)] = _created(fragment, moved, before)
     fragment.inline_created_at_versions = encode_versions(created)
     fragment.inline_last_updated_at_versions = one_version(context.version, rows)
+    return len(moved) == rows
 
 
 def _created(

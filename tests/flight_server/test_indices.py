@@ -1,0 +1,98 @@
+"""Indices of the reference over the wire: listed, dropped, and kept by compactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import flight_client
+from flight_client import Client
+from support.command_line import run_verb as run
+from support.server import RunningServer, serving
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("indices")
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with serving(root, tmp_path_factory.mktemp("log") / "server.log") as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[Client]:
+    with flight_client.connect(server.uri) as client:
+        yield client
+
+
+@pytest.fixture
+def name(root: Path, request: pytest.FixtureRequest) -> str:
+    """Return the name of a dataset with the indices `n_idx` (B-tree) and `m_idx` (zone map)."""
+    name = "".join(letter for letter in request.node.name if letter.isalnum())
+    table = pa.table({"n": range(40), "m": range(40)})
+    dataset = lance.write_dataset(table, str(root / f"{name}.lance"), max_rows_per_file=10)
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.create_scalar_index("m", "ZONEMAP")
+    return name
+
+
+LOST = {"index": "m_idx", "index_type": "ZoneMap", "num_rows": 40}
+
+
+def _without_ids(lost: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [{key: each[key] for key in each if key != "fragment_ids"} for each in lost]
+
+
+def test_list_and_drop(client: Client, name: str) -> None:
+    found = {index["name"]: (index["type"], index["fields"], index["rows"]) for index in client.indices(name)}
+    assert found == {"n_idx": ("BTree", ["n"], 40), "m_idx": ("ZoneMap", ["m"], 40)}
+    assert client.drop_index(name, "n_idx") == 4
+    assert [index["name"] for index in client.indices(name)] == ["m_idx"]
+    assert len(client.indices(name, version=3)) == 2
+    with pytest.raises(flight_client.IndexNotFoundError, match=r"no such index.*m_idx"):
+        client.drop_index(name, "n_idx")
+
+
+def test_compactions_tell_what_indices_lose(client: Client, name: str) -> None:
+    done = client.compact(name)
+    assert _without_ids(done["lost_coverage"]) == [LOST]
+    assert {index["name"]: index["rows"] for index in client.indices(name)} == {"n_idx": 40, "m_idx": 0}
+
+
+def test_staged_compactions_tell_it_too(client: Client, name: str, root: Path) -> None:
+    receipts = [client.compact_execute(name, task) for task in client.compact_plan(name)]
+    done = client.compact_commit(name, receipts)
+    assert _without_ids(done["lost_coverage"]) == [LOST]
+    dataset = lance.dataset(str(root / f"{name}.lance"))
+    assert "ScalarIndexQuery" in dataset.scanner(filter="n = 7").explain_plan()
+    assert dataset.to_table(filter="n = 7")["m"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("action", ["create_index", "optimize_indices"])
+def test_building_indices_is_not_supported(client: Client, name: str, action: str) -> None:
+    with pytest.raises(flight_client.UnsupportedFeatureError, match=action):
+        client.action(action, {"dataset": name, "columns": ["n"], "index_type": "BTREE"})
+
+
+@pytest.mark.parametrize("place", ["local", "remote"])
+def test_command_line(place: str, server: RunningServer, name: str, root: Path) -> None:
+    target = str(root / f"{name}.lance") if place == "local" else f"{server.uri}/{name}"
+    lines = run("index", "list", target, "--json").stdout.splitlines()
+    assert [(found["name"], found["rows"]) for found in map(json.loads, lines)] == [
+        ("m_idx", 40),
+        ("n_idx", 40),
+    ]
+    assert "ZoneMap" in run("index", "list", target).stdout
+    assert "index m_idx (ZoneMap) does not cover 40 of these rows" in run("compact", target).stdout
+    assert json.loads(run("index", "drop", target, "m_idx", "--json").stdout)["index"] == "m_idx"
+    left = run("index", "list", target, "--json").stdout.splitlines()
+    assert [json.loads(line)["name"] for line in left] == ["n_idx"]
+    assert "no such index" in run("index", "drop", target, "m_idx", code=1).stderr
