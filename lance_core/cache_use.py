@@ -1,4 +1,4 @@
-"""How much a cache holds and how often it had what was asked for."""
+"""Use of a cache: its size, and how often it had a requested entry."""
 
 from dataclasses import dataclass
 

@@ -142,7 +142,7 @@ def new_columns(
     reader_schema: pa.Schema | None = None,
     batch_size: int | None = None,
 ) -> NewColumns:
-    """What `add_columns` is given, as a source of values.
+    """Return the argument of `add_columns` as a source of values.
 
     Raises:
         InvalidInputError: an iterable of batches without a schema.

@@ -132,7 +132,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What users noted on the table."""
+        """Metadata that users set on the table."""
         return dict(self._snapshot.manifest.table_metadata)
 
     @property
@@ -185,7 +185,8 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         ]
 
     def index_statistics(self, index_name: str) -> dict[str, object]:
-        """How much of the table an index covers; what only its own files tell is left out.
+        """Return how much of the table an index covers. Facts that only the files of the index contain are
+        left out.
 
         Raises:
             KeyError: there is no such index.
@@ -368,7 +369,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return DatasetOptimizer(self)
 
     def checkout_version(self, version: Reference) -> LanceDataset:
-        """Another version of the same dataset, opened beside this one.
+        """Return another version of the dataset. This object stays at its version.
 
         Args:
             version: A number names a version of the branch that is open, text a tag of any branch, a pair a

@@ -1,4 +1,4 @@
-"""What changed between two versions, with the names, arguments and results of the reference library."""
+"""Changes between two versions, with the names, arguments and results of the reference library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DatasetDelta:
         self._changes = changes
 
     def list_transactions(self) -> list[Transaction]:
-        """What made the versions after the earlier one, up to the later one."""
+        """Return the transactions of the versions after the earlier one, up to the later one."""
         return [from_message(message) for message in self._changes.transactions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:

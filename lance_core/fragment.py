@@ -39,7 +39,7 @@ class LanceFragment:
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """What the manifest says about this fragment, as plain data."""
+        """The entry of this fragment in the manifest, as plain data."""
         return FragmentMetadata.from_message(self._metadata.message)
 
     @property

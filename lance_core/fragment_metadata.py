@@ -1,4 +1,4 @@
-"""What a fragment consists of, as plain data: for writes in many places that are committed at once.
+"""Descriptions of fragments as plain data: for writes in many places that are committed at once.
 
 Names, arguments and JSON are those of the reference library.
 """
@@ -38,7 +38,7 @@ class DataFile:
 
     @classmethod
     def from_message(cls, message: table_pb2.DataFile) -> Self:
-        """What a manifest says of a file."""
+        """Return the description of a data file in a manifest."""
         return cls(
             path=message.path,
             fields=list(message.fields),
@@ -74,11 +74,11 @@ class DeletionFile:
     base_id: int | None = None
 
     def asdict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the fields as plain data."""
         return dict(vars(self))
 
     def json(self) -> str:
-        """As JSON."""
+        """Return the fields as JSON."""
         return json.dumps(self.asdict())
 
     @classmethod
@@ -87,13 +87,13 @@ class DeletionFile:
         return cls(**json.loads(json_data))
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
-        """Where the file of a fragment is, relative to the dataset or below `base_uri`."""
+        """Return the path of the deletion file of a fragment, relative to the dataset or below `base_uri`."""
         path = path_of(fragment_id, self.to_message())
         return path if base_uri is None else f"{base_uri.rstrip('/')}/{path}"
 
     @classmethod
     def from_message(cls, message: table_pb2.DeletionFile) -> Self:
-        """What a manifest says of a file."""
+        """Return the description of a deletion file in a manifest."""
         return cls(
             read_version=message.read_version,
             id=message.id,
@@ -129,11 +129,11 @@ class _Sequence:
     _KEY = "inline"
 
     def asdict(self) -> dict[str, Any]:
-        """As plain data: the bytes as numbers."""
+        """Return the bytes as plain data: a list of numbers."""
         return {self._KEY: list(self.data)}
 
     def json(self) -> str:
-        """As JSON."""
+        """Return the bytes as JSON."""
         return json.dumps(self.asdict())
 
     @classmethod
@@ -165,7 +165,7 @@ class RowDatasetVersionMeta(_Sequence):
 
 @dataclass
 class FragmentMetadata:
-    """What the manifest says about a fragment."""
+    """Description of a fragment in a manifest."""
 
     id: int
     files: list[DataFile]
@@ -186,7 +186,7 @@ class FragmentMetadata:
         return self.physical_rows - self.num_deletions
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, for `json.dumps`."""
+        """Return the description as plain data, for `json.dumps`."""
         deletion_file = self.deletion_file
         sequences = {name: getattr(self, name) for name in _SEQUENCES}
         return {
@@ -222,7 +222,7 @@ class FragmentMetadata:
 
     @classmethod
     def from_message(cls, message: table_pb2.DataFragment) -> Self:
-        """What a manifest says of a fragment.
+        """Return the description of a fragment in a manifest.
 
         Raises:
             UnsupportedFeatureError: data overlay files, or sequences of rows in a column.

@@ -22,7 +22,7 @@ _DEFAULT_AGE = timedelta(days=14)
 
 
 class History(OpenedDataset):
-    """What can be done with the versions of a dataset."""
+    """Methods for the versions of a dataset."""
 
     def create_branch(
         self,
@@ -84,7 +84,8 @@ class History(OpenedDataset):
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """What made a version of the opened branch; None where it left no transaction, as old libraries did.
+        """Return the transaction of a version of the opened branch; None if it left none, as old libraries
+        did.
 
         Raises:
             DatasetNotFoundError: there is no such version.
@@ -94,7 +95,7 @@ class History(OpenedDataset):
         return transaction_of(open_snapshot(self._storage, version, self.snapshot.open_base))
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """What made the opened version and those before it, newest first.
+        """Return the transactions of the opened version and of earlier versions, newest first.
 
         Args:
             recent_transactions: Most versions to look at; there is at least one.
@@ -223,7 +224,7 @@ class History(OpenedDataset):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """What `cleanup_old_versions` would remove; nothing is removed.
+        """Return what `cleanup_old_versions` would remove; nothing is removed.
 
         Args:
             older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, versions: As there.

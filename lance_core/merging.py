@@ -62,12 +62,12 @@ class MergeInsertBuilder:
         return self._with(when_not_matched_by_source="delete", when_not_matched_by_source_condition=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """How often the merge is done again on a newer version after a conflict; 10 unless said."""
+        """Set how often the merge is computed again on a newer version after a conflict; default: 10."""
         self._conflict_retries = max_retries
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """How long after the first attempt another one may begin; 30 seconds unless said."""
+        """Set how long after the first attempt another attempt may begin; default: 30 seconds."""
         self._retry_timeout = timeout
         return self
 
@@ -76,7 +76,7 @@ class MergeInsertBuilder:
         return self
 
     def write_mode(self, mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> Self:
-        """How updated rows are written.
+        """Set how updated rows are written.
 
         Raises:
             UnsupportedFeatureError: anything but whole rows.

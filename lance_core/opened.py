@@ -1,4 +1,4 @@
-"""What every part of a dataset's interface stands on: the opened version, and moving to another one."""
+"""Base of a dataset's interface: the opened version, and moving to another version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OpenedDataset:
 
     @property
     def uri(self) -> str:
-        """Where the dataset lies, as it was given."""
+        """Address of the dataset, as it was given."""
         return self._uri
 
     @property
@@ -53,12 +53,12 @@ class OpenedDataset:
 
     @property
     def _storage(self) -> Storage:
-        """Where the opened branch is."""
+        """Storage of the opened branch."""
         return self._snapshot.storage
 
     @property
     def root(self) -> Storage:
-        """Where the main branch is, with the tags and branches of all."""
+        """Storage of the main branch, which has the tags and branches of all branches."""
         return self._root
 
     @property
@@ -71,7 +71,7 @@ class OpenedDataset:
         self._snapshot = snapshot
 
     def at(self, snapshot: Snapshot) -> Self:
-        """Another version of the same dataset, which is open already."""
+        """Return the dataset at another version, which is open already."""
         other = copy(self)
         other._snapshot = snapshot
         return other
@@ -94,13 +94,15 @@ class OpenedDataset:
 
 
 def branch_uri(uri: str, branch: str) -> str:
-    """Where a branch is, of the dataset whose main branch is at `uri`."""
+    """Return the address of a branch of the dataset whose main branch is at `uri`."""
     path, query = _parts(uri)
     return f"{path}/tree/{branch}{query}"
 
 
 def _main_uri(uri: str, branch: str | None) -> str:
-    """Where the main branch is, of the branch opened at `uri`; `uri` itself if that was moved elsewhere."""
+    """Return the address of the main branch, from the branch opened at `uri`; `uri` itself if it was
+    moved.
+    """
     path, query = _parts(uri)
     suffix = f"/tree/{branch}"
     return path.removesuffix(suffix) + query if branch is not None and path.endswith(suffix) else uri

@@ -1,4 +1,4 @@
-"""What a commit can do to a dataset, with the names and arguments of the reference library."""
+"""Operations of a commit, with the names and arguments of the reference library."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LanceOperation:
     """The operations; each is made by whoever wrote the files, and given to `LanceDataset.commit`."""
 
     class BaseOperation:
-        """What all operations are."""
+        """Base of all operations."""
 
         def describe(self, transaction: TransactionMessage) -> None:
             """Make this the operation of a transaction that has none."""
@@ -195,7 +195,7 @@ class LanceOperation:
 
     @dataclass
     class Restore(BaseOperation):
-        """What an older version was."""
+        """Restore the content of an older version."""
 
         version: int
 

@@ -1,4 +1,4 @@
-"""What changes rows of a dataset, with the names, arguments and results of the reference library.
+"""Methods that change rows of a dataset, with the names, arguments and results of the reference library.
 
 Most processes only read, and start sooner without what writes: it is imported when it is first needed.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class DeleteResult(TypedDict):
-    """What `delete` did."""
+    """Result of `delete`."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """What `update` did."""
+    """Result of `update`."""
 
     num_rows_updated: int
 
@@ -131,7 +131,7 @@ class RowChanges(OpenedDataset):
         begin_version: int | None = None,
         end_version: int | None = None,
     ) -> DatasetDelta:
-        """What changed between two versions of this branch.
+        """Return the changes between two versions of this branch.
 
         Args:
             compared_against: an older version, which the opened one is compared with; without the others.

@@ -19,7 +19,7 @@ class BatchUDF:
         self.output_schema = output_schema
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
-        """What the function makes of a batch."""
+        """Return the result of the function for a batch."""
         return self.func(batch)
 
 

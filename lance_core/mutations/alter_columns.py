@@ -40,7 +40,7 @@ _KEYS = ("name", "nullable", "data_type")
 
 @dataclass(frozen=True)
 class Alteration:
-    """What changes about one column; None leaves it as it is."""
+    """Changes of one column; None leaves a property as it is."""
 
     path: str
     name: str | None = None

@@ -1,4 +1,4 @@
-"""Which types a column can be cast to, and casting its values."""
+"""Casts of columns: the allowed types, and the cast of the values."""
 
 from __future__ import annotations
 

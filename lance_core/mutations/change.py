@@ -27,7 +27,7 @@ Counts = dict[str, int]
 
 @dataclass
 class Change:
-    """What one attempt wrote.
+    """Transaction, files and counts of one attempt at a change.
 
     Attributes:
         transaction: has its operation when the change is complete.
@@ -117,7 +117,7 @@ def commit_change(
 
 
 def _counts(storage: Storage, manifest: Manifest) -> Counts:
-    """What the transaction of a version noted; nothing when it was of another kind."""
+    """Return the counts in the transaction of a version; empty if it is of another kind."""
     noted = read_transaction(storage, manifest).transaction_properties.get(COUNTS, "{}")
     counts: Counts = json.loads(noted)
     return counts

@@ -21,7 +21,7 @@ from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 
 _BLOCK_BYTES = 8 << 20
-"""So much of the other data is made a batch of, by what its rows take on average."""
+"""Approximate size of a batch of the inserted rows, in bytes."""
 
 
 def merge(

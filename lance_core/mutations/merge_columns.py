@@ -35,9 +35,9 @@ class ColumnChange:
     """New columns of one version."""
 
     schema: Schema
-    """Of the table, with the new fields."""
+    """Schema of the table, with the new fields."""
     new_fields: Schema
-    """What the new files hold; without fields there are no new files."""
+    """Fields of the new files; without fields there are no new files."""
     batches: Callable[[Fragment], Iterator[pa.RecordBatch]]
     """The new columns of the rows of a fragment that are not deleted, in the form that files hold."""
     finish: Callable[[], None]
@@ -178,7 +178,7 @@ class _NewFiles:
 
 
 def _key(fragment: table_pb2.DataFragment, fields: Schema) -> bytes:
-    """The same for fragments with the same values in the same rows, deleted ones aside."""
+    """Return a key that is equal for fragments with the same values in the same rows, deleted rows aside."""
     rows = table_pb2.DataFragment(id=fragment.id, files=fragment.files, physical_rows=fragment.physical_rows)
     parts = [rows, *fields.messages]
     return b"".join(part.SerializeToString(deterministic=True) for part in parts)

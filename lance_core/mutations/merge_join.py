@@ -1,4 +1,4 @@
-"""Which rows of a source and which of a table have the same keys.
+"""Join of the rows of a source and of a table with the same keys.
 
 Of both sides only the keys are held, of the table a part at a time. A null is equal to nothing, other
 values where their bytes are: NaN is equal to itself, and -0.0 is not 0.0, as in the reference.

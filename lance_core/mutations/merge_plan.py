@@ -1,4 +1,4 @@
-"""What a merge is asked to do."""
+"""Plan of a merge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_core.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What becomes of which rows.
+    """Actions of a merge for each kind of row.
 
     Attributes:
         on: columns whose values make rows match; the primary key of the table where there are none.

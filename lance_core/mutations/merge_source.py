@@ -53,7 +53,7 @@ class MergeSource:
 
     @property
     def bytes_per_row(self) -> float:
-        """How much memory a row takes on average."""
+        """Return the average size of a row in memory, in bytes."""
         return float(self._bytes / max(self.num_rows, 1))
 
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -118,7 +118,7 @@ def _joined(parts: list[pa.Array], field: pa.Field, order: pa.Array | None) -> p
 
 
 def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows out of a temporary file that is mapped into memory."""
+    """Yield the rows from a temporary file that is mapped into memory."""
     handle, path = tempfile.mkstemp(prefix="lance-merge-")
     os.close(handle)
     try:

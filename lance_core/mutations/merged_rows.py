@@ -33,7 +33,7 @@ _ROWS_PER_LOOKUP = 1 << 12
 
 
 class MergedRows:
-    """What becomes of the rows of one source and of one version of a table; see `merge_insert`."""
+    """Actions for the rows of one source and of one version of a table; see `merge_insert`."""
 
     def __init__(self, snapshot: Snapshot, source: MergeSource, plan: MergePlan) -> None:
         """Compare the two.
@@ -61,7 +61,8 @@ class MergedRows:
         self._kept = [field for field in fields if field.name not in given]
         """Columns that the source lacks."""
         self.schema = self._compared()
-        """Of complete rows: that of the table, without children of structs that the source lacks."""
+        """Schema of complete rows: that of the table, without children of structs that the source lacks.
+        """
 
     @property
     def key_ids(self) -> list[int]:
@@ -233,7 +234,9 @@ class MergedRows:
             start = end
 
     def _blocks(self, num_rows: int) -> Iterator[slice]:
-        """So many rows in parts for which the rows of the source take about `_BLOCK_BYTES`."""
+        """Yield slices of `num_rows` rows, in each of which the rows of the source take about
+        `_BLOCK_BYTES`.
+        """
         step = max(1, int(_BLOCK_BYTES / max(self._source.bytes_per_row, 1)))
         for start in range(0, num_rows, step):
             yield slice(start, min(start + step, num_rows))

@@ -1,4 +1,4 @@
-"""Where the values of new columns come from: expressions, a function of rows, a stream, or nowhere.
+"""Sources of the values of new columns: expressions, a function of rows, a stream, or nulls.
 
 A source is asked fragment by fragment, in dataset order, for batches of the rows that are not deleted.
 """
@@ -37,7 +37,7 @@ class NewColumns(Protocol):
         """
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Their values for the rows of a fragment that are not deleted."""
+        """Yield the values for the rows of a fragment that are not deleted."""
 
     def finish(self) -> None:
         """Called after the last fragment.
@@ -181,7 +181,7 @@ class StreamColumns:
 
 
 def _as_batch(result: Any) -> pa.RecordBatch:
-    """What a function returned as one batch."""
+    """Return the result of a function as one batch."""
     if isinstance(result, pa.RecordBatch):
         return result
     if isinstance(result, pa.Table):

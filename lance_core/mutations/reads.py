@@ -1,4 +1,4 @@
-"""How changes read stored rows: with every page checked, whatever scans are set to.
+"""Reads of stored rows for changes: every page is checked, whatever scans are set to.
 
 What a change writes gets checksums of its own. A page that was damaged before would be written again as if it
 were whole, and damaged keys or filter columns would choose the wrong rows. So modules of this package read

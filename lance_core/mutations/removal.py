@@ -49,12 +49,12 @@ class ChosenRows:
 
 @dataclass(frozen=True)
 class Removal:
-    """What is left of the fragments that rows were taken from."""
+    """The fragments that rows were deleted from, after the deletion."""
 
     updated: tuple[table_pb2.DataFragment, ...]
-    """Those that keep rows, with new deletion files."""
+    """Fragments that keep rows, with new deletion files."""
     removed_ids: tuple[int, ...]
-    """Those that keep none."""
+    """Ids of fragments that keep no rows."""
     num_rows: int
     """Rows that were taken away."""
 

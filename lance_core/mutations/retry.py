@@ -90,7 +90,7 @@ def made_before(snapshot: Snapshot, transaction_id: str | None, operation: str) 
 
 
 def opened(snapshot: Snapshot, manifest: Manifest) -> Snapshot:
-    """Another version of the table of `snapshot`, whose manifest is known."""
+    """Return another version of the table of `snapshot`, whose manifest is known."""
     if not manifest.has_row_counts:  # libraries before 0.8 left them out
         return open_snapshot(snapshot.storage, manifest.version, snapshot.open_base)
     return Snapshot(snapshot.storage, manifest, snapshot.open_base)

@@ -170,7 +170,7 @@ def _number(
 
 
 def _end_of(messages: Sequence[file_pb2.Field], parent_id: int) -> int:
-    """Where a further child of a field belongs in a depth-first list."""
+    """Return the position for another child of a field in a depth-first list."""
     if parent_id == TOP:
         return len(messages)
     inside = {parent_id}

@@ -37,21 +37,21 @@ class StagedColumns:
     fields: table_pb2.Manifest
     """The schema with the new fields, in a message of its own."""
     read_version: int
-    """Which rows it is of: those of this version."""
+    """The version whose rows these columns have."""
 
     @property
     def fragment_id(self) -> int:
         return self.fragment.id
 
     def json(self) -> str:
-        """What `from_json` reads, wherever that is."""
+        """Return JSON that `from_json` reads, on any machine."""
         parts = {"fragment": self.fragment, "fields": self.fields}
         encoded = {name: base64.b64encode(part.SerializeToString()).decode() for name, part in parts.items()}
         return json.dumps({**encoded, "read_version": self.read_version})
 
     @staticmethod
     def from_json(text: str) -> StagedColumns:
-        """What `json` wrote.
+        """Return the columns from the text of `json`.
 
         Raises:
             InvalidInputError: it is something else.

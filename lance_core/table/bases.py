@@ -24,7 +24,7 @@ class DatasetBasePath:
     is_dataset_root: bool
 
     def directory(self, name: str) -> str:
-        """What stands before the names of files that a dataset keeps in its directory `name`."""
+        """Return the path in front of the names of files in the directory `name` of a dataset."""
         return f"{name}/" if self.is_dataset_root else ""
 
     def __str__(self) -> str:

@@ -42,14 +42,14 @@ UNVERIFIED_AGE = timedelta(days=7)
 _AT_ONCE = 16
 """Requests, where files are far away."""
 _HELD_BYTES = 32 << 20
-"""Of manifests that are removed together, and may be put back."""
+"""Size of the manifests that are removed together, and that may be put back, in bytes."""
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class CleanupPolicy:
-    """Which versions go: those that every limit which is set lets go."""
+    """Limits of a cleanup. A version is removed if every limit that is set allows it."""
 
     older_than: timedelta | None = None
     """Only versions of this age."""
@@ -76,7 +76,7 @@ class CleanupPolicy:
 
 @dataclass
 class CleanupStats:
-    """What was removed, or would be."""
+    """Counts of removed files, or of files that would be removed."""
 
     bytes_removed: int = 0
     old_versions: int = 0
@@ -125,7 +125,7 @@ class CleanupReferencedBranch:
 
 @dataclass(frozen=True)
 class CleanupExplanation:
-    """What a cleanup would remove."""
+    """Preview of a cleanup."""
 
     read_version: int
     stats: CleanupStats
@@ -146,7 +146,7 @@ class _Old(NamedTuple):
 
 @dataclass
 class _Inspection:
-    """What all manifests tell."""
+    """Facts from all manifests."""
 
     old: list[_Old] = field(default_factory=list)
     """Versions that go, oldest first."""
@@ -165,7 +165,7 @@ def explain_cleanup(
     include_files: bool = False,
     max_files: int = 1000,
 ) -> CleanupExplanation:
-    """What `clean_up` would remove; nothing is removed. Errors are those of `clean_up`."""
+    """Return what `clean_up` would remove; nothing is removed. Errors are those of `clean_up`."""
     policy.check()
     inspection = _inspect(snapshot, root, policy)
     leftovers = _leftovers(_managed_files(snapshot.storage), inspection, policy)

@@ -118,7 +118,7 @@ class _CommittedBeforeError(Exception):
 
 
 class _Attempt:
-    """What is kept between the attempts of one commit."""
+    """State that the attempts of one commit share."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Attempt:
         self._current: Manifest | None = None
         """The version that the last attempt was made on."""
         self._transaction_path: str | None = None
-        """Where the transaction file is, once it is there."""
+        """Path of the transaction file, once it is written."""
         self._written: list[str] = []
         """Files that this commit wrote, and nothing refers to unless it lands."""
         self._replaced = drop_whole_fragments(self._transaction)

@@ -1,4 +1,4 @@
-"""What the table of conflicts asks of two transactions: the fragments, columns, settings and keys they share.
+"""Rules for the table of conflicts: the fragments, columns, settings and keys that two transactions share.
 
 Each rule is a pure function of the transaction that wants to commit and of the one that did.
 Source: docs/format.md, "Two writers".
@@ -14,7 +14,7 @@ from lance_core.table.carried_indices import coverage
 
 
 class Verdict(Enum):
-    """What a committed transaction means for one that is not."""
+    """Meaning of a committed transaction for a transaction that is not committed."""
 
     OK = "ok"
     REBASE = "rebase"

@@ -54,7 +54,7 @@ _OK, _REBASE, _RETRY, _FAIL = Verdict.OK, Verdict.REBASE, Verdict.RETRY, Verdict
 
 
 def check_conflict(mine: Transaction, committed: Transaction) -> Verdict:
-    """What `committed`, of a version after the one that `mine` was made on, means for `mine`."""
+    """Return the meaning of `committed`, of a version after the one that `mine` was made on, for `mine`."""
     ours, theirs = mine.WhichOneof("operation"), committed.WhichOneof("operation")
     if ours is None or theirs is None:
         return _FAIL

@@ -32,7 +32,7 @@ def dictionaries_of(manifest: Manifest) -> Mapping[int, pa.Array]:
 
 
 def place_dictionaries(message: table_pb2.Manifest, values: Mapping[int, pa.Array]) -> bytes:
-    """What the file of a manifest begins with; `message` is told where the values are in it.
+    """Return the first bytes of the file of a manifest, and set the positions of the values in `message`.
 
     Raises:
         UnsupportedFeatureError: a 0.1 table with rows has a dictionary column whose values are not given.

@@ -1,4 +1,4 @@
-"""Which tables may be read: the feature flags of a manifest.
+"""Feature flags of a manifest, which decide which tables may be read.
 
 A reader must refuse a table whose reader flags hold a bit it does not implement (docs/format.md,
 "Manifest"). Refusing here comes before anything else of the manifest is believed.

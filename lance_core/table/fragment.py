@@ -23,7 +23,7 @@ TOMBSTONE = -2
 
 
 class Lineage(Enum):
-    """What a table with stable row ids keeps of every row, by the field id of its hidden column."""
+    """Properties of every row in a table with stable row ids, by the field ids of their hidden columns."""
 
     ROW_ID = -3
     CREATED_AT = -4
@@ -46,7 +46,7 @@ HIDDEN = frozenset(kind.value for kind in Lineage)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldFields:
-    """Which fields a data file holds: one object for files that hold the same, so that it says they do."""
+    """The fields that a data file contains. Files with equal fields share one object."""
 
     field_ids: tuple[int, ...]
     """All of them, hidden ones included; the others are left out."""
@@ -232,7 +232,7 @@ class Fragment:
         )
 
     def _directory(self, message: table_pb2.DataFile | table_pb2.DeletionFile, name: str) -> str:
-        """What stands before the name of a file that a dataset keeps in its directory `name`."""
+        """Return the path in front of the name of a file that a dataset keeps in its directory `name`."""
         if not message.HasField("base_id"):
             return f"{name}/"
         if message.base_id not in self._bases:
@@ -283,7 +283,9 @@ def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str
 
 @lru_cache(maxsize=1024)
 def _held_fields(fields: tuple[int, ...], columns: tuple[int, ...]) -> HeldFields:
-    """What a file holds by the lists of its message. Most files of a table say the same."""
+    """Return the fields of a file from the lists of its message. Most files of a table have the same
+    lists.
+    """
     # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
     stored = [pair for pair in zip(fields, columns, strict=True) if pair[1] >= 0]
     shown = [pair for pair in stored if pair[0] >= 0]

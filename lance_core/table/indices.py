@@ -204,7 +204,9 @@ def _vector_type(details: bytes) -> str:
 
 
 def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
-    """Which fragments became which, oldest first; nothing where that is in a file of its own."""
+    """Yield old and new ids of rewritten fragments, oldest first; nothing if the list is in a file of its
+    own.
+    """
     try:
         message = index_pb2.FragmentReuseIndexDetails.FromString(details)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Which files of a dataset's directory belong to its versions, and what versions call them."""
+"""Files of a dataset's directory that belong to its versions, and their names in manifests."""
 
 import re
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from lance_core.table.manifest import Manifest
 FileKind = Literal["data", "deletion", "index", "transaction", "temporary"]
 
 DIRECTORIES = ("data", "_deletions", "_indices", "_transactions", "_versions")
-"""Where these files are."""
+"""Directories of these files."""
 
 _DATA = re.compile(r"data/([^/]+\.lance)")
 _BLOB = re.compile(r"data/([^/]+)/[^/]+\.blob")
@@ -24,11 +24,13 @@ _TEMPORARY = re.compile(
 
 
 class ManagedFile(NamedTuple):
-    """What a file is to the versions of its dataset."""
+    """The role of a file for the versions of its dataset."""
 
     kind: FileKind
     name: str
-    """Of the data file that blobs belong to, or of the directory of an index; else its own."""
+    """Name of the data file that blobs belong to, or of the directory of an index; else the name of the
+    file.
+    """
 
 
 class FileNames:
@@ -59,7 +61,7 @@ class FileNames:
 
 
 def managed_file(path: str) -> ManagedFile | None:
-    """What the file at `path` is; None where it is not for us to remove, whatever its age."""
+    """Return the role of the file at `path`; None if it must not be removed, whatever its age."""
     if match := _TEMPORARY.fullmatch(path):
         return ManagedFile("temporary", path)
     if match := _BLOB.fullmatch(path):

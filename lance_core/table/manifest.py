@@ -53,7 +53,7 @@ class Manifest:
     _content: bytes = field(repr=False)
     """The whole file, where fields have dictionary values in it; else nothing."""
     repairs: tuple[str, ...] = ()
-    """What was wrong in the file and is right here, a sentence each: see `repairs`."""
+    """Repaired damage of the file, a sentence each: see `repairs`."""
     is_counted: bool = False
     """Whether the row counts were taken from the files, because those of the manifest cannot be trusted."""
 
@@ -134,7 +134,7 @@ class Manifest:
 
     @cached_property
     def timestamp(self) -> datetime:
-        """When the version was committed, in UTC; the epoch when the manifest does not say."""
+        """Time of the commit, in UTC; the epoch if the manifest does not contain it."""
         stamp = self.message.timestamp
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
@@ -179,7 +179,7 @@ class Manifest:
 
     @property
     def table_metadata(self) -> Mapping[str, str]:
-        """What users noted on the table."""
+        """Metadata that users set on the table."""
         return dict(self.message.table_metadata)
 
     @property

@@ -121,7 +121,7 @@ def _check_writable(current: Manifest, operation: str) -> None:
 
 
 def _finish(message: table_pb2.Manifest, transaction: Transaction, context: Context) -> None:
-    """What holds for every manifest, whatever was done."""
+    """Apply the rules that hold for every manifest, after any operation."""
     for position in (
         "version_aux_data",
         "index_section",

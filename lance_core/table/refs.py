@@ -53,7 +53,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class Branch:
-    """Where a branch began."""
+    """The version with which a branch began."""
 
     parent_branch: str | None
     """None for the main branch."""
@@ -128,7 +128,8 @@ def list_branches(root: Storage) -> dict[str, Branch]:
 
 
 def branch_storage(root: Storage, branch: str | None) -> Storage:
-    """Where the versions of a branch are; None and "main" are the main branch, at `root` itself.
+    """Return the storage of the versions of a branch. None and "main" are the main branch, at `root`
+    itself.
 
     Raises:
         InvalidInputError: no branch may have this name.

@@ -48,7 +48,8 @@ def decode_first_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
 
 
 def find_row_ids(fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
-    """Where ids occur: places in the sorted unique `wanted`, and the physical rows that have them.
+    """Return the positions of ids: indices in the sorted unique `wanted`, and the physical rows that have
+    them.
 
     Ranges, which most rows are in, are not spelled out. Errors are those of `read_row_ids`.
     """

@@ -1,4 +1,4 @@
-"""Who made a version, and when."""
+"""Signature of a version: the library that made it, and the time."""
 
 import re
 from time import time_ns

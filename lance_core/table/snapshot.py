@@ -24,7 +24,7 @@ class Snapshot:
     open_base: BaseOpener = field(default=open_base, repr=False)
 
     def storage_of(self, base_id: int | None) -> Storage:
-        """Where the files of a base path are; errors are those of `open_base`."""
+        """Return the storage of the files of a base path; errors are those of `open_base`."""
         if base_id is None:
             return self.storage
         storage = self._bases.get(base_id)

@@ -10,7 +10,7 @@ from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version, manifest_identity
 
 _MEMORY_PER_MANIFEST_BYTE = 8
-"""What a parsed manifest takes."""
+"""Memory of a parsed manifest, per byte of its file."""
 
 
 class SnapshotCache:
@@ -29,7 +29,7 @@ class SnapshotCache:
         self._lock = Lock()
 
     def use(self) -> CacheUse:
-        """How much is kept, and how often it was of use."""
+        """Return the memory in use, and the numbers of hits and misses."""
         with self._lock:
             counter = self._counter
             return CacheUse(
@@ -67,11 +67,11 @@ def _memory_bytes(snapshot: Snapshot) -> int:
 
 
 kept_snapshots = SnapshotCache(64 << 20)
-"""Those of local tables that this process opened by their paths."""
+"""Snapshots of local tables that this process opened by their paths."""
 
 
 def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
-    """As `open_snapshot`, but a local manifest that was read before is not read again.
+    """Open a version like `open_snapshot`, but do not read a local manifest again that was read before.
 
     Far away, asking whether a manifest is the same takes as long as reading it.
     """

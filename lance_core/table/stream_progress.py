@@ -1,4 +1,4 @@
-"""How far a stream of numbered commits has come, kept in the table it writes to.
+"""Progress of a stream of numbered commits, recorded in the table to which it writes.
 
 A stream sends its batches in order, and sends the last one again when it does not know whether it landed. The
 id of the transaction tells as long as its version is there; a cleanup removes it. So the number of the last
@@ -21,7 +21,7 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 
 PREFIX = "lance_flight.stream."
-"""Of settings and properties of transactions; the name of the stream follows."""
+"""Prefix of settings and of properties of transactions; the name of the stream follows."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,17 @@ class StreamBatch:
     """One batch of a stream."""
 
     name: str
-    """Of the stream."""
+    """Name of the stream."""
     query: str
-    """Who numbers the batches. Another query that uses the name would begin with numbers that are taken."""
+    """Query that numbers the batches. Another query under the same name would begin with numbers that are
+    used.
+    """
     batch: int
     """Grows from commit to commit; numbers may be left out."""
 
     @property
     def properties(self) -> dict[str, str]:
-        """What the transaction that commits the batch is to note."""
+        """Return the properties for the transaction that commits the batch."""
         return {PREFIX + self.name: json.dumps({"batch": self.batch, "query": self.query})}
 
     def is_committed(self, config: Mapping[str, str]) -> bool:

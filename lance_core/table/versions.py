@@ -1,4 +1,4 @@
-"""Which versions a table has, by the names in `_versions/`.
+"""Versions of a table, by the names in `_versions/`.
 
 A table names its manifests by one of two schemes: `{version}.manifest`, or `{2^64 - 1 - version}.manifest`
 with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version
@@ -33,18 +33,18 @@ from lance_core.table.manifest_store import (
 VERSIONS = "_versions"
 
 REFS = "_refs"
-"""Where tags and branches have their names, below the main branch."""
+"""Directory of tags and branches, below the main branch."""
 TREE = "tree"
-"""Where branches are, below the main one."""
+"""Directory of branches, below the main branch."""
 
 HINT = f"{VERSIONS}/latest_version_hint.json"
-"""Where the reference notes a version that is there. Only its commits use it."""
+"""File in which the reference records an existing version. Only its commits use it."""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
 _DETACHED = 1 << 63
 _DIGITS = 20
-"""Of a name in the inverted scheme."""
+"""Number of digits of a name in the inverted scheme."""
 _DETACHED_NAME = re.compile(r"d([0-9]+)\.manifest")
 _NUMBER = re.compile(r"/([0-9]+)\.manifest(?=/)")
 """Finds the manifests among names that are joined by the one character no name can hold."""
@@ -122,12 +122,12 @@ _newest = _Newest()
 
 @dataclass(frozen=True)
 class Listing:
-    """What a writer has to know of the manifests of a table."""
+    """Facts about the manifests of a table that a writer needs."""
 
     latest: int
     """The newest version."""
     path: str
-    """Of its manifest."""
+    """Path of the manifest."""
     is_inverted: bool
     """Whether names begin with the newest version; all of one table do, or none."""
     has_hint: bool
@@ -271,7 +271,9 @@ def manifest_path(storage: Storage, version: int) -> str:
 
 
 def manifest_identity(storage: Storage, version: int) -> str:
-    """What changes when the manifest of a version is replaced; errors are those of `manifest_path`."""
+    """Return a value that changes if the manifest of a version is replaced; errors are those of
+    `manifest_path`.
+    """
     if 0 <= version < _DETACHED:
         path = version_path(version, True)
         if (identity := storage.identify(path)) is not None:

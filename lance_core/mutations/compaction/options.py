@@ -1,4 +1,4 @@
-"""How a table is compacted. The names, defaults and settings are those of the reference."""
+"""Options of compaction. The names, defaults and settings are those of the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HINTS = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
 
 @dataclass(frozen=True)
 class CompactionOptions:
-    """What `Compaction.plan` and `compact_files` are told."""
+    """Options of `Compaction.plan` and `compact_files`."""
 
     target_rows_per_fragment: int = 1024 * 1024
     """Fragments with fewer rows are joined with their neighbours."""

@@ -1,4 +1,4 @@
-"""Which fragments become which; from metadata alone.
+"""Plan of a compaction, from metadata alone: groups of old fragments, each of which becomes new fragments.
 
 A fragment is a candidate when it has fewer rows than the target, or when too many of its rows are deleted.
 Runs of neighbouring candidates that the same indices cover are cut into groups with as many rows as the

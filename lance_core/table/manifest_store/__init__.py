@@ -1,4 +1,4 @@
-"""Which writer makes a version, where the storage of a table cannot decide it.
+"""Manifest stores, which decide which writer makes a version if the storage of a table cannot decide it.
 
 Some storages can neither create a file exclusively nor put one on a condition. Then a store of its own
 remembers one row per version; who inserts the row has made the version. The bytes stay in the storage:

@@ -1,4 +1,4 @@
-"""Which manifest store a table has, by what its storage says."""
+"""Choice of the manifest store of a table, by the options of its storage."""
 
 from functools import lru_cache
 

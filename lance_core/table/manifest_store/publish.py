@@ -71,7 +71,7 @@ def path_in_store(store: ManifestStore, storage: Storage, version: int) -> str |
 
 
 def _resolve(store: ManifestStore, storage: Storage, place: str, row: ManifestRow) -> str:
-    """Where a manifest is, after finishing what its writer did not."""
+    """Return the path of a manifest, after finishing the steps that its writer did not finish."""
     path = _relative(place, row)
     match = _STAGED.fullmatch(path)
     if match is None:

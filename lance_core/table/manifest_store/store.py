@@ -11,7 +11,7 @@ class ManifestRow(NamedTuple):
 
     version: int
     path: str
-    """Of the manifest, from where the store begins to count; see `ManifestStore.place`."""
+    """Path of the manifest, relative to the root of the store; see `ManifestStore.place`."""
     size: int | None
     """Bytes of the manifest, where the row says."""
 

@@ -1,4 +1,4 @@
-"""What each operation of a transaction does to the manifest: one file per operation, each with `apply`.
+"""Effects of the operations of a transaction on the manifest: one file per operation, each with `apply`.
 
 Source: docs/format.md, "Operations".
 """

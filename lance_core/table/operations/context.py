@@ -1,4 +1,4 @@
-"""What an operation finds when it is applied, beside the manifest in the making and itself."""
+"""Context of an operation when it is applied, beside the new manifest and the operation itself."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from lance_core.table.manifest import Manifest
 
 @dataclass(frozen=True)
 class TableSettings:
-    """What a new table begins with, or what an overwrite changes."""
+    """Settings of a new table, or changes by an overwrite."""
 
     file_version: FileVersion | None = None
-    """Of the data files; if not given that of the first one, or that of the table."""
+    """Version of the data files; None for the version of the first data file, or of the table."""
     stable_row_ids: bool = False
     """Whether rows keep their ids when they are moved. Only new tables can choose."""
     dictionaries: Mapping[int, pa.Array] = field(default_factory=dict)

@@ -16,7 +16,8 @@ from lance_core.table.row_ids import RowIds, decode_first_row_ids, find_row_ids
 from lance_core.table.row_sequences import consecutive_row_ids, encode_versions, followed_by, one_version
 
 _UNKNOWN_VERSION = 1
-"""Of rows whose fragment does not say in which version they were made, as in the reference."""
+"""Version of rows whose fragment does not record in which version they were created, as in the reference.
+"""
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Update, context: Context) -> None:

@@ -90,7 +90,7 @@ def _require_values(fields: Mapping[int, file_pb2.Field], key: list[int]) -> Non
 
 
 def _follow_metadata(field: file_pb2.Field) -> None:
-    """What a field says of itself twice has to be the same."""
+    """Set the facts that a field stores twice from its metadata."""
     metadata: Mapping[str, bytes] = field.metadata
     field.extension_name = metadata.get(EXTENSION_NAME, b"").decode()
     position = _position(metadata.get(_PRIMARY_KEY + _POSITION))
