@@ -67,6 +67,7 @@ def _served_copy() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="lance-flight-demo-") as folder:
         served = shutil.copytree(source, Path(folder) / "served")  # clients may write
         command = [sys.executable, "-m", "flight_server.cli", "serve", str(served), "--port", "0"]
+        command += ["--log-level", "warning"]  # the terminal is for the examples
         # A session of its own: Ctrl-C is for this process, which then stops the server.
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert server.stdout is not None
