@@ -38,11 +38,11 @@ class Actions:
         return self._servers.action(name, body, repeat=repeat)
 
     def health(self) -> dict[str, Any]:
-        """How the server is: `status`, `version`, `uptime` and the use of its caches."""
+        """Return the state of the server: `status`, `version`, `uptime` and the use of its caches."""
         return self.action("health", {}, repeat=True)
 
     def describe(self, name: str, **fields: Any) -> dict[str, Any]:
-        """What a manifest says: version, schema, rows, bytes, fragments, indices, settings.
+        """Return the facts in a manifest: version, schema, rows, bytes, fragments, indices, settings.
 
         Args:
             name: of the dataset.
@@ -60,7 +60,9 @@ class Actions:
         return list(self.action("list_fragments", {"dataset": name, **fields}, repeat=True)["fragments"])
 
     def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
-        """How many rows there are, of those for which a condition in SQL holds; **fields as in `describe`."""
+        """Return the number of rows, or of rows for which a condition in SQL is true; **fields as in
+        `describe`.
+        """
         answer = self.action("count_rows", {"dataset": name, "filter": filter, **fields}, repeat=True)
         return int(answer["count"])
 

@@ -1,4 +1,4 @@
-"""What the C library's allocator keeps of the memory that batches are received into."""
+"""Limits for the C library's allocator, which keeps memory into which batches are received."""
 
 import ctypes
 import os

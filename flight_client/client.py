@@ -1,4 +1,4 @@
-"""What a user holds: a client of the servers of one folder of datasets."""
+"""Client of the servers of one folder of datasets."""
 
 from __future__ import annotations
 

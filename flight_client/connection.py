@@ -51,7 +51,7 @@ to_json = json.JSONEncoder(default=_in_json).encode
 
 @dataclass(frozen=True)
 class Access:
-    """How servers are reached: everything that a connection needs but their addresses. Can be pickled."""
+    """Settings of connections, except the addresses of the servers. Can be pickled."""
 
     token: str | None = field(default=None, repr=False)
     """Sent as `authorization: Bearer`."""
@@ -65,7 +65,7 @@ class Access:
     timeout: float | None = None
     """Seconds that a call that is no stream may take."""
     attempts: int = 5
-    """How often a call is made that can be repeated."""
+    """Largest number of attempts of a call that can be repeated."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -160,7 +160,7 @@ class Server:
             return self._client
 
     def options(self) -> flight.FlightCallOptions:
-        """Of a call that is no stream."""
+        """Return the options of a call that is no stream."""
         return flight.FlightCallOptions(timeout=self._access.timeout)
 
     def calling(self) -> AbstractContextManager[None]:
@@ -241,8 +241,8 @@ class Servers:
             return server
 
     def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Server]:
-        """Who can redeem the ticket, best first: the named locations, then those that were asked for the
-        plan.
+        """Return the servers that can redeem the ticket, best first: the named locations, then the servers
+        of the plan.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]

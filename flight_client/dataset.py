@@ -72,7 +72,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
     @property
     def name(self) -> str:
-        """Its name on the server."""
+        """Name of the dataset on the server."""
         return self._snapshot.target.name
 
     @property
@@ -255,13 +255,13 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return Lookup(self._snapshot.servers, self._snapshot.target, _sql_columns(columns), key)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
-        """How many rows there are; arguments are those of `scanner`."""
+        """Return the number of rows; arguments are those of `scanner`."""
         if filter is None and self._sql is None and self._condition is None:
             return self._snapshot.num_rows
         return self.scanner([], filter, **ignored).count_rows()
 
     def filter(self, expression: Condition) -> RemoteDataset:
-        """The same dataset with only the rows for which a condition holds, SQL or an expression."""
+        """Return the dataset restricted to the rows for which a condition is true, SQL or an expression."""
         sql, condition = self._and(expression)
         return RemoteDataset(self._snapshot, condition=condition, sql=sql)
 
@@ -306,9 +306,9 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
 
 def _without_rows(schema: pa.Schema) -> arrow.Dataset:
-    """What C++ code of Arrow finds behind a remote dataset, when it reads around our methods: an error.
+    """Return a dataset that raises an error when C++ code of Arrow reads it and bypasses our methods.
 
-    Behind a class of ours that derives from `Dataset` alone it would find a null pointer.
+    A class of ours that derives from `Dataset` alone would give such code a null pointer.
     """
     files, kind = pa.fs.LocalFileSystem(), arrow.IpcFileFormat()
     fragment = kind.make_fragment("(a remote dataset: use its own scanner() or to_reader())", files)

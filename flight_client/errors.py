@@ -80,7 +80,7 @@ class CorruptFileError(LanceError, OSError):
 
 
 class CommitConflictError(LanceError, OSError):
-    """Another commit came first; `retryable`: doing the same on the new version can help."""
+    """Raised if another commit came first; `retryable`: doing the same on the new version can help."""
 
 
 class CommitUnknownError(LanceError, OSError):
@@ -143,7 +143,7 @@ _BY_STATUS: tuple[tuple[type[Exception], type[LanceError]], ...] = (
     (pa.ArrowInvalid, InvalidInputError),
     (pa.ArrowException, InternalError),
 )
-"""What an error is without a report: one of another server, or of the connection."""
+"""Class of an error without a report, which comes from another server or from the connection."""
 
 _NAMED = re.compile(
     r"\[(?P<name>[A-Za-z]+)\] (?P<message>.*?)(?:\. Detail: .*|\. gRPC client debug .*)?\Z", re.S
@@ -152,7 +152,7 @@ _NAMED = re.compile(
 
 @dataclass(frozen=True)
 class Report:
-    """What the server says about an error, from the trailer `x-lance-error` or `extra_info`."""
+    """Report of an error by the server, from the trailer `x-lance-error` or `extra_info`."""
 
     code: int
     name: str

@@ -68,7 +68,7 @@ def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
 
 
 def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
-    """What of a condition on rows of `schema` the server can evaluate, and what is left.
+    """Return the part of a condition on rows of `schema` that the server can evaluate, and the rest.
 
     Comparisons of floats that travel follow Lance, as DuckDB and Polars do: NaN equals NaN and is greater
     than every number.
@@ -90,7 +90,8 @@ def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
 
 
 def travelling(condition: pc.Expression, schema: pa.Schema) -> pc.Expression | None:
-    """What of a condition on rows of `schema` the server can evaluate, None if that is nothing.
+    """Return the part of a condition on rows of `schema` that the server can evaluate; None if there is
+    none.
 
     For those who look at all rows again themselves: what is left to the client follows Arrow, to which no
     comparison with NaN holds.
@@ -276,8 +277,8 @@ class _Written:
         return True
 
     def _guarded_list(self, position: int) -> int:
-        """Where `is_in` stands in `if_else(is_valid(c), is_in(c), ...)`, which is at `position`; -1 if it is
-        another condition.
+        """Return the position of `is_in` in `if_else(is_valid(c), is_in(c), ...)` at `position`; -1 for
+        other conditions.
         """
         tokens = self.tokens
         if tokens[position + 1] != ("call", "is_valid"):

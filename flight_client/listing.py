@@ -1,4 +1,4 @@
-"""What a server has."""
+"""Listing of the datasets of a server."""
 
 from __future__ import annotations
 

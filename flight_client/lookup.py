@@ -18,7 +18,7 @@ from flight_client.scanner import Target
 Key = Literal["_rowoffset", "_rowid", "_rowaddr"]
 
 MAX_KEYS = 1 << 20
-"""Of one batch."""
+"""Largest number of keys in one batch."""
 
 _LARGEST_KEY = (1 << 64) - 1
 

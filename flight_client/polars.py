@@ -76,7 +76,7 @@ class _Reader(FileReader):
             yield pl.DataFrame(batch) if columns else pl.DataFrame(height=batch.num_rows)
 
     def _condition(self, filters: Sequence[FilterExpr]) -> pc.Expression | None:
-        """What Arrow can express of the filters and the server understands.
+        """Return the part of the filters that Arrow can express and the server understands.
 
         The rest is for Polars, which applies all of it: Arrow itself would drop NaN where Polars keeps it.
         """

@@ -32,7 +32,7 @@ class Progress:
         return Progress(title, total, shown)
 
     def add(self, num_rows: int) -> None:
-        """So many more rows have passed."""
+        """Count more rows."""
         self._num_rows += num_rows
         if self._bar is None and self._is_allowed:
             self._maybe_show()

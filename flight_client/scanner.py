@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How streams are read. Can be pickled."""
+    """Options of reading streams. Can be pickled."""
 
     parallel: int = field(default_factory=lambda: min(max(len(os.sched_getaffinity(0)), 2), 4))
     """Streams at the same time. More than cores fill memory that nobody reads yet."""
     max_bytes: int = 64 << 20
-    """Of batches that were received and not asked for yet."""
+    """Size of batches that were received and not requested yet."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows and columns of a dataset are read."""
+    """The rows and columns of a dataset that are read."""
 
     columns: Sequence[str] | Mapping[str, str] | None = None
     """Names, nested ones with dots; or SQL by name; all if None."""
     filter: str | None = None
     """SQL."""
     condition: pc.Expression | None = None
-    """Another condition, which has to hold, too."""
+    """Condition that must be true in addition to `filter`."""
     limit: int | None = None
     offset: int | None = None
     fragments: tuple[int, ...] | None = None
@@ -62,7 +62,9 @@ class Target:
     version: int
     branch: str | None = None
     identity: str | None = None
-    """What the server refuses another dataset by that took the name; None from servers that tell none."""
+    """Identity with which the server refuses another dataset under the same name; None from servers
+    without it.
+    """
 
     def fields(self) -> dict[str, Any]:
         """The fields of a command that name it."""
@@ -131,7 +133,8 @@ class RemoteScanner:
 
     @cached_property
     def plan(self) -> flight.FlightInfo:
-        """What the server answered: endpoints, rows if they are known, and how many pages it will not read.
+        """The plan of the server: endpoints, rows if they are known, and the number of pages that it will
+        not read.
 
         Raises:
             LanceError: see `projected_schema`; and the dataset or the server may be gone.
@@ -145,7 +148,7 @@ class RemoteScanner:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What the plan says about fragments and pages that are not read."""
+        """Return the statistics of the plan: fragments and pages that are not read."""
         return dict(json.loads(self.plan.app_metadata))
 
     def explain(self) -> dict[str, Any]:
@@ -214,7 +217,7 @@ class RemoteScanner:
             raise InvalidInputError(f"indices: {error}") from None
 
     def count_rows(self) -> int:
-        """How many rows there are; columns are not transferred."""
+        """Return the number of rows; columns are not transferred."""
         selection = self._selection
         plain = self._filter.substrait is None and self._filter.rest is None
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:

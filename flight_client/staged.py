@@ -25,19 +25,19 @@ _UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What a write made."""
+    """Result of a write."""
 
     version: int
     rows: int
     bytes: int
-    """Of the new data files."""
+    """Size of the new data files."""
     fragments: int
     """New ones."""
 
 
 @dataclass(frozen=True)
 class MergeResult(WriteResult):
-    """What a merge made."""
+    """Result of a merge."""
 
     num_inserted_rows: int
     num_updated_rows: int

@@ -28,10 +28,10 @@ from flight_client.errors import (
 from flight_client.progress import Progress
 
 Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]
-"""Of uploads; those of `Client.merge_insert` are merges."""
+"""Modes of uploads; the uploads of `Client.merge_insert` are merges."""
 
 _BATCH_BYTES = 2 << 20
-"""What is sent at once, about."""
+"""Approximate size of a sent batch."""
 
 # gRPC lets a receiver that falls behind take in hundreds of megabytes, so rows are sent no further ahead of
 # what the server reports as taken than this.
@@ -39,7 +39,9 @@ _BYTES_AHEAD = 128 << 20
 _REPORT_BYTES = _BYTES_AHEAD // 4
 
 _REPORT_SECONDS = 5.0
-"""When no report comes, one more batch is sent: client and server may count a batch differently."""
+"""Seconds without a report after which one more batch is sent: client and server may count a batch
+differently.
+"""
 
 
 def upload(

@@ -1,4 +1,4 @@
-"""What a client writes: rows, merges and columns, at once or staged for one commit."""
+"""Writes of a client: rows, merges and columns, at once or staged for one commit."""
 
 from __future__ import annotations
 

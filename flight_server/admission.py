@@ -1,4 +1,4 @@
-"""Which calls may run: a cap on streams, and the way to an orderly stop."""
+"""Admission of calls: a cap on streams, and an orderly stop."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""What the C library's allocator keeps of the memory that uploads are received into.
+"""Limits for the C library's allocator, which keeps memory into which uploads are received.
 
 gRPC receives in many threads, and glibc gives each an arena of its own, up to eight per core, out of which
 freed memory returns to the system from the end only. What was kept of that added up to twice what clients had

@@ -55,7 +55,7 @@ class Catalog:
 
     @property
     def manifests(self) -> CacheUse:
-        """How many manifests are kept, and how often they were of use."""
+        """Return the number of kept manifests, their memory, and the numbers of hits and misses."""
         return self._snapshots.use()
 
     def names(self) -> Iterator[str]:

@@ -22,20 +22,20 @@ _FRAGMENT_SHIFT = np.uint64(32)
 
 @dataclass(frozen=True)
 class ChangeCommands:
-    """What to read."""
+    """Commands that read the changes."""
 
     inserted: ScanCommand
     """In the later version, with the columns `_rowid`, `_row_created_at_version` and so on."""
     updated: ScanCommand
-    """As they are in the later version."""
+    """Rows as they are in the later version."""
     deleted: tuple[ScanCommand | TakeCommand, ...]
-    """As they were in the earlier version, with `_rowid`."""
+    """Rows as they were in the earlier version, with `_rowid`."""
 
 
 def change_commands(
     reference: DatasetReference, begin: int, end: int, open_version: Callable[[DatasetReference], Snapshot]
 ) -> ChangeCommands:
-    """How to read what changed on the branch that `reference` names.
+    """Return the commands that read the changes on the branch that `reference` names.
 
     Raises:
         DatasetNotFoundError: there is no such dataset or version.

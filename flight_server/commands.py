@@ -78,7 +78,7 @@ class ScanCommand:
 
 @dataclass(frozen=True)
 class RowKeys:
-    """Which rows are taken: one kind of key, in the order of the rows. The fields of `Take`."""
+    """Keys of the rows of a take: one kind of key, in the order of the rows. The fields of `Take`."""
 
     kind: str
     """One of `KEY_KINDS`."""
@@ -104,7 +104,7 @@ class LookupCommand:
 
 @dataclass(frozen=True)
 class CountCommand:
-    """How many rows of one version pass a filter; the body of the action `count_rows`."""
+    """Count of the rows of one version that pass a filter; the body of the action `count_rows`."""
 
     dataset: DatasetReference
     filter: str | None = None

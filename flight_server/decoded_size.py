@@ -1,4 +1,4 @@
-"""How many bytes the values of an array are, written out: what few bytes can stand for is counted in full."""
+"""Sizes of decoded arrays in bytes: values that a few bytes stand for are counted in full."""
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ def decoded_bytes(array: pa.Array) -> int:
 
 
 def _items_bytes(array: pa.Array) -> int:
-    """Of lists with offsets and of maps."""
+    """Return the size of the items of lists with offsets and of maps."""
     if not len(array):
         return 0
     offsets = array.offsets

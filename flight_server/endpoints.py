@@ -1,4 +1,4 @@
-"""How the row ranges of a plan are dealt out to the endpoints of a Flight."""
+"""Distribution of the row ranges of a plan to the endpoints of a Flight."""
 
 from collections.abc import Iterator, Sequence
 

@@ -47,7 +47,7 @@ TRAILER = "x-lance-error"
 # The text is sent five times (twice in the status, twice in its details, once in the trailer), characters
 # beyond ASCII as escapes; from 8 KiB of trailers on gRPC drops the status now and then, from 16 KiB always.
 MAXIMUM_MESSAGE_BYTES = 900
-"""Of the message in its escaped form."""
+"""Largest size of a message in its escaped form."""
 
 # Codes of the Lance namespace error list.
 _INTERNAL_CODE = 18
@@ -98,7 +98,7 @@ REFUSALS = (
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """What a client is told about an error; plain ASCII-safe data."""
+    """Report of an error to a client; plain ASCII-safe data."""
 
     code: int
     name: str

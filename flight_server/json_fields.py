@@ -126,7 +126,9 @@ def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str,
 
 
 def integers(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], tuple[int, ...]]:
-    """As `list_of(integer(minimum, maximum))`, but fast for plain numbers: there may be thousands."""
+    """Return a check like `list_of(integer(minimum, maximum))` that is fast for thousands of plain
+    numbers.
+    """
     one_by_one = list_of(integer(minimum, maximum))
 
     def check(field: str, value: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What changes datasets: puts, and actions that make or drop one. Free of Flight types."""
+"""Changes of datasets: puts, and actions that create or drop a dataset. Free of Flight types."""
 
 import json
 import threading
@@ -40,18 +40,20 @@ OPERATIONS: Mapping[str, Collection[str]] = {
     "replace_columns": ("data_replacement",),
     "rewrite": ("rewrite",),
 }
-"""What transactions are, by the mode of an upload and the operation of a commit; see `find_committed`."""
+"""Operations of transactions, by the mode of an upload and the operation of a commit; see
+`find_committed`.
+"""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a write added."""
+    """Version, rows and bytes that a write added."""
 
     version: int
-    """The one that it made."""
+    """The version that the write made."""
     rows: int
     bytes: int
-    """Of the new data files, as far as the transaction tells them from others."""
+    """Size of the new data files, as far as the transaction distinguishes them from others."""
     fragments: int
     """New ones."""
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -60,12 +62,12 @@ class Written:
 
 @dataclass(frozen=True)
 class Target:
-    """What is changed."""
+    """Dataset and branch that a call changes."""
 
     root: Storage
-    """Of the main branch."""
+    """Storage of the main branch."""
     storage: Storage
-    """Of the branch."""
+    """Storage of the branch."""
     snapshot: Snapshot | None
     """The latest version of the branch; None when there is no dataset yet."""
 
@@ -75,7 +77,7 @@ class Opened:
     """A dataset that is changed."""
 
     root: Storage
-    """Of the main branch."""
+    """Storage of the main branch."""
     snapshot: Snapshot
     """The latest version of the branch."""
 
@@ -86,11 +88,11 @@ class Mutations:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._writing: Counter[str] = Counter()
-        """How many puts are under way, by the path of the dataset."""
+        """Number of running puts, by the path of the dataset."""
         self._dropping: set[str] = set()
         """Paths of datasets whose files are being removed."""
         self._unfinished: set[Abortable] = set()
-        """Those of puts that have not come to their commit."""
+        """Uploads of puts that have not reached their commit."""
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -228,7 +230,7 @@ class Mutations:
 
 
 def row_mode(command: WriteCommand, base: Snapshot | None) -> Mode:
-    """How a `DatasetWriter` writes the rows of a command."""
+    """Return the mode with which a `DatasetWriter` writes the rows of a command."""
     if base is None:
         return "create"
     return "append" if command.mode == "append" else "overwrite"
@@ -252,7 +254,7 @@ def write_options(command: WriteCommand) -> DatasetWriteOptions:
 def earlier_result(
     storage: Storage, transaction_id: str | None, operations: Collection[str] | None = None
 ) -> Written | None:
-    """What a transaction of this id did; None when no version was made by it.
+    """Return the result of the transaction with this id; None if it made no version.
 
     Errors are those of `find_committed`, which also says what `operations` are.
     """
@@ -261,7 +263,7 @@ def earlier_result(
 
 
 def written_by(storage: Storage, manifest: Manifest) -> Written:
-    """What the transaction of a version added; errors are those of `read_transaction`."""
+    """Return what the transaction of a version added; errors are those of `read_transaction`."""
     transaction = read_transaction(storage, manifest)
     operation = transaction.WhichOneof("operation")
     name = {"append": "fragments", "overwrite": "fragments", "update": "new_fragments"}.get(str(operation))

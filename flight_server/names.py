@@ -59,7 +59,7 @@ class DatasetReference:
     ref: str | None = None
     """A tag or, where there is none of this name, a branch."""
     identity: str | None = None
-    """That of the manifest, which another dataset under the same name and number has not."""
+    """Identity of the manifest, which differs for another dataset under the same name and number."""
 
     def __post_init__(self) -> None:
         """Raises InvalidInputError naming the segment that is not allowed, or the fields."""

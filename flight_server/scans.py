@@ -13,7 +13,7 @@ from lance_core.table.snapshot import Snapshot
 
 
 def scan_options(asked: ScanCommand, snapshot: Snapshot) -> ScanOptions:
-    """What a command asks for; InvalidInputError names what cannot be used."""
+    """Return the scan options of a command; InvalidInputError names an option that cannot be used."""
     return replace(
         _output_options(asked, snapshot),
         limit=asked.limit,
@@ -23,7 +23,7 @@ def scan_options(asked: ScanCommand, snapshot: Snapshot) -> ScanOptions:
 
 
 def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOptions:
-    """What commands and tickets both say: the columns, the filter, the size of batches."""
+    """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
     schema = snapshot.manifest.schema
     return ScanOptions(
         columns=None if isinstance(asked.columns, Mapping) else asked.columns,

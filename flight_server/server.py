@@ -42,7 +42,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
     @property
     def uri(self) -> str:
-        """Where a client on a machine that reaches the host connects to."""
+        """Address to which clients connect that can reach the host."""
         return f"grpc://{self._host}:{self.port}"
 
     @property

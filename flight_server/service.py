@@ -1,4 +1,4 @@
-"""What the handlers call: datasets, plans and streams, free of Flight types."""
+"""Service behind the handlers: datasets, plans and streams, free of Flight types."""
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class DatasetDescription:
     indices: tuple[IndexDescription, ...]
     config: dict[str, str]
     metadata: dict[str, str]
-    """What users noted on the table."""
+    """Metadata that users set on the table."""
     tags: tuple[str, ...]
     branches: tuple[str, ...]
     """Without the main one."""
@@ -109,7 +109,7 @@ class PlannedScan:
     num_fragments: int
     num_fragments_pruned: int
     num_pages: int | None = None
-    """Of the columns that the filter names; None where no statistics are known."""
+    """Pages of the columns that the filter names; None if no statistics are known."""
     num_pages_pruned: int = 0
     statistics: str = "none"
 
@@ -248,14 +248,14 @@ class Service:
         )
 
     def count_rows(self, command: CountCommand) -> int:
-        """How many rows pass a filter."""
+        """Return the number of rows that pass a filter."""
         snapshot = self._catalog.open(command.dataset)
         condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
         plan = plan_scan(snapshot, ScanOptions(columns=(), filter=condition))
         return count_passing(snapshot, plan, self._budget, self._files)
 
     def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
-        """What a scan reads of each fragment and column; with `analyze` it is run."""
+        """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""
         snapshot = self._catalog.open(command.dataset)
         plan = plan_scan(snapshot, scan_options(command, snapshot))
         return explain(snapshot, plan, self._files_for(plan.options), self._budget, analyze=analyze)
@@ -308,12 +308,12 @@ class Service:
         return int(time.time() + self.settings.ticket_lifetime)
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
-        """What answers batches of keys of the schema `keys`, from one version."""
+        """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
         taker = self._taker(self._catalog.open(command.dataset), command.columns)
         return Lookup(taker, keys, self._budget, self.settings.max_batch_bytes)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
-        """What the manifest of one version says."""
+        """Return the facts in the manifest of one version."""
         snapshot = self._catalog.open(reference)
         manifest = snapshot.manifest
         tags, branches = self._catalog.refs(reference.name)

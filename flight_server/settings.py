@@ -129,12 +129,12 @@ def _parse_storage_options(text: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class Given:
-    """What somebody said of one setting."""
+    """The given value of one setting."""
 
     text: str = field(repr=False)
     """May be a secret."""
     origin: str
-    """Where it was said: `--port`, `LANCE_FLIGHT_PORT`, `/run/secrets/key (--ticket-key-file)`."""
+    """Origin of the value: `--port`, `LANCE_FLIGHT_PORT`, `/run/secrets/key (--ticket-key-file)`."""
 
 
 def given_settings(
@@ -175,7 +175,7 @@ def _setting(default: Any, parse: Callable[[str], Any], *, secret: bool = False)
 
 @dataclass(frozen=True)
 class Settings:
-    """What one server process runs with."""
+    """Settings of one server process."""
 
     root: str
     """The served directory, resolved: absolute and without symbolic links. Or the URL of an object store."""

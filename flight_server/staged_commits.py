@@ -1,4 +1,4 @@
-"""What commits make of staged writes: one function per operation, each for one version of many writes."""
+"""Commits of staged writes: one function per operation, each for one version of many writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

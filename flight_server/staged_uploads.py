@@ -37,7 +37,7 @@ class StagedWriter(Protocol):
 
 
 def staged_writer(target: Target, command: WriteCommand, schema: pa.Schema) -> StagedWriter:
-    """What writes the upload of a command; errors are those of the writers of `lance_core`."""
+    """Return the writer for the upload of a command; errors are those of the writers of `lance_core`."""
     if target.snapshot is None or command.fragment_id is None:
         return _RowWriter(target, command, schema)
     return _ColumnWriter(target.snapshot, command, command.fragment_id, schema)

@@ -43,7 +43,7 @@ _CLAIM_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Committed:
-    """What a commit of staged writes made."""
+    """Result of a commit of staged writes."""
 
     version: int
     num_rows: int | None = None
@@ -204,7 +204,9 @@ class StagedWrites:
 
 
 def _read_version(command: CommitCommand, writes: Sequence[StagedWrite]) -> int:
-    """What the commit is made on: the oldest version of theirs, so that no conflict is missed."""
+    """Return the version on which a commit is made: the oldest of the writes, so that no conflict is
+    missed.
+    """
     oldest = min(write.transaction.read_version for write in writes)
     if command.read_version is None:
         return oldest

@@ -58,14 +58,15 @@ _SHARED, _GIVEN_BACK = "shared", "given back"
 
 @dataclass(frozen=True)
 class StagedWrite:
-    """What one upload left to be committed."""
+    """An upload that waits for its commit."""
 
     operation: str
     """The operation of the commit that takes it."""
     branch: str | None
     transaction: transaction_pb2.Transaction
-    """What it adds, and the version that it was made on. Rows of a merge, and those whose columns are joined,
-    are rows of an overwrite."""
+    """The transaction that this write would make alone, on the version that it read. Rows of a merge, and
+    rows whose columns are joined by key, are rows of an overwrite.
+    """
     settings: TableSettings
     files: tuple[tuple[str, int], ...]
     """Paths in the branch, with their sizes in bytes."""
@@ -84,12 +85,12 @@ class StagedWrite:
 
 @dataclass(frozen=True)
 class Claim:
-    """Who takes a staged write."""
+    """Claim on a staged write."""
 
     transaction_id: str | None
-    """Of the commit; None: it is being removed."""
+    """Id of the transaction of the commit; None if the write is being removed."""
     read_version: int = 0
-    """What the commit is made on; the same commit again has the same."""
+    """Version on which the commit is made; a repetition of the commit has the same."""
 
 
 Held = Mapping[str, int]
@@ -121,7 +122,7 @@ class Staging:
         return receipt
 
     def read(self, receipts: Sequence[str]) -> list[StagedWrite]:
-        """What was staged, in the order of the receipts.
+        """Return the staged writes, in the order of the receipts.
 
         Raises:
             InvalidInputError: a receipt that this dataset does not have: made up, of another dataset,
@@ -152,7 +153,10 @@ class Staging:
         return held
 
     def claim_of(self, receipt: str) -> Claim | None:
-        """Who takes it; one that a power failure left empty is nobody's, and excludes all others."""
+        """Return the claim that holds this receipt, or None.
+
+        A claim file that a power failure left empty has no owner, but still blocks every other claim.
+        """
         for number in itertools.count():
             claim = self._claim(receipt, number)
             if claim is None or self._end(receipt, number) != _GIVEN_BACK:
@@ -248,7 +252,7 @@ class Staging:
             self._storage.put_if_absent(_path(receipt, _END, number), data, sync=False)
 
     def _end(self, receipt: str, number: int) -> str | None:
-        """What became of a claim; None: nothing so far."""
+        """Return the end of a claim: shared, given back, or None if it has not ended."""
         values = self._note(_path(receipt, _END, number))
         return None if values is None else values.get("end", "")
 

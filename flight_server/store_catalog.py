@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _LISTINGS_AT_ONCE = 32
 
 _LOCATION_SECONDS = 5.0
-"""How long it is believed where a dataset is. Its versions are looked up by every request."""
+"""Seconds for which the location of a dataset is trusted. Its versions are looked up by every request."""
 _MAXIMUM_LOCATIONS = 10_000
 
 
@@ -47,7 +47,9 @@ class StoreCatalog(Catalog):
         self._locations_lock = threading.Lock()
 
     def names(self) -> Iterator[str]:
-        """As `Catalog.names`, by one listing per directory that is no part of a dataset, plus one each."""
+        """Yield names like `Catalog.names`, with one listing per directory that is not part of a dataset,
+        and one per dataset.
+        """
         yield from self._names_in("", self._directories(""), 0)
 
     def _names_in(self, namespace: str, directories: list[str], depth: int) -> Iterator[str]:

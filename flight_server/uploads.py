@@ -1,4 +1,4 @@
-"""What uploads are to those who write them; free of Flight types."""
+"""Interface between uploads and their writers; free of Flight types."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 class Batches(Protocol):
-    """Where rows come from. The iteration ends only when all have come, and raises when they will not."""
+    """Source of rows. The iteration ends only when all rows have come, and raises if they will not come."""
 
     @property
     def schema(self) -> pa.Schema: ...

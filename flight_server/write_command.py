@@ -25,7 +25,7 @@ from lance_core.write.dataset import Mode
 
 MODES = ("create", "append", "overwrite", "merge_insert", "add_columns", "replace_columns")
 OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "replace_columns", "rewrite")
-"""What the action `commit` makes of staged writes."""
+"""Operations of the action `commit` on staged writes."""
 MAXIMUM_PROPERTIES = 256
 MAXIMUM_STREAM_NAME = 256
 """Characters."""
@@ -39,9 +39,11 @@ class WriteCommand:
     """With a branch, never with a version."""
     mode: Mode | Literal["merge_insert", "add_columns", "replace_columns"] = "append"
     merge: MergePlan | None = None
-    """What a merge makes of which rows."""
+    """Plan of a merge."""
     fragment_id: int | None = None
-    """Whose rows get columns or other values; None: all of the dataset, in its order or by `on`."""
+    """Fragment whose rows get columns or other values; None: the whole dataset, in its order or joined by
+    `on`.
+    """
     on: tuple[str, ...] = ()
     """Keys that new columns are joined by."""
     data_storage_version: str | None = None
@@ -51,7 +53,7 @@ class WriteCommand:
     transaction_id: str | None = None
     """A UUID in its usual form."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the transaction is to note."""
+    """Properties for the transaction to record."""
     stage: bool = False
     """Write files for a commit to come."""
     report_bytes: int | None = None
@@ -74,7 +76,7 @@ class CommitCommand:
 
     dataset: DatasetReference
     operation: str
-    """What all of them do."""
+    """Operation of all the writes."""
     staged: tuple[str, ...]
     """Receipts, each once."""
     read_version: int | None = None
@@ -82,7 +84,7 @@ class CommitCommand:
     transaction_id: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     stream: StreamBatch | None = None
-    """Whose batch it is; committed once, however long ago that was."""
+    """Stream and number of the batch, which is committed once, however long ago that was."""
 
 
 def write_command(fields: Any) -> WriteCommand:

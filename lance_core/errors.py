@@ -121,9 +121,10 @@ class CorruptFileError(LanceError, OSError):
 
 
 class CommitConflictError(LanceError, OSError):
-    """Another commit came first; `retryable`: redoing the operation on the new version can help.
+    """Raised if another commit came first.
 
-    `outpaced`: nothing stands in the way of the very same commit; others were faster, again and again.
+    `retryable`: computing the change again on the new version can help. `outpaced`: the commit conflicts
+    with none of the others, which were faster in every attempt.
     """
 
     code = 14

@@ -32,7 +32,7 @@ class _Page:
     num_bytes: int
     layout: LayoutDescription
     statistics: dict[str, Any] | None = None
-    """What the file says about the values, where it says something."""
+    """Statistics of the values, if the file contains any."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _describe_legacy(opened: ReadableFile) -> _File:
 
 
 def _statistics(table: pa.Table | None) -> Iterator[dict[str, Any] | None]:
-    """What the pages of a column say about their values, as JSON can hold it: counts, and bounds as text."""
+    """Yield the statistics of each page of a column, as JSON: counts, and bounds as text."""
     if table is None:
         return repeat(None)
     counts = table.select(["null_count", "nan_count"]).to_pylist()

@@ -83,7 +83,7 @@ class Target(ABC):
 
     @abstractmethod
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
-        """What reading takes, as `lance_core.scan.explain.Explanation.as_data` says it."""
+        """Return what a read takes, in the form of `lance_core.scan.explain.Explanation.as_data`."""
 
     @abstractmethod
     def delete(self, predicate: str) -> dict[str, Any]:

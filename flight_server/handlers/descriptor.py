@@ -1,4 +1,4 @@
-"""What a FlightDescriptor asks for."""
+"""Commands in a FlightDescriptor."""
 
 from pyarrow import flight
 
@@ -15,7 +15,7 @@ from flight_server.write_command import WriteCommand, write_target
 
 
 def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand:
-    """What a command asks for; a path asks for a scan of all rows and columns.
+    """Return the read command of a descriptor. A path means a scan of all rows and columns.
 
     The binding lets no other kind of descriptor through, and no path that is not UTF-8.
     """
@@ -25,14 +25,14 @@ def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand
 
 
 def write_of(descriptor: flight.FlightDescriptor) -> WriteCommand:
-    """What a DoPut asks for; a path asks for an append."""
+    """Return the write command of a DoPut. A path means an append."""
     if descriptor.descriptor_type == flight.DescriptorType.CMD:
         return parse_write(descriptor.command)
     return WriteCommand(write_target(parse_path([part.decode() for part in descriptor.path])))
 
 
 def lookup_of(descriptor: flight.FlightDescriptor) -> LookupCommand:
-    """What a DoExchange asks for; a path asks for all columns."""
+    """Return the command of a DoExchange. A path means all columns."""
     if descriptor.descriptor_type == flight.DescriptorType.CMD:
         return parse_lookup(descriptor.command)
     return LookupCommand(parse_path([part.decode() for part in descriptor.path]))

@@ -25,7 +25,7 @@ _RETURN_BYTES = 64 << 20
 
 @dataclass
 class Received:
-    """What came so far."""
+    """Counts of the received rows, batches and bytes."""
 
     rows: int = 0
     batches: int = 0
@@ -35,7 +35,7 @@ class Received:
 
 @contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """What Arrow cannot read is the mistake of the client; what does not fit into memory ends the upload."""
+    """Turn errors of Arrow into errors of the client, and errors of memory into an error of this upload."""
     try:
         yield
     except MemoryError:
@@ -73,7 +73,7 @@ class Incoming:
             check_schema(self.schema)
 
     def messages(self) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
-        """What comes, each with a batch, with metadata, or with both; ends as well when the client dies.
+        """Yield messages, each with a batch, with metadata, or with both. Also ends if the client dies.
 
         Raises:
             InvalidInputError: a batch is invalid or beyond a cap, or all of them take too long.

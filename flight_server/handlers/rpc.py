@@ -1,4 +1,4 @@
-"""The one way into a handler: admission before it, translation of its errors and the log after it."""
+"""Entry of all handlers: admission before the handler, translation of its errors and the log after it."""
 
 import inspect
 from collections.abc import Callable, Iterator

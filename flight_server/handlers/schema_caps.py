@@ -10,7 +10,7 @@ MAXIMUM_FIELDS = 20_000
 MAXIMUM_DEPTH = 64
 MAXIMUM_FIELD_NAME_BYTES = 4096
 MAXIMUM_METADATA_BYTES = 1 << 20
-"""Of a schema and all its fields together."""
+"""Largest size of the metadata of a schema and all its fields together."""
 
 
 def check_schema(schema: pa.Schema) -> None:

@@ -1,4 +1,4 @@
-"""What a client sends in a DoPut: batches, and the message that these were all."""
+"""Messages of a client in a DoPut: batches, and the finish message."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from flight_server.json_fields import check_fields, integer, parse_object
 from lance_core.errors import InvalidInputError
 
 MAXIMUM_MESSAGE_BYTES = 4096
-"""Of a metadata message."""
+"""Largest size of a metadata message."""
 
 # Messages about progress, unless the client says when it wants one: at most one per second, and each tells of
 # 5 % more than the one before. A client that reads none of them never fills the connection with them.

@@ -54,7 +54,7 @@ _TOP = -1
 
 
 class _StoredField(NamedTuple):
-    """What a column of a file holds."""
+    """The field that a column of a file stores."""
 
     top: Field
     """The field that it is read with."""
@@ -289,7 +289,7 @@ class ColumnChecksums:
 
     @cached_property
     def _descriptors(self) -> ColumnReader | None:
-        """What reads where blobs are; None for a column without blobs."""
+        """Return the reader of the positions of blobs; None for a column without blobs."""
         stored, metadata = self._stored, self._metadata
         if stored is None or not (stored.leaf.is_blob or stored.leaf.is_blob_v2):
             return None

@@ -1,4 +1,4 @@
-"""What the bodies and answers of actions have in common."""
+"""Common parts of the bodies and answers of actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -73,7 +73,9 @@ def list_versions(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def _rows(storage: Storage, before: Manifest, manifest: Manifest) -> dict[str, Any]:
-    """What a version did to the rows of the one before, and the fragments that it added, with their rows."""
+    """Return the effect of a version on the rows of the version before, and the added fragments with their
+    rows.
+    """
     try:
         effect: Effect = effect_on_rows(read_transaction(storage, manifest))
     except CommitConflictError:  # made by a library that wrote no transactions
