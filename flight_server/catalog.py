@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,9 +25,10 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from lance_core.hints import did_you_mean, near_names
 from lance_core.storage import LocalStorage, Storage, scheme_of
 from lance_core.table.bases import DatasetBasePath
-from lance_core.table.refs import branch_names, branch_storage, read_tag, tag_names
+from lance_core.table.refs import branch_names, branch_storage, find_tag, tag_names
 from lance_core.table.snapshot import Snapshot, version_before
 from lance_core.table.snapshot_cache import SnapshotCache
 from lance_core.table.versions import latest_version
@@ -94,29 +95,60 @@ class Catalog:
     def locate(self, name: str) -> str:
         """Absolute, resolved path of the dataset `name`, as a DatasetReference holds it.
 
-        Raises DatasetNotFoundError, or InvalidInputError when `name` and `name.lance` both exist.
+        Raises:
+            DatasetNotFoundError: there is no such dataset; the message names near ones of the same namespace.
+            InvalidInputError: `name` and `name.lance` both exist.
         """
-        namespaces = name.split("/")[:-1]
-        for depth in range(1, len(namespaces) + 1):
-            if not self._is_namespace("/".join(namespaces[:depth])):
-                raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
-        found = {
-            relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
-        }
-        if not found:
-            raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
-        if len(found) > 1:
-            raise InvalidInputError(
-                f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
-            )
-        return next(iter(found.values()))
+        path = self._find(name)
+        if path is None:
+            raise DatasetNotFoundError(f"no dataset is named {shown(name)}{self._hint(name)}")
+        return path
 
     def has(self, name: str) -> bool:
         """Whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
+        return self._find(name) is not None
+
+    def _find(self, name: str) -> str | None:
+        """Return the path of a dataset, or None where there is none; other errors are those of `locate`."""
+        if not self._has_namespace(name):
+            return None
+        found = {
+            relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
+        }
+        if len(found) > 1:
+            raise ambiguous(name, found)
+        return next(iter(found.values()), None)
+
+    def _has_namespace(self, name: str) -> bool:
+        """Whether everything above a name is a namespace."""
+        namespaces = name.split("/")[:-1]
+        return all(
+            self._is_namespace("/".join(namespaces[:depth])) for depth in range(1, len(namespaces) + 1)
+        )
+
+    def _hint(self, name: str) -> str:
+        """Return the end of a message that names datasets of the same namespace with similar names."""
+        namespace, separator, last = name.rpartition("/")
+        segments = self._segments_in(namespace) if self._has_namespace(name) else []
+        near = [f"{namespace}{separator}{segment}" for segment in near_names(last, segments)]
+        # What is listed may be a plain folder.
+        near = [each for each in near if self._is_there(each)]
+        return did_you_mean(name, near) if near else ""
+
+    def _is_there(self, name: str) -> bool:
+        """Tell whether a name is that of a dataset, ambiguous or not."""
         try:
-            return bool(self.locate(name))
-        except DatasetNotFoundError:
-            return False
+            return self.has(name)
+        except InvalidInputError:
+            return True
+
+    def _segments_in(self, namespace: str) -> list[str]:
+        """Return the names of the directories in a namespace that may be datasets, without their suffix."""
+        try:
+            entries = sorted(os.listdir(os.path.join(self._root, namespace)))
+        except OSError:
+            return []
+        return [each for entry in entries if is_segment(each := entry.removesuffix(SUFFIX))]
 
     def place(self, name: str) -> str:
         """Absolute path at which a new dataset of this name is made.
@@ -259,6 +291,13 @@ class Catalog:
             log_event(logging.WARNING, "skipped", {"directory": shown(relative)[1:-1], "message": problem})
 
 
+def ambiguous(name: str, found: Iterable[str]) -> InvalidInputError:
+    """Return the error for a name that two directories have, one with the suffix and one without."""
+    return InvalidInputError(
+        f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
+    )
+
+
 def _is_below(path: str, directory: str) -> bool:
     return path.startswith(os.path.join(directory, ""))
 
@@ -273,10 +312,10 @@ def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, in
     if reference.ref is not None:
         tag, branch = _tag_or_branch(root, reference.ref)
     if tag is not None:
-        try:
-            named = read_tag(root, tag)
-        except RefNotFoundError:
-            raise RefNotFoundError(f"dataset {reference.name} has no tag {shown(tag)}") from None
+        named = find_tag(root, tag)
+        if named is None:
+            hint = did_you_mean(tag, tag_names(root))
+            raise RefNotFoundError(f"dataset {reference.name} has no tag {shown(tag)}{hint}")
         return named.branch, named.version
     if reference.version is not None and branch is None:
         return None, reference.version
@@ -287,7 +326,9 @@ def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, in
         if branch is None:
             raise
         kind = "branch" if reference.ref is None else "tag or branch"
-        raise RefNotFoundError(f"dataset {reference.name} has no {kind} {shown(branch)}") from None
+        known = branch_names(root) if reference.ref is None else [*tag_names(root), *branch_names(root)]
+        hint = did_you_mean(branch, known)
+        raise RefNotFoundError(f"dataset {reference.name} has no {kind} {shown(branch)}{hint}") from None
     if reference.asof is None:
         return branch, latest if reference.version is None else reference.version
     version = version_before(storage, reference.asof)
@@ -299,8 +340,4 @@ def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, in
 
 
 def _tag_or_branch(root: Storage, ref: str) -> tuple[str | None, str | None]:
-    try:
-        read_tag(root, ref)
-    except RefNotFoundError:
-        return None, ref
-    return ref, None
+    return (None, ref) if find_tag(root, ref) is None else (ref, None)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from flight_server.names import shown
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.hints import did_you_mean, near_names
 
 MAXIMUM_JSON_BYTES = 1 << 20
 MAXIMUM_DEPTH = 32
@@ -63,7 +64,8 @@ def check_fields(
         raise _wrong(where, "an object", fields)
     for name in fields:
         if name not in table:
-            raise InvalidInputError(f"{where}: unknown field {shown(name)}")
+            hint = did_you_mean(name, near_names(name, table))
+            raise InvalidInputError(f"{where}: unknown field {shown(name)}{hint}")
     for name in required:
         if name not in fields:
             raise InvalidInputError(f"{where}: the field {name} is missing")
@@ -154,6 +156,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
         if value not in choices:
             raise InvalidInputError(
                 f"{field}: expected one of {', '.join(choices)}, found {shown(str(value))}"
+                f"{did_you_mean(str(value), near_names(str(value), choices))}"
             )
         return str(value)
 

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from flight_server.catalog import MAXIMUM_NAMESPACES, VERSIONS_DIRECTORY, Catalog
+from flight_server.catalog import MAXIMUM_NAMESPACES, VERSIONS_DIRECTORY, Catalog, ambiguous
 from flight_server.names import SUFFIX, is_segment, shown
 from flight_server.staging import DIRECTORY as STAGING_DIRECTORY
 from lance_core.errors import (
-    DatasetNotFoundError,
     FileMissingError,
     InvalidInputError,
     StorageError,
@@ -75,33 +74,36 @@ class StoreCatalog(Catalog):
             elif not segment.startswith("."):
                 self._report(path, "is not served: its name is not allowed")
 
-    def locate(self, name: str) -> str:
-        """Path of the dataset `name` below the root; errors are those of `Catalog.locate`."""
+    def _find(self, name: str) -> str | None:
+        """Return the path of a dataset below the root, as `Catalog._find` does; it is kept for a while."""
         with self._locations_lock:
             since, path = self._locations.get(name, (0.0, ""))
         if path and time.monotonic() - since < _LOCATION_SECONDS:
             return path
-        segments = name.split("/")
-        above = ["/".join(segments[:depth]) for depth in range(1, len(segments))]
+        above = _namespaces(name)
         is_dataset = list(self._listings.map(self._is_dataset, [*above, name, name + SUFFIX]))
         found = [
             path for path, there in zip((name, name + SUFFIX), is_dataset[len(above) :], strict=True) if there
         ]
         if any(is_dataset[: len(above)]) or not found:
-            raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
+            return None
         if len(found) > 1:
-            raise InvalidInputError(
-                f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
-            )
+            raise ambiguous(name, found)
         self._remember(name, found[0])
         return found[0]
 
+    def _has_namespace(self, name: str) -> bool:
+        return not any(self._listings.map(self._is_dataset, _namespaces(name)))
+
+    def _segments_in(self, namespace: str) -> list[str]:
+        names = (directory.removesuffix(SUFFIX) for directory in self._directories(namespace))
+        return list(filter(is_segment, names))
+
     def place(self, name: str) -> str:
         """Path below the root at which a new dataset of this name is made."""
-        segments = name.split("/")
-        if len(segments) > MAXIMUM_NAMESPACES:
+        above = _namespaces(name)
+        if len(above) >= MAXIMUM_NAMESPACES:
             raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
-        above = ["/".join(segments[:depth]) for depth in range(1, len(segments))]
         for namespace, there in zip(above, self._listings.map(self._is_dataset, above), strict=True):
             if there:
                 raise InvalidInputError(f"{shown(namespace)} is no namespace")
@@ -171,6 +173,12 @@ class StoreCatalog(Catalog):
         except FileMissingError:
             return []
         return sorted(entry.name for entry in entries if entry.is_directory)
+
+
+def _namespaces(name: str) -> list[str]:
+    """Return everything above a name: `a` and `a/b` for `a/b/c`."""
+    segments = name.split("/")
+    return ["/".join(segments[:depth]) for depth in range(1, len(segments))]
 
 
 def _place(uri: str) -> str:

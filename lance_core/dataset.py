@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,6 +20,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.fragment import LanceFragment
+from lance_core.hints import did_you_mean, near_names
 from lance_core.history import History
 from lance_core.opened import Reference
 from lance_core.refs import Branches, Tags
@@ -26,12 +28,13 @@ from lance_core.row_changes import RowChanges
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.take import as_keys
+from lance_core.storage import scheme_of
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot, version_before
 from lance_core.table.snapshot_cache import open_kept
-from lance_core.table.versions import latest_version, list_versions
+from lance_core.table.versions import VERSIONS, latest_version, list_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +96,12 @@ def dataset(
     for name, value in (("commit_lock", commit_lock), ("default_scan_options", default_scan_options)):
         if value is not None:
             raise UnsupportedFeatureError(f"argument {name!r} is not supported")
-    opened = LanceDataset(fspath(uri), version, storage_options)
+    try:
+        opened = LanceDataset(fspath(uri), version, storage_options)
+    except DatasetNotFoundError as error:
+        if type(error) is not DatasetNotFoundError or scheme_of(fspath(uri)) != "file":
+            raise
+        raise DatasetNotFoundError(f"{error}{_hint_beside(fspath(uri))}") from None
     if version is not None or asof is None:
         return opened
     return opened.checkout_version(_version_before(opened, asof))
@@ -402,6 +410,19 @@ def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
 def _local(time: datetime) -> datetime:
     """The reference reports commit times in the local zone, without naming it."""
     return time.astimezone().replace(tzinfo=None)
+
+
+def _hint_beside(path: str) -> str:
+    """Return the end of a message about a path without a dataset: datasets beside it with similar names."""
+    parent, name = os.path.split(path.rstrip("/"))
+    try:
+        entries = sorted(os.listdir(parent or "."))
+    except OSError:
+        return ""
+    by_stem = {entry.removesuffix(".lance"): entry for entry in entries}
+    near = [os.path.join(parent, by_stem[stem]) for stem in near_names(name.removesuffix(".lance"), by_stem)]
+    near = [each for each in near if os.path.isdir(os.path.join(each, VERSIONS))]
+    return did_you_mean(path, near) if near else ""
 
 
 def _describe(manifest: Manifest) -> Version:

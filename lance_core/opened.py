@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Self
 
-from lance_core.errors import DatasetNotFoundError, RefNotFoundError, VersionNotFoundError
+from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.storage import Storage, storage_for
-from lance_core.table.refs import branch_storage, read_tag
+from lance_core.table.refs import branch_storage, no_branch, read_tag
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.snapshot_cache import open_kept
 
@@ -90,7 +90,7 @@ class OpenedDataset:
         except VersionNotFoundError:
             raise
         except DatasetNotFoundError:
-            raise RefNotFoundError(f"no branch {branch!r}") from None
+            raise no_branch(self._root, str(branch)) from None
 
 
 def branch_uri(uri: str, branch: str) -> str:

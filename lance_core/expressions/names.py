@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Column
+from lance_core.hints import did_you_mean
 
 
 def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = False) -> Column:
@@ -27,7 +27,7 @@ def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = Fal
     else:
         matches = [] if exact else [known for known in schema.names if known.lower() == name.lower()]
     if not matches:
-        raise InvalidInputError(f"there is no column {name!r}{_near(name, schema.names)}")
+        raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, schema.names)}")
     if len(matches) > 1 or schema.names.count(matches[0]) > 1:
         raise InvalidInputError(f"the column name {name!r} is ambiguous: {', '.join(matches)}")
     path: tuple[str, ...] = (matches[0],)
@@ -44,13 +44,5 @@ def child_type(path: Sequence[str], data_type: pa.DataType, name: str) -> pa.Dat
         raise InvalidInputError(f"column {column!r} is of type {data_type}, which has no child {name!r}")
     if data_type.get_field_index(name) < 0:
         names = [field.name for field in data_type]
-        raise InvalidInputError(f"column {column!r} has no child {name!r}{_near(name, names)}")
+        raise InvalidInputError(f"column {column!r} has no child {name!r}{did_you_mean(name, names)}")
     return data_type.field(name).type
-
-
-def _near(name: str, names: Sequence[str]) -> str:
-    by_lower = {known.lower(): known for known in names}
-    near = [by_lower[found] for found in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
-    if near:
-        return f"; did you mean {' or '.join(map(repr, near))}?"
-    return f"; there are {', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}"

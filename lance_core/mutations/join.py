@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.hints import did_you_mean
 from lance_core.schema import storage_type
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -107,9 +108,8 @@ def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """
     for name in names:
         if rows.schema.names.count(name) != 1:
-            raise InvalidInputError(
-                "no such key column in the data", column=name, expected=", ".join(rows.schema.names)
-            )
+            hint = did_you_mean(name, rows.schema.names)
+            raise InvalidInputError(f"the data has no key column {name!r}, or several{hint}")
     return rows.select(list(names))
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
+from lance_core.hints import did_you_mean
 from lance_core.mutations.merge_source import MergeSource, Rows
 from lance_core.mutations.reads import scan_for_change
 from lance_core.mutations.removal import Addresses, addresses_of
@@ -80,8 +81,8 @@ def _find(fields: Sequence[Field], name: str) -> Field:
     found = [field for field in fields if field.name == name]
     found = found or [field for field in fields if field.name.lower() == name.lower()]
     if len(found) != 1:
-        names = ", ".join(field.name for field in fields)
-        raise InvalidInputError("no such key column", column=name, expected=f"one of {names}")
+        hint = did_you_mean(name, [field.name for field in fields])
+        raise InvalidInputError(f"there is no key column {name!r}{hint}")
     return found[0]
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import columns
+from lance_core.hints import did_you_mean
 from lance_core.mutations.reads import scan_for_change
 from lance_core.scan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner, scan_options
@@ -64,7 +65,8 @@ class Expressions:
             for name, *_ in columns(expression):
                 # What a row has in one version only is nothing to keep.
                 if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
-                    raise InvalidInputError("no such column", column=name)
+                    known = [field.name for field in schema.fields]
+                    raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
         self._scanner = scan_for_change(snapshot, options)
         return pa.schema([field.remove_metadata() for field in self._scanner.projected_schema])
 

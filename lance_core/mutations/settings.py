@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lance_core.errors import InvalidInputError
+from lance_core.hints import did_you_mean
 from lance_core.mutations.retry import with_retries
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
@@ -117,10 +118,12 @@ def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | 
 def _field_id(schema: Schema, path: str) -> int:
     """The id of a field of any level: items of lists and entries of maps are named, too."""
     by_name = {field.name: field for field in schema.fields}
-    top, *rest = [path] if path in by_name else split_path(path)
-    field = by_name.get(top)
-    for name in rest:
-        field = next((child for child in (field.children if field else ()) if child.name == name), None)
+    name, *rest = [path] if path in by_name else split_path(path)
+    field = by_name.get(name)
+    while field is not None and rest:
+        by_name = {child.name: child for child in field.children}
+        name, *rest = rest
+        field = by_name.get(name)
     if field is None:
-        raise InvalidInputError("no such field", column=path)
+        raise InvalidInputError(f"there is no field {path!r}{did_you_mean(name, list(by_name))}")
     return field.id

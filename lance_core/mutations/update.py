@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
+from lance_core.hints import did_you_mean
 from lance_core.mutations.change import Change, commit_change
 from lance_core.mutations.new_rows import NewRows
 from lance_core.mutations.removal import ChosenRows, remove_rows
@@ -117,7 +118,7 @@ def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Exp
     names = [field.name for field in schema.fields]
     for name in updates:
         if name not in names:
-            raise InvalidInputError("no such column", column=name, expected=f"one of {', '.join(names)}")
+            raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, names)}")
     kept = dict(stored_columns(schema.fields))
     for field in schema.fields:
         if field.name in updates:

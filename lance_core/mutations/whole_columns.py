@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.hints import did_you_mean
 from lance_core.schema import Schema
 from lance_core.write.conform import Conformer
 
@@ -15,10 +16,10 @@ def whole_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
     Raises:
         InvalidInputError: a column that the table does not have, of another type, or a part of a struct.
     """
-    known = {field.name for field in schema.fields}
+    known = [field.name for field in schema.fields]
     for name in given.names:
         if name not in known:
-            raise InvalidInputError("no such column", column=name, expected=", ".join(sorted(known)))
+            raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
     ids = {node.id for field in schema.fields if field.name in given.names for node in field.walk()}
     part = schema.only(ids)
     conformer = Conformer(part, given)

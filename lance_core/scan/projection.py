@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_core.encodings.json_binary import holds_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Column, Expression, Path, columns
+from lance_core.hints import did_you_mean
 from lance_core.scan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
 from lance_core.schema.blobs import binary_blobs, describe_blobs
@@ -177,7 +178,7 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
     for name in names:
         parts = split_path(name)
         if parts[0] not in tops and name not in ROW_COLUMNS:
-            raise _no_such_column(name, schema.fields)
+            raise _no_such_column(name, parts[0], schema.fields)
         paths.setdefault(parts[0], []).append(parts[1:])
     return _projection(
         [
@@ -262,7 +263,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
         if child.name in below
     )
     for missing in below:
-        raise _no_such_column(f"{name}.{missing}", field.children)
+        raise _no_such_column(f"{name}.{missing}", missing, field.children)
     return replace(field, children=kept)
 
 
@@ -281,7 +282,7 @@ def _resolve(schema: Schema, name: str, blob_values: bool) -> DataColumn | RowCo
             return _data_column(name, field, names[1:], blob_values)
     if name in ROW_COLUMNS:
         return _row_column(name)
-    raise _no_such_column(name, schema.fields)
+    raise _no_such_column(name, names[0], schema.fields)
 
 
 def _row_column(name: str) -> RowColumn:
@@ -311,7 +312,7 @@ def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple
         )
     position = next((p for p, child in enumerate(field.children) if child.name == below[0]), None)
     if position is None:
-        raise _no_such_column(name, field.children)
+        raise _no_such_column(name, below[0], field.children)
     narrowed, path, leaf, nullable = _narrow(name, field.children[position], below[1:])
     # The bytes of a packed struct interleave all its children: it can only be read whole.
     if field.is_packed:
@@ -319,7 +320,7 @@ def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple
     return replace(field, children=(narrowed,)), (0, *path), leaf, nullable or field.nullable
 
 
-def _no_such_column(name: str, known: Sequence[Field]) -> InvalidInputError:
-    return InvalidInputError(
-        "no such column", column=name, expected=f"one of {', '.join(field.name for field in known)}"
-    )
+def _no_such_column(name: str, missing: str, known: Sequence[Field]) -> InvalidInputError:
+    """Return the error for the path `name`, whose part `missing` is none of the `known` fields."""
+    hint = did_you_mean(missing, [field.name for field in known])
+    return InvalidInputError(f"there is no column {name!r}{hint}")

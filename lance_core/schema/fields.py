@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.hints import did_you_mean
 from lance_core.proto import file_pb2
 from lance_core.schema.arrow_types import EXTENSION_NAME, assemble, describe, resolve_extensions
 from lance_core.schema.logical_types import JSON
@@ -196,12 +197,16 @@ class Schema:
             InvalidInputError: there is no such field.
         """
         top, *rest = [path] if path in self._top_level else split_path(path)
-        node = self._top_level.get(top)
+        node, known = self._top_level.get(top), list(self._top_level)
+        missing = top
         for name in rest:
-            children = node.children if node and node.logical_type == "struct" else ()
+            if node is None:
+                break
+            children = node.children if node.logical_type == "struct" else ()
+            known, missing = [child.name for child in children], name
             node = next((child for child in children if child.name == name), None)
         if node is None:
-            raise InvalidInputError("no such column", column=path)
+            raise InvalidInputError(f"there is no column {path!r}{did_you_mean(missing, known)}")
         return node
 
     def to_arrow(self) -> pa.Schema:

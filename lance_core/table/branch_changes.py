@@ -17,6 +17,7 @@ from lance_core.errors import (
     RefConflictError,
     RefNotFoundError,
 )
+from lance_core.hints import did_you_mean
 from lance_core.storage import Storage
 from lance_core.table.clone import clone_table
 from lance_core.table.refs import (
@@ -89,7 +90,7 @@ def delete_branch(root: Storage, name: str) -> None:
         parts & _DATASET_DIRECTORIES
     )  # others are branches below this name, which may still be in the making
     if name not in branches and not own:
-        raise RefNotFoundError(f"no branch {name!r}")
+        raise RefNotFoundError(f"no branch {name!r}{did_you_mean(name, list(branches))}")
     children = sorted(standing_on(name, branches))
     if children:
         raise RefConflictError(f"branch {name!r} is what others began with", found=children)

@@ -21,6 +21,7 @@ from lance_core.errors import (
     InvalidInputError,
     RefNotFoundError,
 )
+from lance_core.hints import did_you_mean
 from lance_core.storage import Storage
 from lance_core.table.versions import REFS, TREE
 
@@ -98,12 +99,31 @@ def read_tag(root: Storage, name: str) -> Tag:
         RefNotFoundError: there is no such tag.
         CorruptFileError: its file is not what the format says.
     """
-    return _read(root, tag_path(name), _parse_tag, f"no tag {name!r}")
+    tag = find_tag(root, name)
+    if tag is None:
+        raise RefNotFoundError(f"no tag {name!r}{did_you_mean(name, tag_names(root))}")
+    return tag
+
+
+def find_tag(root: Storage, name: str) -> Tag | None:
+    """Return the tag, or None where there is none; errors are those of `read_tag`."""
+    try:
+        return _read(root, tag_path(name), _parse_tag)
+    except FileMissingError:
+        return None
 
 
 def read_branch(root: Storage, name: str) -> Branch:
     """The branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
-    return _read(root, branch_path(name), _parse_branch, f"no branch {name!r}")
+    try:
+        return _read(root, branch_path(name), _parse_branch)
+    except FileMissingError:
+        raise no_branch(root, name) from None
+
+
+def no_branch(root: Storage, name: str) -> RefNotFoundError:
+    """Return the error for a branch that a dataset does not have; its message names near ones."""
+    return RefNotFoundError(f"no branch {name!r}{did_you_mean(name, branch_names(root))}")
 
 
 def tag_names(root: Storage) -> list[str]:
@@ -119,12 +139,12 @@ def branch_names(root: Storage) -> list[str]:
 
 def list_tags(root: Storage) -> dict[str, Tag]:
     """All tags by name; errors are those of `read_tag`, but for tags that are removed meanwhile."""
-    return _read_all(root, tag_names(root), read_tag)
+    return _read_all(root, tag_names(root), tag_path, _parse_tag)
 
 
 def list_branches(root: Storage) -> dict[str, Branch]:
     """All branches but the main one by name; errors are those of `list_tags`."""
-    return _read_all(root, branch_names(root), read_branch)
+    return _read_all(root, branch_names(root), branch_path, _parse_branch)
 
 
 def branch_storage(root: Storage, branch: str | None) -> Storage:
@@ -166,20 +186,18 @@ def _names(root: Storage, directory: str) -> Iterator[str]:
             yield entry.name.removesuffix(_SUFFIX)
 
 
-def _read_all(root: Storage, names: Iterable[str], read: Callable[[Storage, str], T]) -> dict[str, T]:
+def _read_all(
+    root: Storage, names: Iterable[str], path_of: Callable[[str], str], parse: Callable[[dict[str, Any]], T]
+) -> dict[str, T]:
     found = {}
     for name in names:
-        with suppress(RefNotFoundError):  # removed since it was listed
-            found[name] = read(root, name)
+        with suppress(FileMissingError):  # removed since it was listed
+            found[name] = _read(root, path_of(name), parse)
     return found
 
 
-def _read(root: Storage, path: str, parse: Callable[[dict[str, Any]], T], missing: str) -> T:
-    try:
-        file = root.open_file(path)
-    except FileMissingError:
-        raise RefNotFoundError(missing) from None
-    with file:
+def _read(root: Storage, path: str, parse: Callable[[dict[str, Any]], T]) -> T:
+    with root.open_file(path) as file:
         if file.size > _MAX_BYTES:
             raise CorruptFileError("ref is too large", file=path, expected=_MAX_BYTES, found=file.size)
         data = bytes(memoryview(file.read(0, file.size)))

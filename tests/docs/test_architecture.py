@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # beside the folders: dataset.py, fragment.py, writing.py, __init__.py. Expressions are a part of their own,
 # since statistics judge them.
 LAYERS = [
-    {"cache_use", "errors", "proto", "kernels", "pool", "version"},
+    {"cache_use", "errors", "hints", "proto", "kernels", "pool", "version"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},

@@ -51,6 +51,29 @@ def test_names_are_paths_without_the_suffix(tmp_path: Path) -> None:
             catalog.open(DatasetReference(missing))
 
 
+def test_missing_names_are_answered_with_near_ones(tmp_path: Path) -> None:
+    """T8: of datasets in the same namespace. What links out of the root lead to is not named."""
+    root = tmp_path / "root"
+    for name in ("trips.lance", "ns/inner.lance", "twice", "twice.lance"):
+        write(root / name)
+    (root / "tripp").mkdir()
+    write(tmp_path / "outside" / "secret.lance")
+    (root / "out").symlink_to(tmp_path / "outside")
+    for catalog in (
+        catalog_of(root),
+        StoreCatalog(LocalStorage(str(root)), CACHE_BYTES),
+    ):
+        for name, near in (("Trip", "trips"), ("ns/iner", "ns/inner"), ("twic", "twice")):
+            with pytest.raises(DatasetNotFoundError, match=rf"did you mean '{near}'\?$"):
+                catalog.open(DatasetReference(name))
+        for name in ("other", "nss/inner", "trips/data"):
+            with pytest.raises(DatasetNotFoundError, match=rf"no dataset is named '{name}'$"):
+                catalog.open(DatasetReference(name))
+        assert not catalog.has("trip")
+    with pytest.raises(DatasetNotFoundError, match=r"no dataset is named 'out/secre'$"):
+        catalog_of(root).open(DatasetReference("out/secre"))
+
+
 def test_the_root_is_no_dataset_and_datasets_are_not_searched(tmp_path: Path) -> None:
     write(tmp_path)
     write(tmp_path / "a.lance")

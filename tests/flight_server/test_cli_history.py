@@ -149,7 +149,7 @@ def test_cleanup(target: str, path: Path) -> None:
 
 
 def test_validate(target: str, path: Path) -> None:
-    """T1: every damaged file of a local dataset is named, the first one of a dataset on a server."""
+    """T26: every damaged file of a local dataset is named, the first one of a dataset on a server."""
     assert run("validate", target).stdout == "no damage found\n"
     assert answer("validate", target) == {"findings": []}
     lance_core.write_dataset(
@@ -172,7 +172,7 @@ def test_validate(target: str, path: Path) -> None:
 
 
 def test_a_damaged_manifest_is_a_finding(root: Path, server: RunningServer) -> None:
-    """T1"""
+    """T26"""
     lance.write_dataset(pa.table({"n": [1]}), root / "broken.lance")
     (manifest,) = (root / "broken.lance" / "_versions").glob("*.manifest")
     manifest.write_bytes(b"x" * 40)

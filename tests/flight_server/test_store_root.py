@@ -380,7 +380,7 @@ def test_drop(server: RunningServer, root: str, s3: S3) -> None:
 
 
 def test_a_drop_that_breaks_off(root: str, s3: S3, proxy: Proxy) -> None:
-    """T13: the newest version stays whole until nobody can open the dataset; a drop is repeated."""
+    """T39: the newest version stays whole until nobody can open the dataset; a drop is repeated."""
     lance.write_dataset(TABLE, f"{root}/broken.lance", storage_options=s3.options())
     lance.write_dataset(TABLE, f"{root}/broken.lance", storage_options=s3.options(), mode="append")
     options = {**s3.options(), "aws_endpoint": proxy.endpoint, "client_max_retries": "0"}

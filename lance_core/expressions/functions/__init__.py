@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.functions import choices, lists, moments, numbers, text
 from lance_core.expressions.functions.registry import Function
 from lance_core.expressions.tree import Call, Expression
+from lance_core.hints import did_you_mean, near_names
 
 FUNCTIONS: dict[str, Function] = {
     **text.FUNCTIONS,
@@ -27,8 +27,7 @@ def call(name: str, arguments: Sequence[Expression]) -> Expression:
     """
     function = FUNCTIONS.get(name)
     if function is None:
-        near = difflib.get_close_matches(name, FUNCTIONS, n=3, cutoff=0.6)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = did_you_mean(name, near_names(name, FUNCTIONS))  # there are too many to list
         raise InvalidInputError(f"there is no function {name!r}{hint}")
     bound, data_type = function.bind(name, arguments)
     return Call(name, tuple(bound), data_type)

@@ -106,7 +106,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     n = pa.table({"n": range(4)})
     refused = [
         (9, v(1, 2, 3, 4), "no such fragment"),
-        (0, pa.table({"zz": [1]}), "no such column"),
+        (0, pa.table({"zz": [1]}), "there is no column"),
         (0, pa.table({"v": ["a"]}), "another type"),
         (0, v(1, 2, 3), "fewer rows"),
         (0, v(1, 2, 3, 4, 5), "more rows"),
