@@ -24,14 +24,9 @@ PACKAGES = (
 )
 FINISHED = (
     "benchmarks",
-    "lance_core/encodings",
-    "lance_core/expressions",
-    "lance_core/file",
-    "lance_core/kernels",
-    "lance_core/schema",
-    "lance_core/statistics",
-    "lance_core/storage",
-    "lance_core/write",
+    "flight_client",
+    "flight_server",
+    "lance_core",
     "scripts",
     "spark_pipeline",
     "tests/docs",
@@ -39,7 +34,7 @@ FINISHED = (
     "tests/matrix",
 )
 """Folders and files without such docstrings."""
-MOST_ELSEWHERE = 615
+MOST_ELSEWHERE = 263
 """A bound that only goes down."""
 
 CLAUSE = re.compile(
