@@ -94,7 +94,8 @@ def move_indices(
     try:
         for segment, known in segments:
             # An index that cannot be read covers less from now on, which the caller is told.
-            with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError):
+            # Arrow raises a ValueError on values that contradict each other.
+            with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError, ValueError):
                 moved.rewritten.append(_move(snapshot, segment, rows.known_to(known), sync))
     except BaseException:
         moved.discard(snapshot.storage)

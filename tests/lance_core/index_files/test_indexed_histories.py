@@ -128,7 +128,11 @@ def test_histories_of_both_libraries(run: int, indexed: Path, tmp_path: Path) ->
         step = "optimize" if chance.random() < 0.25 else chance.choice(list(STEPS))
         done.append(f"{step} by {library.__name__}")
         if step == "optimize":
-            lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=chance.choice([0, 1, 2]))
+            dataset = lance.dataset(str(path))
+            # With stable row ids the reference 14.0.2 finds old values through a segment beside another one
+            # that covers the new place of the row, also where it made all changes itself.
+            fewest = 1 if dataset.has_stable_row_ids else 0
+            dataset.optimize.optimize_indices(num_indices_to_merge=chance.randint(fewest, 2))
         else:
             STEPS[step](library.dataset(str(path)), chance)
         if step == "append" and chance.random() < 0.5:
