@@ -17,6 +17,8 @@ _OF_WORKER = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*(?:Error|Exception
 _IN_JAVA = re.compile(
     r"^(?:Caused by: |: )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE
 )
+_FAILED_READ = "[FAILED_READ_FILE"
+_STATE = re.compile(r"\.?\s*SQLSTATE: \w+\s*$")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -28,7 +30,10 @@ def message_of(error: BaseException) -> str:
         text = found[0][1] if found else text.partition(_TRACEBACK)[0]
     elif isinstance(error, Py4JError):
         found = _IN_JAVA.findall(text)
-        text = found[0][1] if found else text
+        if found and _FAILED_READ in found[0][1]:  # says which file, and its causes say why
+            text = ": ".join(_STATE.sub("", message).strip() for _, message in found)
+        else:
+            text = found[0][1] if found else text
     lines = text.strip().splitlines()
     line = " ".join(lines[0].split()) if lines else type(error).__name__
     return line if error.__cause__ is None else f"{line}: {message_of(error.__cause__)}"

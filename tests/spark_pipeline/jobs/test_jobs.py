@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from flight_client import Client, DatasetExistsError, InvalidInputError
-from spark_pipeline.failures import message_of
+from spark_pipeline.failures import FORESEEN, message_of
 from spark_pipeline.jobs import (
     Server,
     Source,
@@ -79,6 +79,77 @@ def test_ingest_of_text(
     assert client.dataset(name).count_rows() == 4
     ingest(spark, servers, name, source, mode="overwrite", where="id = 2", columns={"n": "name"})
     assert client.dataset(name).to_table().to_pydict() == {"n": ["ben"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        (
+            "a.csv",
+            'a,b\n007,NA\n"",nan\n,""\n1e5,"x ""y""\nz"\n',
+            {"a": ["007", "", None, "1e5"], "b": ["NA", "nan", "", 'x "y"\nz']},
+        ),
+        ("a.jsonl", '{"a": 99999999999999999999}\n{"a": 1}\n', {"a": [10**20 - 1, 1]}),
+        (
+            "a.jsonl",
+            '{"a": {"b": [1, 2.5]}}\n{"c": 1e300}\n',
+            {"a": [{"b": [1.0, 2.5]}, None], "c": [None, 1e300]},
+        ),
+        ("a.jsonl", '{"a": "2024-01-01T00:00:00+02:00"}\n', {"a": ["2024-01-01T00:00:00+02:00"]}),
+    ],
+)
+def test_ingest_changes_no_value(
+    spark: SparkSession,
+    servers: Server,
+    client: Client,
+    name: str,
+    tmp_path: Path,
+    file: str,
+    text: str,
+    expected: dict[str, list[object]],
+) -> None:
+    """Columns of CSV are text without a schema; numbers of JSON keep their digits."""
+    (tmp_path / file).write_text(text)
+    ingest(spark, servers, name, Source(path=str(tmp_path / file)), mode="create")
+    assert client.dataset(name).to_table().to_pydict() == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "schema", "words"),
+    [
+        ("a.csv", "a;b\n1;2\n", None, ["'a;b'", "sep=';'"]),
+        ("a.csv", "a,b\n1,x\n", "a INT, b INT", ["a.csv", '"x"']),
+        ("a.csv", "b,a\n1,2\n", "a INT, b INT", ["a.csv", "header does not conform"]),
+        ("a.csv", "1,2\n3,4\n", "a INT, b INT", ["header does not conform"]),
+        ("a.csv", "a,b\n1\n", None, ["a.csv", "alformed"]),
+        ("a.csv", "a\n2024-02-30\n", "a DATE", ["a.csv", "2024-02-30"]),
+        ("a.jsonl", '{"a": 2.5}\n{"a": 9007199254740993}\n', None, ["field a", "9007199254740993", "schema"]),
+        (
+            "a.jsonl",
+            '{"a": [{"b": 0.5}, {"b": 12345678901234567}]}\n',
+            None,
+            ["field a.b", "12345678901234567"],
+        ),
+        ("a.jsonl", '{"a": "x"}\n', "a INT", ["a.jsonl", "value x"]),
+        ("a.jsonl", '{"a": 1}\n{"a"\n', None, ["alformed"]),
+    ],
+)
+def test_ingest_refuses_text_that_would_change(
+    spark: SparkSession,
+    servers: Server,
+    name: str,
+    tmp_path: Path,
+    file: str,
+    text: str,
+    schema: str | None,
+    words: list[str],
+) -> None:
+    """Spark's own defaults make nulls of such cells, or read columns by position."""
+    (tmp_path / file).write_text(text)
+    with pytest.raises(FORESEEN) as raised:
+        ingest(spark, servers, name, Source(path=str(tmp_path / file), schema=schema), mode="create")
+    for word in words:
+        assert word in message_of(raised.value)
 
 
 def test_ingest_of_orc_and_a_database(
