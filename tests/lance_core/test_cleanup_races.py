@@ -39,7 +39,7 @@ def values(dataset: Any) -> list[int]:
 
 
 class Race:
-    """What several threads do to one dataset."""
+    """Several threads that change one dataset."""
 
     def __init__(self, path: str, seed: int) -> None:
         self.path = path
@@ -156,7 +156,9 @@ def test_no_row_tag_or_branch_is_lost(tmp_path: Path, seed: int) -> None:
 def test_a_version_in_the_place_of_one_that_was_cleaned_up_is_not_acknowledged(
     named: str | None, tmp_path: Path
 ) -> None:
-    """T41: it would lie below newer versions, where nobody sees it; also when the version before is named."""
+    """T41: such a version would be below newer versions, where nobody sees it; also if the version before
+    is tagged.
+    """
     path = place = str(tmp_path / "t.lance")
     dataset: Any = lance_core.write_dataset(rows(1), path)
     if named == "dev":
@@ -195,7 +197,7 @@ def test_a_version_whose_parent_is_cleaned_up_at_once_counts(tmp_path: Path) -> 
 
 
 def test_a_version_that_cannot_be_looked_up_keeps_its_files(tmp_path: Path) -> None:
-    """T39: it is there; that nobody can tell whether it counts takes nothing back."""
+    """T39: if nobody can tell whether an existing version counts, none of its files is deleted."""
     path = str(tmp_path / "t.lance")
     lance_core.write_dataset(rows(1), path)
     storage = FaultStorage(path, 0, only="put _versions/")

@@ -116,7 +116,7 @@ LEFT_OUT = {
     "legacy": {"add a column without values"},
     **{version: {"materialize deletions"} for version in ("2.0", "2.1", "2.2")},
 }
-"""What the reference refuses to do to a table of this version, and what would hide what is tested here."""
+"""Changes that the reference refuses for a table of this version, or that would hide the tested effect."""
 
 
 @pytest.fixture(

@@ -1,4 +1,4 @@
-"""What a process that only reads has to load."""
+"""Modules that a process which only reads must load."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ CHANGES: dict[str, Change] = {
 
 
 def state(path: Path) -> Any:
-    """All that a reader of the newest version, of a tag or of a branch sees, as both libraries say."""
+    """Return the content of the newest version, the tags and the branches, as both libraries read it."""
     dataset = lance_core.dataset(path)
     dataset.validate()
     reference = lance.dataset(str(path))
@@ -107,7 +107,7 @@ def serially(old: Path, path: Path, *names: str) -> Any:
     ],
 )
 def test_a_change_between_two_calls_of_another(old: Path, mine: str, theirs: str, tmp_path: Path) -> None:
-    """T37: what was acknowledged is there, once, as if one change had been made after the other."""
+    """T37: acknowledged changes exist once, as if one change had been made after the other."""
     only_theirs = serially(old, tmp_path / "theirs", theirs)
     orders = [
         serially(old, tmp_path / "orders", mine, theirs),

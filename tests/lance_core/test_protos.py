@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def unknown_fields(message: Message, path: str = "") -> Iterator[str]:
-    """Where a message, or one inside it, holds a field that our protos do not describe."""
+    """Return the paths of fields in a message, or in one inside it, that our protos do not describe."""
     path = path or message.DESCRIPTOR.name
     yield from (f"{path}.{unknown.field_number}" for unknown in UnknownFieldSet(message))
     for descriptor, value in message.ListFields():

@@ -20,7 +20,7 @@ from support.random_changes import COUNTER, OWN, SCHEMA, Change
 PROCESSES, THREADS = 3, 2
 Row = dict[str, Any]
 State = dict[int, Row]
-"""The other columns of each row, by its id."""
+"""Values of the other columns of each row, by its id."""
 
 
 def changes_of_writers(path: str, steps: int, seed: int) -> list[Change]:
@@ -89,7 +89,9 @@ def applied(change: Change, states: dict[int, State], columns: dict[int, list[st
 @pytest.mark.parametrize("stable_row_ids", [False, True])
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 def test_every_version_follows_from_the_one_before(seed: int, stable_row_ids: bool, tmp_path: Path) -> None:
-    """T37: what is acknowledged is one history of both libraries, and indices find what scans find."""
+    """T37: acknowledged changes of both libraries are one history, and indices find the rows that scans
+    find.
+    """
     path = str(tmp_path / "t.lance")
     counter = pa.table({"id": [COUNTER], "value": [0]}, schema=SCHEMA)
     lance_core.write_dataset(counter, path, enable_stable_row_ids=stable_row_ids)

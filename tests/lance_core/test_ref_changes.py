@@ -103,7 +103,7 @@ def prepared(place: Path) -> lance.LanceDataset:
 
 
 def refs(path: str) -> tuple[dict[str, object], dict[str, object]]:
-    """What the reference lists, without times, sizes and random ids."""
+    """Return the references that the reference lists, without times, sizes and random ids."""
     dataset = lance.dataset(path)
     tags = {
         name: (tag["branch"], tag["version"], tag["metadata"], tag["created_at"] == tag["updated_at"])
@@ -285,7 +285,7 @@ def test_a_ref_to_a_version_that_is_cleaned_up_meanwhile_is_taken_back(path: str
 
 
 def test_a_fault_at_any_call_leaves_a_branch_or_none(path: str) -> None:
-    """T40: what is left of a branch can be deleted, and the branch made again."""
+    """T40: an incomplete branch can be deleted, and the branch can be created again."""
     for at in range(20):
         storage = FaultStorage(path, at, fails)
         try:

@@ -81,7 +81,7 @@ def prepared(place: Path, **options: Any) -> str:
 
 
 def state(path: str) -> list[object]:
-    """What the reference makes of the latest version."""
+    """Return the settings and metadata that the reference reads from the latest version."""
     dataset = lance.dataset(path)
     dataset.validate()
     manifest = read_manifest(LocalStorage(path), dataset.version)

@@ -1,4 +1,4 @@
-"""What made a version, read back."""
+"""Transactions of versions, read back."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def options(served: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def rows_of(given: dict[str, str]) -> pa.Table:
-    """What tasks read; source, reader and partitions travel to them."""
+    """Return the rows that tasks read; source, reader and partitions are pickled for them."""
     source = LanceFlightDataSource({"table": "trips", "columns": "id", **given})
     schema = source.schema()
     reader = pickle.loads(pickle.dumps(source)).reader(schema)
@@ -78,7 +78,7 @@ def test_wrong_ones_are_refused(options: dict[str, str], tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_spark_reads_and_writes(spark: SparkSession, options: dict[str, str], served: Root) -> None:
-    """The same in tasks of Spark."""
+    """Access settings also work in tasks of Spark."""
     given = {name: value for name, value in options.items() if name != "uri"}
     rows = read(spark, options["uri"], "trips", ["id"], **given)
     assert sorted(row["id"] for row in rows.collect()) == sorted(served.trips["id"].to_pylist())

@@ -49,7 +49,9 @@ def test_there_and_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_batches_of_a_stream(name: str) -> None:
-    """They have the types and values that single batches get, also after batches of another schema."""
+    """Batches of a stream get the types and values that single batches get, also after batches of another
+    schema.
+    """
     given = ARRAYS[name]
     schema = spark_schema(pa.schema([("c", given.type)]))
     plain = to_spark(batch_of(given), schema)
@@ -116,7 +118,7 @@ def test_types_without_a_counterpart_are_refused_by_name(kind: pa.DataType) -> N
     ],
 )
 def test_nothing_is_lost_silently(array: pa.Array, part: str) -> None:
-    """T24: what Spark's microseconds or days do not hold is an error that names the column."""
+    """T24: a value that does not fit Spark's microseconds or days is an error that names the column."""
     with pytest.raises(InvalidInputError, match=rf"column 'c': {part}.*cannot hold"):
         to_spark(batch_of(array), spark_schema(pa.schema([("c", array.type)])))
 
@@ -205,7 +207,7 @@ PAIR = spark.StructType().add("a", INT).add("b", TEXT)
     ids=str,
 )
 def test_requested_types(found: spark.DataType, asked: spark.DataType, fits: bool) -> None:
-    """What `.schema(...)` asks of a column is a type that keeps its values, or is refused by its name."""
+    """A type in `.schema(...)` must keep the values of the column, or is refused by its name."""
     there, wanted = (spark.StructType().add("c", kind) for kind in (found, asked))
     with nullcontext() if fits else pytest.raises(InvalidInputError, match=r"column 'c.* cannot be read as"):
         check_requested(there, wanted)

@@ -40,7 +40,7 @@ def numbers(client: flight_client.Client) -> str:
 
 
 def test_values_of_every_type_are_equal(spark: SparkSession, client: flight_client.Client, uri: str) -> None:
-    """T24: what Spark reads of every type is what was written, nulls, NaN and limits included."""
+    """T24: Spark reads the written values of every type, nulls, NaN and limits included."""
     table = pa.table({name: array.take([i % len(array) for i in range(6)]) for name, array in ARRAYS.items()})
     client.write("types", table, "create")
     frame = load(spark, uri, "types")

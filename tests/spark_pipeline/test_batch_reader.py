@@ -16,14 +16,14 @@ from support.served import Root, StartServer
 
 
 def reader_of(**options: str) -> BatchReader:
-    """What Spark plans with: source and reader travel between processes."""
+    """Return the reader after pickling source and reader, as Spark does."""
     source = LanceFlightDataSource({"table": "trips", **options})
     schema = source.schema()
     return pickle.loads(pickle.dumps(source)).reader(schema)
 
 
 def rows_of(reader: BatchReader) -> pa.Table:
-    """What the tasks read."""
+    """Return the rows that the tasks read."""
     partitions = reader.partitions()
     reader, partitions = pickle.loads(pickle.dumps((reader, partitions)))
     return pa.Table.from_batches(batch for partition in partitions for batch in reader.read(partition))
@@ -48,7 +48,7 @@ def test_partitions_are_spread_over_servers(served: Root, serve: StartServer) ->
 
 
 def asked(uri: str) -> int:
-    """How often the caches of a server were asked: it grows with what the server reads."""
+    """Return how often the caches of a server were asked: the number grows with the reads of the server."""
     with flight_client.connect(uri) as client:
         caches = client.health()["caches"]
     return sum(

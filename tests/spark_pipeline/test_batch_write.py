@@ -53,7 +53,9 @@ def test_a_write_is_one_version(
 
 
 def failing(frame: DataFrame, attempts: int, until: Callable[[], bool] = lambda: True) -> DataFrame:
-    """The same rows, whose second partition fails after the last row, this often, not before `until`."""
+    """Return the rows, whose second partition fails after the last row, this often, and not before
+    `until`.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -102,8 +104,11 @@ def test_a_task_that_fails_is_run_again(
 def test_a_job_that_fails_writes_nothing(
     spark: SparkSession, client: flight_client.Client, uri: str, served: Root, table: str
 ) -> None:
-    """T44: what its tasks staged is removed. (What a task staged that was killed before it could say so, goes
-    when its time is over: here the others have staged before one fails for good.)"""
+    """T44: the staged rows of a failed job are removed.
+
+    (Rows of a task that was killed before it could report them are removed when they expire: here the
+    others have staged before one task fails for good.)
+    """
     rows = spark.range(0, 1000, 1, numPartitions=3)
     save(rows, uri, table, create=True)
     staging = served.path / f"{table}.lance" / "_staging"

@@ -40,7 +40,7 @@ def staged(writer: BatchWriter, *parts: pa.Table) -> list[WriterCommitMessage | 
 
 
 def records(served: Root, table: str) -> list[Path]:
-    """What is staged and neither committed nor removed."""
+    """Return the records of staged writes that are neither committed nor removed."""
     return list((served.path / f"{table}.lance" / "_staging").glob("*.staged"))
 
 
@@ -120,7 +120,7 @@ def test_every_type_is_written(client: flight_client.Client, uri: str, table: st
 def test_rows_that_do_not_fit(
     client: flight_client.Client, uri: str, table: str, rows: pa.Table, message: str
 ) -> None:
-    """They are refused before anything is written, by the names of the columns."""
+    """Rows that do not fit are refused before anything is written, by the names of the columns."""
     client.write(table, ROWS, "create")
     with pytest.raises(InvalidInputError, match=message):
         writer_for(uri, table, rows)
@@ -174,7 +174,7 @@ def test_options() -> None:
 
 
 def test_options_are_for_something() -> None:
-    """What says nothing about a use is refused by name."""
+    """An option of another use is refused by name."""
     given = {"uri": "grpc://a:1", "table": "t"}
     for name, value, uses in [
         ("version", "1", {"reads"}),

@@ -69,7 +69,7 @@ def test_pushed(condition: spark.Filter, sql: str) -> None:
     ],
 )
 def test_handed_back(path: tuple[str, ...], value: Any) -> None:
-    """Where Lance and Spark might differ, Spark compares."""
+    """Spark evaluates conditions for which Lance and Spark might differ."""
     condition = spark.EqualTo(path, value)
     assert to_sql(condition, COLUMNS, spark_schema(COLUMNS)) is None
     assert to_sql(spark.Not(condition), COLUMNS, spark_schema(COLUMNS)) is None

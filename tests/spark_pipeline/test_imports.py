@@ -1,4 +1,4 @@
-"""What Python workers of Spark load before they do anything."""
+"""Modules that Python workers of Spark load at the start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 
 
 def test_workers_do_without_pandas() -> None:
-    """It doubles the time that a worker needs to begin, and that of the collections after every task."""
+    """Loading pandas doubles the time to start a worker, and the time of garbage collections after every
+    task.
+    """
     program = (
         "import sys, pyarrow as pa, spark_pipeline.data_source, flight_client.upload as upload;"
         "upload.rows_of(iter([]), pa.schema([]));"

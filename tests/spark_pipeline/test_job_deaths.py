@@ -76,7 +76,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 def said(log: Path, pattern: str, seconds: float = 200) -> str:
-    """What a log says, sooner or later."""
+    """Wait until a log contains a text."""
     deadline = time.monotonic() + seconds
     while (found := re.search(pattern, log.read_text())) is None:
         assert time.monotonic() < deadline, log.read_text()

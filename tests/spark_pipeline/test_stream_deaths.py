@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 TESTS = Path(__file__).parents[1]
 ROWS = 3
-"""Of a file that is copied."""
+"""Rows of a file that is copied."""
 
 
 class Program:
@@ -135,7 +135,7 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(place: Place, tmp_pat
 
 
 def wait_for_rows(client: flight_client.Client, rows: int) -> None:
-    """So far have killed drivers come, at least."""
+    """Wait until killed drivers have written at least so many rows."""
     deadline = time.monotonic() + 200
     while rows_of(client) < rows:
         assert time.monotonic() < deadline
@@ -151,7 +151,7 @@ def rows_of(client: flight_client.Client) -> int:
 
 
 def num_batches(checkpoint: Path) -> int:
-    """As Spark counts those that are done."""
+    """Return the number of finished batches, as Spark counts them."""
     return sum(each.name.isdecimal() for each in (checkpoint / "commits").iterdir())
 
 

@@ -58,7 +58,7 @@ class Stream:
 def stream(
     spark: SparkSession, client: Client, uri: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Stream]:
-    """Of a new dataset with stable row ids, whose version 1 has the row 1."""
+    """Name of a new dataset with stable row ids, whose version 1 has the row 1."""
     name = f"streams/{request.node.originalname}"
     client.write(name, rows(1), mode="create", enable_stable_row_ids=True)
     yield Stream(spark, uri, name, tmp_path / "checkpoint")
@@ -66,7 +66,7 @@ def stream(
 
 
 def test_a_stream_has_what_is_there_and_what_is_added(client: Client, stream: Stream) -> None:
-    """Whatever compacts in between; a query that is started again goes on where it was."""
+    """Compactions in between do not matter, and a query that is started again continues at its checkpoint."""
     client.write(stream.name, rows(2, 3))
     assert stream.ids() == [[1, 2, 3]]
     for number in (4, 5):

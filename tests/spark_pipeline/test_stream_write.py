@@ -45,7 +45,7 @@ class Copy:
         run_to_the_end(writer.trigger(availableNow=True))
 
     def forget_the_end_of_batch(self, number: int) -> None:
-        """As if the driver had died after the commit of a batch, before Spark noted it."""
+        """Remove Spark's record of a batch, as if the driver had died between the commit and the record."""
         (self.checkpoint / "commits" / str(number)).unlink()
         (self.checkpoint / "commits" / f".{number}.crc").unlink()
 
@@ -99,7 +99,7 @@ def test_a_stream_without_a_name_is_refused(spark: SparkSession, tmp_path: Path,
 
 @pytest.mark.long
 def test_another_checkpoint_with_the_same_app_id_is_refused(client: Client, copy: Copy) -> None:
-    """T44: its batch 0 is another one; the rows of neither are lost or doubled in silence."""
+    """T44: batch 0 of another checkpoint has other rows; no rows are lost or doubled silently."""
     copy.add(1)
     copy.run(create="true", app_id="numbers")
     copy.add(2)

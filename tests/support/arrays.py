@@ -38,7 +38,9 @@ UNICODE = "naïve façade Größe 東京 🦊 \x00 é"
 
 @dataclass(frozen=True)
 class Spec:
-    """How to fill an array: names from DISTRIBUTIONS or TEXT_DISTRIBUTIONS, NULL_PATTERNS and LIST_SHAPES."""
+    """Specification of a random array: names from DISTRIBUTIONS or TEXT_DISTRIBUTIONS, NULL_PATTERNS and
+    LIST_SHAPES.
+    """
 
     distribution: str = "random"
     nulls: str = "none"

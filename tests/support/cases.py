@@ -22,7 +22,7 @@ from support.reference import FILE_VERSIONS
 
 SMALL_SIZES = (0, 1, 2, 1023, 1024, 1025, 4095, 4096, 4097)
 DEFAULT_SIZES = (0, 1, 1025)
-"""What the default run tries of the sizes with most types; the rest is for the long one."""
+"""Sizes that the default run tries with most types; the long run tries all sizes."""
 LARGE_SIZE = 100_000
 ONLY_2_2 = ("2.2",)
 
@@ -76,7 +76,9 @@ class Case:
 
     @property
     def default_versions(self) -> tuple[str, ...]:
-        """Those that the default run reads: once all of them for each type, else one, by the name."""
+        """Return the file versions that the default run reads for a case: all of them once per type, else
+        one, by the name.
+        """
         if self.long:
             return ()
         if self.name.startswith("leaf-") and self.name.endswith("-1025"):

@@ -20,7 +20,7 @@ from lance_core.table.snapshot import open_snapshot
 from lance_core.writing import write_fragments
 
 ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c001"
-"""Of the transaction of every change."""
+"""Id of the transaction of every change."""
 
 Change = Callable[[LanceDataset], object]
 

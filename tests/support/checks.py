@@ -1,4 +1,4 @@
-"""What is checked of one written dataset: whole table, row ranges and nested projections, all exactly."""
+"""Checks of one written dataset: whole table, row ranges and nested projections, all exactly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def write_case(case: Case, version: str, path: Path) -> pa.Table:
 
 
 def expected_table(case: Case, path: Path, source: pa.Table) -> pa.Table:
-    """What the reference reads; it has to equal the source, or the cell belongs into `LEFT_OUT`."""
+    """Return the table that the reference reads. It must equal the source, or the cell belongs into
+    `LEFT_OUT`.
+    """
     stored = as_stored(source, path)
     if case.reference_fails:
         return stored

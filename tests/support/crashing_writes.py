@@ -31,5 +31,5 @@ def write(storage: FaultStorage, mode: Mode) -> None:
 
 
 def make_change(storage: FaultStorage, mode: str) -> None:
-    """As `write`."""
+    """Make a change, like `write`."""
     write(storage, cast("Mode", mode))

@@ -98,7 +98,7 @@ def mutate(dataset: Path, seed: str) -> Path:
 
 
 def read(dataset: Path) -> str:
-    """How reading ends: "ok", "refused" (a LanceError) or "wrong: ..."."""
+    """Return the result of reading: "ok", "refused" (a LanceError) or "wrong: ..."."""
     import lance_core
 
     try:

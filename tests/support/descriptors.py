@@ -1,4 +1,4 @@
-"""Which files of a folder this process holds open, whatever the process holds elsewhere."""
+"""Files of a folder that this process holds open."""
 
 from __future__ import annotations
 

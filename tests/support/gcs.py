@@ -81,7 +81,7 @@ def _ask(
 
 
 class _Adapter(BaseHTTPRequestHandler):
-    """What the testbench lacks of the XML interface."""
+    """Adds the parts of the XML interface that the testbench lacks."""
 
     protocol_version = "HTTP/1.1"
     testbench: int

@@ -1,4 +1,4 @@
-"""What a test run leaves behind outside its temporary folder."""
+"""Files that a test run leaves outside its temporary folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CACHES = {
 
 @dataclass(frozen=True)
 class Places:
-    """What stands where tests have no business to write: entries by the place that holds them."""
+    """Directories in which tests must not write: their entries by directory."""
 
     entries: dict[str, frozenset[str]]
 

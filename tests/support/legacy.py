@@ -1,4 +1,4 @@
-"""What the 0.1 file format can hold: the cases of the matrix for it, and what it keeps of their values.
+"""Cases of the matrix for 0.1 files, and the values that the 0.1 format can store of them.
 
 The reference refuses maps, fixed_size_list<struct>, dictionaries of bool and floats. It writes no file for a
 table without rows. It cannot read back lists whose item has another name than "item" or is not nullable.
@@ -34,7 +34,7 @@ from support.reference import write_reference
 
 VERSION = "0.1"
 ROWS_PER_BATCH = 1024
-"""What the reference puts into a batch of its own accord."""
+"""Rows per batch that the reference uses by default."""
 
 EVERY_NESTING_LEAVES = (
     pa.bool_(),
@@ -96,7 +96,7 @@ def write_legacy(case: Case, path: Path, rows_per_batch: int = ROWS_PER_BATCH) -
 
 
 def kept(table: pa.Table) -> pa.Table:
-    """What reading gives back of a table: no nulls but for strings and bytes, empty ones too.
+    """Return a table as it is read back: nulls only of strings and bytes, which includes empty values.
 
     Null structs become structs of what lay below them, null lists the list they cover, null booleans false,
     other nulls the value that lay below them.

@@ -1,4 +1,4 @@
-"""What every manifest store does alike."""
+"""Tests that every manifest store must pass."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ MIN_COMMITS = 50
 
 
 def run(uri: str, libraries: list[str], steps: int, options: Options) -> list[History]:
-    """What each writer said of each of its steps."""
+    """Return the answer that each writer got for each of its steps."""
     program = [sys.executable, "-m", "support.mixed_writes"]
     writers = [
         subprocess.Popen(

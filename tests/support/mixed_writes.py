@@ -44,7 +44,7 @@ def plan(chance: random.Random, state: State, first: int) -> dict[str, Any]:
 
 
 def apply(step: dict[str, Any], state: State) -> State:
-    """What becomes of the rows of the writer."""
+    """Return the rows of the writer after a change."""
     after = dict(state)
     for number in step.get("append", []):
         after[number] = 0

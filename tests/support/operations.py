@@ -188,7 +188,7 @@ HANDMADE: dict[str, Callable[[Transaction], None]] = {
     "mem wal": _mem_wal,
     "overlay 0": _overlay,
 }
-"""What the reference lets nobody commit by hand."""
+"""Transactions that the reference cannot commit through its interface."""
 
 
 def message_of(name: str, path: Path) -> Transaction:

@@ -1,4 +1,4 @@
-"""Which layouts, layers and compressive encodings the pages of a written data file use.
+"""Layouts, layers and compressive encodings of the pages of a written data file.
 
 Files are opened with the reference; page descriptions are parsed with our generated protobuf modules.
 """

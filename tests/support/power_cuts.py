@@ -123,7 +123,7 @@ class Crash:
 
     @property
     def key(self) -> str:
-        """The same for states that are the same."""
+        """Return a key that is equal for equal states."""
         digest = hashlib.sha256(repr((sorted(self.directories), self.acknowledged[-1:])).encode())
         for path, content in sorted(self.files.items()):
             digest.update(repr((path, len(content))).encode() + hashlib.sha256(content).digest())
@@ -139,7 +139,7 @@ class Crash:
 
 
 def files_below(root: Path) -> tuple[Files, set[str]]:
-    """What is there before the recording, all of it certain."""
+    """Return the files below a folder before the recording, all of which are durable."""
     files = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
     directories = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_dir()}
     return files, directories

@@ -17,7 +17,7 @@ Target = str | dict[str, Any]
 
 
 def descriptor_of(target: Target) -> flight.FlightDescriptor:
-    """Of a name, which is appended to, or of the fields of a write command."""
+    """Return the descriptor of a name, to which rows are appended, or of the fields of a write command."""
     if isinstance(target, str):
         return flight.FlightDescriptor.for_path(*target.split("/"))
     return flight.FlightDescriptor.for_command(json.dumps({"write": target}))

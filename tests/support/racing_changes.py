@@ -17,7 +17,7 @@ import pyarrow as pa
 
 
 def expected(first: int, done: Iterable[int]) -> dict[int, int | None]:
-    """What the acknowledged changes of a writer leave: values by id, None for a row that is gone."""
+    """Return the result of the acknowledged changes of a writer: values by id, None for a deleted row."""
     rows: dict[int, int | None] = {}
     for row in done:
         kind = (row - first) % 3

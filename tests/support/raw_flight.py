@@ -15,7 +15,7 @@ UNARY = ("GetFlightInfo", "GetSchema", "PollFlightInfo")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended."""
+    """Outcome of a call."""
 
     code: grpc.StatusCode
     details: str

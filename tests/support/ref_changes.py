@@ -21,9 +21,9 @@ from lance_core.table.tag_changes import (
 )
 
 ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c002"
-"""Of the transaction of a clone."""
+"""Id of the transaction of a clone."""
 SOURCE = "source"
-"""Of a clone, beside it."""
+"""Source of a clone, beside it."""
 
 
 def make_table(path: Path) -> None:
@@ -54,7 +54,7 @@ REF_CHANGES: dict[str, Callable[[Storage], object]] = {
     "delete a branch": lambda root: delete_branch(root, "a/b"),
     "delete a branch above another": lambda root: delete_branch(root, "a"),
 }
-"""Of the dataset of `make_table`, at whose main branch the storage is."""
+"""Changes of the references of the dataset of `make_table`; they get the storage of its main branch."""
 
 
 def make_change(storage: Storage, kind: str) -> None:

@@ -17,7 +17,7 @@ LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
 
 
 class Twins:
-    """The same dataset twice."""
+    """Two equal datasets."""
 
     def __init__(self, folder: Path, data: pa.Table, **options: Any) -> None:
         self.our_path, self.their_path = folder / "ours", folder / "theirs"

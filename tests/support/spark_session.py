@@ -23,7 +23,7 @@ _MEANINGS = {
     129: "SIGHUP",
     143: "SIGTERM",
 }
-"""Of exit codes of Java."""
+"""Meanings of the exit codes of Java."""
 
 
 class SharedSession:
@@ -42,7 +42,7 @@ class SharedSession:
         return self._session
 
     def ending(self) -> str | None:
-        """How Java ended; None while it runs."""
+        """Return how Java ended; None while it runs."""
         gateway = SparkContext._gateway
         code = None if gateway is None else gateway.proc.poll()
         if code is None:

@@ -39,7 +39,7 @@ STAGE = {
     "join": WriteCommand(T, mode="add_columns", on=("n",), stage=True),
     "replace_columns": WriteCommand(T, mode="replace_columns", fragment_id=0, stage=True),
 }
-"""What is staged; a compaction is another one."""
+"""Staged uploads; a staged compaction is made in another way."""
 KINDS = (*STAGE, "rewrite")
 ROWS = {
     "append": [pa.table({"n": [2, 3]}), pa.table({"n": [4]})],
@@ -101,14 +101,14 @@ class Staged:
 
     @contextmanager
     def copied(self, root: Path) -> Iterator[Staged]:
-        """The same in another folder, while the block runs."""
+        """Yield a copy in another folder, while the block runs."""
         shutil.copytree(self.root, root)
         yield replace(self, root=root)
         shutil.rmtree(root)
 
     @property
     def path(self) -> Path:
-        """Of the dataset."""
+        """Path of the dataset."""
         return self.root / "t.lance"
 
     @property
@@ -124,17 +124,19 @@ class Staged:
         return service
 
     def command(self) -> CommitCommand:
-        """What commits all that is staged, with an id of its own that it can be repeated with."""
+        """Command that commits everything that is staged, with an id of its own, so that it can be
+        repeated.
+        """
         operation = STAGE[str(self.kind)].mode if self.kind in STAGE else str(self.kind)
         return CommitCommand(T, operation, self.receipts, transaction_id=str(uuid.uuid4()))
 
     def rows(self) -> list[dict[str, int]]:
-        """What the reference reads, in the order of the column n."""
+        """Return the rows that the reference reads, in the order of the column n."""
         found = lance.dataset(self.path).to_table().to_pylist()
         return sorted(found, key=lambda row: row["n"])  # type: ignore[no-any-return]
 
     def versions(self) -> int:
-        """How many versions there are that change what is in the table."""
+        """Return the number of versions that change the content of the table."""
         dataset = lance.dataset(self.path)
         made = [dataset.read_transaction(each["version"]) for each in dataset.versions()]
         return sum("ReserveFragments" not in type(each.operation).__name__ for each in made)

@@ -101,7 +101,7 @@ def encodings(data_type: pa.DataType) -> st.SearchStrategy[dict[str, str]]:
 
 @st.composite
 def specs(draw: st.DrawFn) -> Spec:
-    """How to fill one column."""
+    """Return a strategy for specifications of columns."""
     distribution = draw(st.sampled_from(DISTRIBUTIONS + SMALL_TEXTS))
     return Spec(distribution, draw(st.sampled_from(NULL_PATTERNS)), draw(st.sampled_from(SMALL_SHAPES)))
 

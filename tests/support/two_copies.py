@@ -19,7 +19,7 @@ LINEAGE = ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
 
 @dataclass(frozen=True)
 class TwoCopies:
-    """Where the copies are."""
+    """Two copies of a dataset: one for each library."""
 
     ours: Path
     theirs: Path

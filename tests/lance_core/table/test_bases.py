@@ -72,7 +72,9 @@ def test_a_relative_base_is_below_the_working_directory(
 
 
 def test_opening_may_be_forbidden(tmp_path: Path, source: lance.LanceDataset) -> None:
-    """T11: whoever opens a table decides which base paths are followed; nothing is read before that."""
+    """T11: the caller that opens a table decides which base paths are followed; nothing is read before
+    that.
+    """
 
     def refuse(base: DatasetBasePath, table: Storage) -> Storage:
         assert base.path == source.uri

@@ -233,7 +233,7 @@ FOREIGN = [
 
 
 def test_files_of_nobody_stay_for_seven_days(tmp_path: Path) -> None:
-    """T41: they may belong to a commit that is under way."""
+    """T41: files without a version may belong to a commit that is in progress."""
     path = history(tmp_path / "t")
     for name in ORPHANS + FOREIGN:
         file = Path(path) / name

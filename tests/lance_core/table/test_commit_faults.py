@@ -18,9 +18,9 @@ from support.faults import FaultStorage, fails, loses_answer, loses_request
 from support.killing import kill_at_every_call
 
 QUICK = ["delete", "add_columns"]
-"""The others are like one of these, and run with the long tests."""
+"""Changes of the default run. The other changes are similar, and run with the long tests."""
 BY_HAND = ["by hand", "update columns", "replace data"]
-"""Whoever wrote the files that were to be committed still has them."""
+"""Changes whose files the caller wrote and still has."""
 KINDS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in CHANGES]
 
 
@@ -66,7 +66,7 @@ class Expected:
         return is_after
 
     def check_repeated(self, path: Path) -> None:
-        """The same transaction again makes its version, or finds it; what is left over goes."""
+        """Commit the transaction again: it makes its version or finds it, and leftover files are removed."""
         self.change(FaultStorage(path))
         assert self.check(path)
         lance_core.dataset(path).cleanup_old_versions(

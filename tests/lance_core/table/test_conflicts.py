@@ -73,7 +73,7 @@ STRICTER = {
     ("project", "field md"): "retry",  # it would take back the metadata
     ("project pn", "field md"): "retry",
 }
-"""Where the reference says ok."""
+"""Our verdicts for pairs to which the reference says ok."""
 
 
 def _print(table: dict[tuple[str, str], str]) -> None:
@@ -228,7 +228,7 @@ def _commit_theirs(path: Path, name: str, message: Transaction) -> None:
 
 
 def _outcome(library: ModuleType, operation: Any, path: Path) -> str:
-    """What becomes of an operation on version 1."""
+    """Return the result of an operation on version 1."""
     options = {} if library is lance else {"sync": False}
     try:
         library.LanceDataset.commit(str(path), operation, read_version=1, **options)

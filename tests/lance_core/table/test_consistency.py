@@ -1,4 +1,6 @@
-"""What `validate` finds in manifests and among the files that they name, beside the reference."""
+"""Errors that `validate` finds in manifests and among the files that they name, compared with the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ def test_a_manifest_that_contradicts_itself_or_its_files(path: Path, name: str) 
 
 
 def test_a_row_id_of_a_deleted_row_may_be_live_elsewhere(path: Path) -> None:
-    """As after an update, which moves the row."""
+    """An update moves a row and leaves a deleted row with the same id."""
     edit(
         path, lambda message: setattr(message.fragments[1], "inline_row_ids", row_ids(3, 2) + row_ids(12, 8))
     )
@@ -129,7 +131,7 @@ def test_a_file_that_is_missing_or_damaged(path: Path, directory: str) -> None:
 
 
 def test_the_reference_finds_no_more(path: Path) -> None:
-    """Its checks of the manifest are ours, too."""
+    """We make all checks of the manifest that the reference makes."""
     for name in CHANGES:
         before = newest_manifest(path).read_bytes()
         edit(path, CHANGES[name][0])

@@ -206,7 +206,9 @@ def test_an_overwrite_drops_all(tmp_path: Path) -> None:
 
 
 def test_indices_without_rows_stay(tmp_path: Path) -> None:
-    """As in the released reference, also those on vectors, which earlier ones dropped."""
+    """Indices without rows stay as in the released reference, vector indices too, which earlier releases
+    dropped.
+    """
     vectors = pa.FixedSizeListArray.from_arrays(np.random.default_rng(1).random(512 * 8, np.float32), 8)
     table = pa.table({"id": range(512), "vector": vectors})
     for library in (lance, lance_core):

@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> SqliteManifestStore:
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    """Of a dataset in a file system that can create no file exclusively."""
+    """Path of a dataset in a file system that can create no file exclusively."""
     return f"local://{tmp_path}/t.lance"
 
 
@@ -236,7 +236,7 @@ class Table:
         write_data(storage or self.storage(), rows(value), None, "append", options)
 
     def values(self) -> list[int]:
-        """What a reader finds, which finishes what was left."""
+        """Return the values that a reader finds, after it finished interrupted commits."""
         storage = self.storage()
         found = values(lance_core.LanceDataset(str(self.path), snapshot=open_snapshot(storage)))
         assert list_versions(storage)[-1] == latest_version(storage)

@@ -1,4 +1,4 @@
-"""What each operation does to the manifest: compared with what the reference makes of the same one."""
+"""Effects of each operation on the manifest, compared with those of the same operation by the reference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OWN = (
     "transaction_section_deprecated",
     "index_section",
 )
-"""What no two commits have in common."""
+"""Fields that differ in any two commits."""
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable-ids"])
@@ -208,7 +208,7 @@ def _group(make: Maker, fragment: int, fields: list[int]) -> Any:
 
 
 def test_a_primary_key_is_set_once(path: Path) -> None:
-    """As in the reference: later commits may not change it, whoever wins a race."""
+    """Later commits may not change a primary key, whichever writer wins a race, as in the reference."""
     make = Maker(lance_core, path)
     key = {"lance-schema:unenforced-primary-key": "true"}
     with pytest.raises(InvalidInputError, match="must not be nullable"):
@@ -298,7 +298,7 @@ def test_a_committed_transaction_is_found(path: Path) -> None:
 
 
 def test_metadata_of_fragments_survives_json(path: Path) -> None:
-    """Ours and the reference's are the same; what is made of them is what was there."""
+    """Our metadata of fragments equals the reference's, and commits of it give the original fragments."""
     lance.dataset(str(path)).delete("a = 3")
     ours = lance_core.dataset(path).get_fragments()
     theirs = lance.dataset(str(path)).get_fragments()

@@ -1,4 +1,4 @@
-"""What is left of commits after a power cut at any moment."""
+"""State of a table after a power cut at any moment of a commit."""
 
 from __future__ import annotations
 

@@ -307,7 +307,9 @@ def test_values_of_a_column_that_got_another_type_are_not_lost(tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", ["delete", "update", "columns"])
 def test_a_change_of_rows_brings_no_dropped_column_back(kind: str, tmp_path: Path) -> None:
-    """T37: who changed fragments on an older version names its files; the reference finds that corrupt."""
+    """T37: a change of fragments on an older version names the old files, which the reference finds
+    corrupt.
+    """
     _make(tmp_path)
     lance_core.dataset(tmp_path).add_columns({"more": "id + 1"})
     stale = lance_core.dataset(tmp_path)

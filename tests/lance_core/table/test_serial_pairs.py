@@ -44,7 +44,7 @@ def _rows(*ids: int) -> pa.Table:
 
 
 def _fitting(dataset: LanceDataset, rows: pa.Table) -> pa.Table:
-    """Those columns that the dataset has, with its types."""
+    """Return the columns that the dataset has, with its types."""
     fields = [field for field in dataset.schema if field.name in rows.column_names]
     return rows.select([field.name for field in fields]).cast(pa.schema(fields))
 
@@ -142,7 +142,9 @@ def test_a_change_that_was_overtaken(tmp_path: Path, first: str, stable_row_ids:
 
 
 def _one_by_one(base: Path, path: Path, order: tuple[str, str]) -> Content | None:
-    """What changes give one after the other; `None` if the second cannot be made after the first."""
+    """Return the result of the changes one after the other; None if the second cannot be made after the
+    first.
+    """
     shutil.copytree(base, path)
     try:
         for name in order:

@@ -32,7 +32,7 @@ def test_a_version_is_read_once(tmp_path: Path) -> None:
 
 
 def test_new_versions_are_seen(tmp_path: Path) -> None:
-    """T14: what is kept never stands for what came later."""
+    """T14: a cached version is never returned for a newer one."""
     write(tmp_path / "a", 0)
     dataset = lance_core.dataset(tmp_path / "a")
     write(tmp_path / "a", 5, "append")
@@ -54,7 +54,7 @@ def test_a_dataset_made_again_is_not_the_kept_one(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
-    """T33: what was not used for longest is let go of."""
+    """T33: the entry that was not used for the longest time is dropped first."""
     write(tmp_path / "a", 0)
     for first in range(5, 50, 5):
         write(tmp_path / "a", first, "append")

@@ -1,4 +1,4 @@
-"""What a table says about streams that write to it."""
+"""Records of a table about streams that write to it."""
 
 from __future__ import annotations
 

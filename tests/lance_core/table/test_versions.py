@@ -62,7 +62,7 @@ def test_the_hint_is_not_believed(history: Path, hint: bytes) -> None:
 
 
 def test_other_files_are_no_versions(history: Path) -> None:
-    """T35: what interrupted writers leave behind is invisible."""
+    """T35: files of interrupted writers are invisible."""
     versions = history / "_versions"
     names = [
         ".tmp_13.manifest",

@@ -1,4 +1,4 @@
-"""What may be appended to what: compared with the reference, which is asked the same on a copy."""
+"""Types that can be appended to each other, compared with the answer of the reference on a copy."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_nulls_are_refused_in_new_datasets_too(tmp_path: Path) -> None:
 def test_parameters_of_extension_types_that_mean_the_same(
     kept: str | None, given: str | None, tmp_path: Path
 ) -> None:
-    """T19: such metadata comes from clients, and is compared as JSON where it is some."""
+    """T19: metadata of extension types comes from clients, and is compared as JSON if it is JSON."""
 
     def column(parameters: str | None) -> pa.Table:
         metadata = {"ARROW:extension:name": "length"}
@@ -208,7 +208,7 @@ NESTED = pa.schema(
 
 
 def _reversed(data_type: pa.DataType) -> pa.DataType:
-    """The same type with the children of every struct in reverse order."""
+    """Return the type with the children of every struct in reverse order."""
     if pa.types.is_struct(data_type):
         return pa.struct([field.with_type(_reversed(field.type)) for field in reversed(list(data_type))])
     if pa.types.is_map(data_type):

@@ -116,7 +116,7 @@ def test_a_manifest_whose_answer_was_lost_is_found(mode: Mode, tmp_path: Path) -
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_manifest_that_is_not_there_is_unknown(mode: Mode, tmp_path: Path) -> None:
-    """T38: it may still appear: nothing is deleted, nothing is committed again."""
+    """T38: a missing manifest may still appear: nothing is deleted, and nothing is committed again."""
     before = _before(tmp_path, mode)
     storage = FaultStorage(tmp_path, 0, loses_request, only="put _versions")
 

@@ -191,7 +191,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_any_text_is_taken_or_refused_as_by_the_reference(text: str) -> None:
-    """T27: whatever a client sends."""
+    """T27: any text of a client is accepted or refused as by the reference."""
     with scratch() as path:
         try:
             expected = stored_by_reference([text], path)

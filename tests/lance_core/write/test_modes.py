@@ -166,7 +166,7 @@ def test_files_are_cut_by_rows(tmp_path: Path) -> None:
 
 
 def test_files_are_cut_by_bytes(tmp_path: Path) -> None:
-    """What waits for its page is counted, too: no file is larger than the limit and one batch."""
+    """Rows that wait for their page are counted too: no file is larger than the limit and one batch."""
     rng = np.random.default_rng(9)
     table = pa.table({"a": pa.array([rng.bytes(4000) for _ in range(4000)])})
     limit, page = 2_000_000, 1 << 18
@@ -184,7 +184,9 @@ def test_files_are_cut_by_bytes(tmp_path: Path) -> None:
 def test_the_same_rows_give_the_same_files(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However fast pages are encoded: of plain columns, of text that becomes smaller, and beside blobs."""
+    """The speed of encoding does not matter: for plain columns, for text that becomes smaller, and beside
+    blobs.
+    """
     rng, timing = np.random.default_rng(3), random.Random(4)
     encode = v2_1_writer._encode
 
@@ -281,7 +283,7 @@ def test_insert_moves_the_dataset_on(tmp_path: Path) -> None:
 
 
 def test_a_write_on_an_old_version_is_checked_against_the_later_ones(tmp_path: Path) -> None:
-    """T37: what was committed since the version that is open decides, not what is latest."""
+    """T37: the commits since the opened version decide, not the newest version alone."""
     dataset = lance_core.write_dataset(TABLE, tmp_path)
     old = dataset.checkout_version(1)
     lance.write_dataset(MORE, str(tmp_path), mode="append")
@@ -369,7 +371,7 @@ def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
 def test_a_transaction_id_is_used_once(mode: Mode, tmp_path: Path) -> None:
-    """T38: who commits the same transaction again gets what it did the first time, and nothing happens."""
+    """T38: committing a transaction again returns the first result and changes nothing."""
     number = "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11"
     place: Any = tmp_path if mode == "create" else lance_core.write_dataset(TABLE, tmp_path)
     first = lance_core.write_dataset(MORE, place, mode=mode, transaction_id=number)
@@ -387,7 +389,7 @@ def test_a_transaction_id_is_used_once(mode: Mode, tmp_path: Path) -> None:
 
 
 def test_a_transaction_file_of_a_commit_that_died(tmp_path: Path) -> None:
-    """T35: the same commit is made again after its process was gone before the manifest."""
+    """T35: a commit is made again after its process died before the manifest."""
     number = "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11"
     lance_core.write_dataset(TABLE, tmp_path)
     left = tmp_path / "_transactions" / f"1-{number}.txn"
@@ -401,7 +403,7 @@ def test_a_transaction_file_of_a_commit_that_died(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../x", "0d0e9a1c", "", "0d0e9a1c-6f2b-4c52-8f0b-0f7f8f7a1c11/../x"])
 def test_a_transaction_id_is_a_uuid(name: str, tmp_path: Path) -> None:
-    """T9: it names a file."""
+    """T9: a transaction id is part of the name of a file."""
     with pytest.raises(InvalidInputError, match="transaction id"):
         lance_core.write_dataset(TABLE, tmp_path, transaction_id=name)
     assert not list(tmp_path.rglob("*.*"))

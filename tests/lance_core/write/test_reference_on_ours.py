@@ -1,4 +1,4 @@
-"""What the reference does to datasets of ours, and we to what it made of them, in every file version."""
+"""The reference changes datasets that we wrote, and we change the results, in every file version."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_dataset_is_copied_onto_itself(tmp_path: Path) -> None:
 
 
 def test_slices_of_large_tables_are_not_cut_again() -> None:
-    """What counts is what a slice shows, not the memory it is a part of."""
+    """The size of a slice counts, not the size of the memory behind it."""
     (batch,) = pa.table({"a": range(5_000_000)}).to_batches()
 
     assert [piece.num_rows for piece in slices(batch.slice(1_000_000, 1000))] == [1000]

@@ -99,7 +99,7 @@ def test_fixed_size_lists_of_what_has_no_width_are_refused_by_name(item: pa.Data
 
 
 def test_rows_without_a_value_below_come_through_the_c_interface(tmp_path: Path) -> None:
-    """Which hands on no bytes of an empty array, whatever its offset: maps without entries, for example."""
+    """Arrow's C interface passes no bytes of an empty array with an offset, such as maps without entries."""
     maps = pa.array([[("a", 1), ("b", None)], [], None], pa.map_(pa.string(), pa.int32())).slice(1)
 
     dataset = lance_core.write_dataset(pa.table({"m": maps}), tmp_path)

@@ -40,7 +40,7 @@ def servers(uri: str) -> Server:
 
 @pytest.fixture
 def name() -> str:
-    """Of a dataset of the test's own."""
+    """Name of a dataset of the test's own."""
     return f"jobs/t{uuid4().hex}"
 
 

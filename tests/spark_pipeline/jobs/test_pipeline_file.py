@@ -51,7 +51,7 @@ def test_what_a_file_says(tmp_path: Path) -> None:
 
 
 def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
-    """T44: the same step of the same run has the same transaction id, any other has another."""
+    """T44: a step of a run always has the same transaction id, and other steps and runs have other ids."""
     pipeline = read(tmp_path, GOOD)
     load, daily = pipeline.steps
     assert pipeline.transaction_id("monday", load) == read(tmp_path, GOOD).transaction_id("monday", load)

@@ -14,7 +14,9 @@ from lance_core.kernels import CorruptData
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _LZ4_MAX_RATIO = 256
 _ZSTD_MAX_RATIO = 33_000
-"""What one compressed byte can stand for at most; a larger claim is refused before memory is taken."""
+"""Largest number of bytes that one compressed byte can stand for. A larger claim is refused before
+allocation.
+"""
 
 
 def decompress_lz4(data: bytes | memoryview) -> bytes:

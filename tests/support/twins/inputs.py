@@ -78,7 +78,7 @@ def bitmap(values: Sequence[bool]) -> bytes:
 
 
 def answer_or_refusal(kernel: Callable[[], _T]) -> _T | None:
-    """What `kernel` gives, or None where it refuses its input; every other error is a defect."""
+    """Return the result of `kernel`, or None if it refuses its input; every other error is a defect."""
     try:
         return kernel()
     except (CorruptData, OffsetOverflow):

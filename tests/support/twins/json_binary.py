@@ -10,7 +10,7 @@ _WIDTHS = "BHIQ"
 
 
 def binary_json(text: str) -> bytes:
-    """What a JSON column stores for a text without repeated keys."""
+    """Return the binary JSON of a text without repeated keys."""
     value = json.loads(text)
     if isinstance(value, list | dict):
         return _container(value)

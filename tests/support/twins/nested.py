@@ -36,7 +36,7 @@ class Column:
 
 @dataclass
 class Levels:
-    """What a page stores for a column."""
+    """Levels and values that a page stores for a column."""
 
     rep: list[int] = field(default_factory=list)
     def_: list[int] = field(default_factory=list)

@@ -96,7 +96,7 @@ class HandmadePage:
         return [pa.py_buffer(file[offset : offset + length]) for offset, length in ranges]
 
     def array(self, start: int = 0, end: int | None = None) -> pa.Array:
-        """The same with lists and structs around the leaf; every struct has one child."""
+        """Return the array with lists and structs around the leaf; every struct has one child."""
         return self._assembled(self.read(start, end), None if end is None else end - start)
 
     def picked(self, rows: Sequence[int]) -> pa.Array:
