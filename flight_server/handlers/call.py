@@ -1,16 +1,15 @@
 """One request: who sent it, what it asks for, its lines in the log, and its errors on their way out."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
 from urllib.parse import unquote
 
 from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
+from flight_server.json_fields import parse_object
 from flight_server.logs import is_logged, log_event
 from flight_server.names import DatasetReference, shown
 from flight_server.service import Service
@@ -126,16 +125,16 @@ def named(target: DatasetReference | Ticket) -> Facts:
 def named_in(body: bytes) -> Facts:
     """Return the facts that the body of an action gives; none where it is not a JSON object."""
     try:
-        fields: Any = json.loads(body) if body else {}
-    except ValueError:
+        fields = parse_object(body)
+    except LanceError:
         return {}
-    if not isinstance(fields, dict):
-        return {}
-    return {
-        name: shown(fields[name])[1:-1] if isinstance(fields[name], str) else fields[name]
-        for name in _BODY_FIELDS
-        if isinstance(fields.get(name), str | int)
-    }
+    told = {name: fields[name] for name in _BODY_FIELDS if isinstance(fields.get(name), str | int)}
+    return {name: value if isinstance(value, bool) else _short(value) for name, value in told.items()}
+
+
+def _short(value: str | int) -> str:
+    """Return a client's value as the log shows it: escaped and short, without the quotes of `shown`."""
+    return shown(str(value))[1:-1]
 
 
 def _peer_of(context: flight.ServerCallContext) -> str:

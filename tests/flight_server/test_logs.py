@@ -199,6 +199,29 @@ def test_no_client_writes_a_line_of_its_own(name: str, folder: Path, server: Run
     assert all(line.isprintable() and len(line) < 3000 for line in lines)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"x":' * 100_000 + b"1" + b"}" * 100_000,
+        b'{"dataset": "t", "version": ' + b"9" * 4000 + b"}",
+        b'{"dataset": "t", "version": ' + b"9" * 5000 + b"}",
+        b'{"dataset": {"dataset": "t"}, "branch": ["x"], "tag": NaN}',
+        b'{"dataset": "' + b"x" * (4 << 20) + b'"}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+    ],
+)  # fmt: skip
+def test_a_hostile_body_is_refused_with_a_line_of_bounded_length(body: bytes, server: RunningServer) -> None:
+    """T19, T46: the log leaves out what it cannot read; the client gets the error of the action."""
+    before = len(server.log.splitlines())
+    outcome = call(server.address, "DoAction", action("describe", body))
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT, outcome
+    (line,) = server.log.splitlines()[before:]
+    assert "refused rpc=DoAction action=describe " in line
+    assert outcome.report["error_id"] in line
+    assert len(line) < 3000
+
+
 def test_requests_stand_in_the_log_at_the_level_debug(folder: Path, serve: StartServer) -> None:
     """Reads are logged with rows, bytes and time; probes of health are not, and no other library is."""
     server = serve(folder, "--log-level", "debug")
