@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from flight_client.terminal import printable
+
 _PATIENCE_SECONDS = 1.0
 """A bar that nobody asked for appears after this time."""
 
@@ -49,9 +51,14 @@ class Progress:
         except ImportError:
             self._is_allowed = False
             return
-        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+        columns = [
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        ]
         self._bar = Bar(*columns, console=Console(stderr=True))
-        self._task = self._bar.add_task(self._title, total=self._total)
+        self._task = self._bar.add_task(printable(self._title), total=self._total)
         self._bar.start()
 
     def __enter__(self) -> Self:

@@ -21,8 +21,10 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
+from flight_client.terminal import count, printable
 from spark_pipeline import jobs, session
 from spark_pipeline.failures import FORESEEN, message_of
 from spark_pipeline.jobs import Outcome, Server, Source
@@ -52,7 +54,7 @@ class _ErrorReportingGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except FORESEEN as error:
-            stderr.print(f"error: {message_of(error)}", markup=False, soft_wrap=True)
+            stderr.print(f"error: {printable(message_of(error))}", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
 
 
@@ -164,7 +166,8 @@ def run(
         tls_root_certs=settings.tls_root_certs or pipeline.tls_root_certs,
     )
     run_id = run_id or uuid4().hex[:12]
-    stderr.print(f"run {run_id} of {pipeline.name}; to continue it: --run-id {run_id}", markup=False)
+    begun = f"run {run_id} of {pipeline.name}; to continue it: --run-id {run_id}"
+    stderr.print(printable(begun), markup=False, soft_wrap=True)
     spark = settings.session(pipeline.name, pipeline.spark)
     reports: list[StepReport] = []
     try:
@@ -547,15 +550,15 @@ def _line(name: str, outcome: Outcome, seconds: float) -> str:
     parts = [outcome.target if outcome.version is None else f"{outcome.target} version {outcome.version}"]
     if outcome.was_done:
         parts.append("done before")
-    parts += [f"{outcome.rows:,} rows"] * bool(outcome.rows)
-    parts += [f"{outcome.bytes:,} bytes"] * (outcome.bytes > 0)
-    parts += [f"{outcome.fragments} new fragments"] * bool(outcome.fragments)
+    parts += [count(outcome.rows, "row")] * bool(outcome.rows)
+    parts += [count(outcome.bytes, "byte")] * (outcome.bytes > 0)
+    parts += [count(outcome.fragments, "new fragment")] * bool(outcome.fragments)
     parts += [
         f"{key} {_short(value)}"
         for key, value in outcome.details.items()
         if value is False or value not in ([], {}, 0)
     ]
-    return f"{name}: {', '.join(parts)}; {seconds:.1f} s"
+    return printable(f"{name}: {', '.join(parts)}; {seconds:.1f} s")
 
 
 def _short(value: Any) -> str:
@@ -571,7 +574,8 @@ def _summary(reports: Iterable[StepReport]) -> Table:
         state = "done before" if outcome.was_done else "done" if report.is_good else "differs"
         version = "" if outcome.version is None else str(outcome.version)
         numbers = (f"{outcome.rows:,}", f"{outcome.bytes:,}", f"{report.seconds:.1f}")
-        table.add_row(report.name, report.job, outcome.target, version, *numbers, state)
+        cells = (report.name, report.job, outcome.target, version, *numbers, state)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
 

@@ -12,6 +12,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from flight_client.terminal import count, printable
+
+__all__ = ["count", "plain", "print_line", "print_rows", "print_table", "printable"]
+
 _MOST_CELL_CHARACTERS = 60
 """Limit for a cell in a table; the value of a record may fill its line."""
 _MOST_VALUE_CHARACTERS = 1000
@@ -24,25 +28,9 @@ _CELL_FRAME = 3
 """Characters that a column takes beside its text: a border and two spaces. A table has one border more."""
 
 
-def printable(text: str) -> str:
-    """Return `text` with escapes (`\\x1b`, `\\n`, `\\u202e`) in place of what is no visible character."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
-
-
 def plain(text: str) -> Text:
     """Return `text` for a cell or a line of rich, with nothing in it that rich or a terminal obeys."""
     return Text(printable(text))
-
-
-def count(number: int, thing: str) -> str:
-    """Return "1 row", "2 rows", "1,000 rows"; `thing` is the singular, whose plural ends in `s` or `es`."""
-    ending = "" if number == 1 else "es" if thing.endswith(("ch", "s", "x")) else "s"
-    return f"{number:,} {thing}{ending}"
 
 
 def print_line(text: str) -> None:

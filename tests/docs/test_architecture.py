@@ -26,7 +26,7 @@ LAYERS = [
     {"facade"},
 ]
 JOBS = ROOT / "flight_server" / "cli" / "pipeline.py"
-MAY_IMPORT = {JOBS, ROOT / "flight_server" / "cli" / "errors.py"}
+MAY_IMPORT = {JOBS, *(ROOT / "flight_server" / "cli" / name for name in ("errors.py", "rendering.py"))}
 """The command line belongs to all packages: it hands the jobs on Spark their arguments, and says in the words
 of the client what a server answered.
 """
