@@ -98,7 +98,7 @@ def test_a_server_says_how_it_starts_and_stops(folder: Path, tmp_path: Path, ser
 def test_a_stop_counts_what_it_drains_and_what_it_cuts(tmp_path: Path, serve: StartServer) -> None:
     """T34: a stream that goes on within the grace is drained, one that nobody reads is cut."""
     lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
-    server = serve(tmp_path, "--drain-grace", "2")
+    server = serve(tmp_path, "--drain-grace", "5")
     reading, idle = server.client(), server.client()
     ticket = flight.Ticket(scan_json("large"))
     read, stalled = reading.do_get(ticket), idle.do_get(ticket)
@@ -116,7 +116,7 @@ def test_a_stop_counts_what_it_drains_and_what_it_cuts(tmp_path: Path, serve: St
     assert only(server, "stopping") | {"streams": "2", "uploads": "0"} == only(server, "stopping")
     stopped = only(server, "stopped")
     assert (stopped["streams_drained"], stopped["streams_cut"]) == ("1", "1")
-    assert 1900 <= int(stopped["ms"]) < 20_000
+    assert 4900 <= int(stopped["ms"]) < 30_000
 
 
 def test_each_change_is_one_line(folder: Path, serve: StartServer) -> None:
