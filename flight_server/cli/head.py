@@ -6,7 +6,7 @@ import typer
 
 from flight_server.cli.rendering import print_rows
 from flight_server.cli.targets import Selection, open_target, parse_columns
-from flight_server.cli.values import json_lines
+from flight_server.cli.values import json_lines, python_values
 
 
 def head(
@@ -37,6 +37,6 @@ def head(
         shown = [
             row
             for batch in found.batches
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            for row in zip(*(python_values(column) for column in batch.columns), strict=True)
         ]
     print_rows(found.schema.names, shown)

@@ -14,8 +14,16 @@ _INVISIBLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 def json_lines(batch: pa.RecordBatch) -> str:
     """One JSON object per row; bytes as base64, non-finite numbers, dates and decimals as strings."""
-    lines = (json.dumps(_jsonable(row), ensure_ascii=False) for row in batch.to_pylist())
+    lines = (json.dumps(_jsonable(row), ensure_ascii=False) for row in _rows(batch))
     return "".join(f"{_INVISIBLE.sub(_escape, line)}\n" for line in lines)
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """Return the values of a column; times and durations that Python cannot hold as text."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [_python_value(scalar) for scalar in column]
 
 
 def schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -50,3 +58,30 @@ def _jsonable(value: Any) -> Any:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    try:
+        return list(batch.to_pylist())
+    except (OverflowError, ValueError):
+        columns = map(python_values, batch.columns)
+        return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python_value(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _python_value(child) for name, child in scalar.items()}
+    if isinstance(scalar, pa.ListScalar):
+        return [_python_value(child) for child in scalar.values]
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        # Neither Python nor Arrow's own text has years of more than five digits.
+        return f"{scalar.value} {_unit(scalar.type)}"
+
+
+def _unit(data_type: pa.DataType) -> str:
+    unit = getattr(data_type, "unit", "ms" if pa.types.is_date64(data_type) else "days")
+    return unit if pa.types.is_duration(data_type) else f"{unit} since 1970"

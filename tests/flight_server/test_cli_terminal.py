@@ -91,6 +91,32 @@ def test_a_damaged_file_is_named_without_escapes(tmp_path: Path) -> None:
     assert r"\x1b" in failed.stderr
 
 
+def test_times_beyond_those_of_python(tmp_path: Path) -> None:
+    """Dates beyond the year 9999 ended `head` and `scan` with a stack."""
+    table = pa.table(
+        {
+            "date": pa.array([10**7, None, 0], pa.date32()),
+            "time": pa.array([2**62, None, 0], pa.timestamp("s")),
+            "span": pa.array([2**62, None, 0], pa.duration("s")),
+            "list": pa.array([[{"t": 2**62}], None, []], pa.list_(pa.struct({"t": pa.timestamp("us")}))),
+        }
+    )
+    lance.write_dataset(table, tmp_path / "t")
+    far = f"{2**62} s since 1970"
+    for verb in ("head", "scan"):
+        arguments = ["--json"] if verb == "head" else []
+        first, second, third = map(json.loads, run(verb, tmp_path / "t", *arguments).stdout.splitlines())
+        assert first == {
+            "date": f"{10**7} days since 1970",
+            "time": far,
+            "span": f"{2**62} s",
+            "list": [{"t": f"{2**62} us since 1970"}],
+        }
+        assert set(second.values()) == {None}
+        assert third["date"] == "1970-01-01"
+    assert far in run("head", tmp_path / "t", "--columns", "time").stdout
+
+
 def test_children_of_structs_have_lines(tmp_path: Path) -> None:
     table = pa.table({"place": [{"name": "a", "point": {"x": 1.5}}]})
     lance.write_dataset(table, tmp_path / "t")
