@@ -91,9 +91,16 @@ def test_scalar_indices_follow_the_rows(stable_row_ids: bool, deleted: str, tmp_
         assert ["LanceRead" in plan for plan in plans] in ([True, True], [False, False]), column
 
 
-@pytest.mark.parametrize("deleted", PREDICATES)
-@pytest.mark.parametrize("stable_row_ids", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("kind", VECTOR_KINDS)
+@pytest.mark.parametrize(
+    ("stable_row_ids", "deleted"),
+    [
+        (False, "some"),
+        pytest.param(False, "none", marks=pytest.mark.long),
+        pytest.param(False, "a fragment", marks=pytest.mark.long),
+        pytest.param(True, "some", marks=pytest.mark.long),
+    ],
+)
 def test_vector_indices_follow_the_rows(
     kind: str, stable_row_ids: bool, deleted: str, tmp_path: Path
 ) -> None:
