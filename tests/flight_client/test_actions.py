@@ -84,7 +84,7 @@ def test_versions_tags_and_branches(client: Client) -> None:
 
 
 def test_a_transaction_is_found_by_its_id(client: Client) -> None:
-    """T38: who lost the answer to a commit can ask."""
+    """T38: a client that lost the answer to a commit can ask for it."""
     transaction_id = str(uuid4())
     assert client.find_transaction("t", transaction_id) is None
     assert client.find_transaction("nothing", transaction_id) is None
@@ -164,7 +164,7 @@ def test_clones(client: Client) -> None:
 
 
 def test_validation(client: Client, written: Path) -> None:
-    """T22: what a disk changed is found, and named."""
+    """T22: a change on the disk is found, and the file is named."""
     assert client.validate("t", version=1) == 1
     data_file = next(written.glob("t*/data/*"))
     data = bytearray(data_file.read_bytes())

@@ -1,4 +1,4 @@
-"""What `connect` changes about memory."""
+"""Changes of the allocator's settings by `connect`."""
 
 from __future__ import annotations
 

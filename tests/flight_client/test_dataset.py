@@ -97,7 +97,7 @@ def test_a_dataset_that_was_made_again_is_another_one(
 
 
 def test_a_lookup_is_not_reopened_in_another_dataset(writer: flight_client.Client) -> None:
-    """T12, T14: its stream ends with an error, and the next take opens a new one."""
+    """T12, T14: the stream of the lookup ends with an error, and the next take opens a new one."""
     writer.write("a", pa.table({"x": [1, 2, 3]}), mode="create")
     with writer.dataset("a").lookup() as lookup:
         writer.drop_dataset("a")
@@ -283,7 +283,7 @@ def test_arguments_that_make_no_sense(trips: RemoteDataset, client: flight_clien
 
 @pytest.mark.parametrize("condition", [pc.utf8_length(FIELD("id")) > 1, pc.utf8_length(FIELD("driver")) + 1])
 def test_expressions_that_make_no_sense(trips: RemoteDataset, condition: pc.Expression) -> None:
-    """What Arrow says of those that are evaluated here is an error of ours."""
+    """An error of Arrow in the local evaluation of an expression becomes an error of ours."""
     with pytest.raises(flight_client.InvalidInputError, match="utf8_length"):
         trips.to_table(filter=condition)
 
@@ -376,7 +376,9 @@ def nulls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteDataset]:
 
 @pytest.mark.parametrize("name", NULL_CONDITIONS)
 def test_nulls_and_types_that_the_server_reads_differently(nulls: RemoteDataset, name: str) -> None:
-    """What Arrow and SQL answer differently, or the server has no type for, is evaluated here."""
+    """Conditions that Arrow and SQL answer differently, or whose types the server lacks, are evaluated
+    locally.
+    """
     condition = NULL_CONDITIONS[name]
     assert nulls.to_table(filter=condition).to_pydict() == NULLS.filter(condition).to_pydict()
 

@@ -65,7 +65,7 @@ def scans(trips: RemoteDataset, monkeypatch: pytest.MonkeyPatch) -> list[RemoteS
 
 @dataclass(frozen=True)
 class Plan:
-    """What the server is to plan: columns sent, columns filtered by, fragments of three left out."""
+    """Expected plan of the server: columns sent, columns filtered by, pruned fragments out of three."""
 
     sent: set[str]
     filtered_by: set[str] = field(default_factory=set)
@@ -73,7 +73,7 @@ class Plan:
 
 
 def plan_of(scan: RemoteScanner) -> Plan:
-    """What the server says about a scan."""
+    """Return the plan of a scan, from the server."""
     explained = scan.explain()
     columns = explained["fragments"][0]["columns"]
     used = {
@@ -246,7 +246,7 @@ def both(rows: pa.Table, values: RemoteDataset) -> duckdb.DuckDBPyConnection:
 @given(predicate=PREDICATES)
 @example(predicate=NAN_OR_A_LIST)
 def test_duckdb_agrees_on_drawn_predicates(both: duckdb.DuckDBPyConnection, predicate: str) -> None:
-    """Whatever DuckDB pushes comes back exactly: it does not look again."""
+    """DuckDB does not check rows again, so the conditions that it pushes must be evaluated exactly."""
     local, remote = (
         both.sql(f"SELECT row FROM {name} WHERE {predicate} ORDER BY row").fetchall()
         for name in ("local", "remote")

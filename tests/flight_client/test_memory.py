@@ -1,4 +1,4 @@
-"""What a client holds of a dataset that somebody reads slowly."""
+"""Memory of a client whose reader is slow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 READ_AHEAD = 16 * MIB
 STREAMS = 4
 WINDOW = 16 * MIB
-"""What gRPC takes from a stream whose batches nobody asks for."""
+"""Bytes that gRPC receives ahead from a stream whose batches nobody requests."""
 
 _READER = """if True:
     import sys, time
@@ -44,7 +44,7 @@ _READER = """if True:
 
 
 def test_parallel_streams_wait_for_a_slow_reader(serve: StartServer, tmp_path: Path) -> None:
-    """T29: what is received ahead is bounded, whatever the size of the dataset and the number of streams.
+    """T29: received batches are bounded, for any size of the dataset and any number of streams.
 
     Batches count as twice their bytes: what a message was put together from lies free between them.
     """

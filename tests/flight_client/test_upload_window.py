@@ -1,4 +1,4 @@
-"""How far ahead of the server a client sends rows."""
+"""Bytes that a client sends ahead of the server."""
 
 from __future__ import annotations
 

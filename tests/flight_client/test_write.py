@@ -117,7 +117,9 @@ class _DiesAtTheEnd(flight.FlightServerBase):
 
 @pytest.mark.parametrize("data", [ROWS, ROWS.to_reader()])
 def test_a_commit_that_nobody_knows_of(data: object) -> None:
-    """Who repeats a write after an UnavailableError could double its rows, since it may have landed."""
+    """A client that repeats a write after an UnavailableError could double its rows, since it may have
+    landed.
+    """
     transaction_id = str(uuid4())
     with _DiesAtTheEnd("grpc://127.0.0.1:0") as server:
         client = flight_client.connect(f"grpc://127.0.0.1:{server.port}", attempts=2)
@@ -211,7 +213,7 @@ def test_data_that_is_no_rows(client: flight_client.Client, data: object) -> Non
 
 
 def test_frames_of_polars_are_merged(client: flight_client.Client) -> None:
-    """Their texts travel as views, and their categories as dictionaries of views."""
+    """Polars sends text as views, and categories as dictionaries of views."""
     frame = pl.DataFrame({"n": [1, 2], "s": ["x", "y"], "c": pl.Series(["p", None], dtype=pl.Categorical)})
     client.write("t", frame, "create")
     new = frame.with_columns(pl.col("n") + 1, s=pl.lit("another text, longer than a view"))

@@ -49,7 +49,7 @@ def _client(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def empty_client(_client: flight.FlightClient, served: Path) -> flight.FlightClient:
-    """Of a server that the tests of a module have for themselves, and on which there is nothing."""
+    """Client of a server that the tests of a module share with nobody, and that has no datasets."""
     for directory in served.iterdir():
         shutil.rmtree(directory)
     return _client

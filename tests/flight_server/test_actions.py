@@ -22,7 +22,7 @@ TABLE = pa.table({"n": pa.array(range(10), pa.int64()), "s": [f"row {i}" for i i
 
 @pytest.fixture
 def client(empty_client: flight.FlightClient) -> flight.FlightClient:
-    """Of a server with nothing but the dataset `t`: two fragments of five rows, and stable row ids."""
+    """Client of a server with only the dataset `t`: two fragments of five rows, and stable row ids."""
     command = {"dataset": "t", "mode": "create", "max_rows_per_file": 5, "enable_stable_row_ids": True}
     put(empty_client, command, TABLE)
     return empty_client
@@ -133,7 +133,7 @@ def test_versions(client: flight.FlightClient, reference: lance.LanceDataset) ->
 
 
 def test_what_versions_did_to_rows(client: flight.FlightClient, reference: lance.LanceDataset) -> None:
-    """T44: how a stream of changes knows which versions have rows for it, and which take rows away."""
+    """T44: a stream of changes learns which versions have rows for it, and which remove rows."""
     put(client, {"dataset": "t"}, TABLE.slice(0, 2))
     act(client, "delete", dataset="t", predicate="n < 2")
     act(client, "compact", dataset="t")
@@ -336,7 +336,7 @@ MUTATIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_repeated_mutation(client: flight.FlightClient, reference: lance.LanceDataset, name: str) -> None:
-    """T38: the same transaction id gives the first answer, also after other commits."""
+    """T38: repeating the transaction id gives the first answer, also after other commits."""
     put(client, "t", TABLE)
     body = {"dataset": "t", "transaction_id": str(uuid.uuid4()), **MUTATIONS[name]}
     first = act(client, name, **body)
@@ -349,7 +349,7 @@ def test_a_repeated_mutation(client: flight.FlightClient, reference: lance.Lance
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_under_the_id_of_an_upload(client: flight.FlightClient, name: str) -> None:
-    """T38: it is refused: the upload's answer would say that the mutation is done."""
+    """T38: the mutation is refused: the answer of the upload would claim that the mutation is done."""
     used = str(uuid.uuid4())
     put(client, "t", TABLE)
     made = put(client, {"dataset": "t", "mode": "append", "transaction_id": used}, TABLE)["version"]

@@ -1,4 +1,4 @@
-"""Which directories are datasets, under which names, and what keeps a name inside the root."""
+"""Catalog: directories that are datasets, their names, and names that stay inside the root."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_names_are_paths_without_the_suffix(tmp_path: Path) -> None:
 
 
 def test_missing_names_are_answered_with_near_ones(tmp_path: Path) -> None:
-    """T8: of datasets in the same namespace. What links out of the root lead to is not named."""
+    """T8: names are those of datasets in the same namespace. Targets of links out of the root are not
+    named.
+    """
     root = tmp_path / "root"
     for name in ("trips.lance", "ns/inner.lance", "twice", "twice.lance"):
         write(root / name)
@@ -222,7 +224,7 @@ def test_manifests_are_kept_and_looked_up_again(tmp_path: Path) -> None:
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
-    """T33: what is kept is less than what was asked for, the latest stays."""
+    """T33: the cache keeps less than was requested; the latest entry stays."""
     for number in range(20):
         write(tmp_path / f"d{number}.lance")
     size = catalog_of(tmp_path).open(DatasetReference("d0")).manifest.size

@@ -13,7 +13,7 @@ from support.server import RunningServer
 
 @pytest.fixture(params=["local", "remote"])
 def at(request: pytest.FixtureRequest, root: Root, server: RunningServer) -> str:
-    """Where datasets are, as both kinds of target."""
+    """Address of the datasets, as both kinds of target."""
     return str(root.path) if request.param == "local" else server.uri
 
 

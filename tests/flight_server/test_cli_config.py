@@ -62,7 +62,7 @@ def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """T46: that there is one is told, and which file it is in."""
+    """T46: the output tells that there is a secret, and its file."""
     canary = "canary-0c5d21-canary"
     key_file = tmp_path / "key"
     key_file.write_text(canary)

@@ -23,14 +23,14 @@ REPLACE: dict[str, Any] = {"dataset": "t", "mode": "replace_columns"}
 
 @pytest.fixture
 def client(empty_client: flight.FlightClient) -> flight.FlightClient:
-    """Of a server with nothing but the dataset `t`: two fragments of five rows, and stable row ids."""
+    """Client of a server with only the dataset `t`: two fragments of five rows, and stable row ids."""
     command = {"dataset": "t", "mode": "create", "max_rows_per_file": 5, "enable_stable_row_ids": True}
     put(empty_client, command, TABLE)
     return empty_client
 
 
 def column(served: Path, name: str) -> list[Any]:
-    """As the reference reads it, by `n`."""
+    """Return the column as the reference reads it, in the order of `n`."""
     return lance.dataset(served / "t.lance").to_table().sort_by("n")[name].to_pylist()  # type: ignore[no-any-return]
 
 
@@ -48,7 +48,9 @@ def test_columns_are_joined_by_key(client: flight.FlightClient, served: Path) ->
 
 
 def test_columns_are_joined_by_row_id(client: flight.FlightClient, served: Path) -> None:
-    """What was computed of rows finds them again, though they were moved since; addresses are refused."""
+    """Values computed from rows are joined to these rows, although they have moved since; addresses are
+    refused.
+    """
     scan = flight.Ticket('{"scan": {"dataset": "t", "with_row_id": true, "with_row_address": true}}')
     read = client.do_get(scan).read_all()
     act(client, "delete", dataset="t", predicate="n < 3")

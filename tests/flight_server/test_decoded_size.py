@@ -1,4 +1,4 @@
-"""What arrays of few bytes are counted as."""
+"""Sizes of arrays whose few bytes stand for many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def no_values(length: int) -> pa.Array:
 
 
 def views(length: int, array_type: pa.DataType) -> pa.Array:
-    """The same text again and again."""
+    """Return an array of equal views."""
     _, view, data = pa.array([TEXT], pa.string_view()).buffers()
     return pa.Array.from_buffers(array_type, length, [None, pa.py_buffer(view.to_pybytes() * length), data])
 

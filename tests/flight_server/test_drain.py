@@ -1,4 +1,4 @@
-"""T34: how a server process starts and ends."""
+"""T34: start and end of a server process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tasks are dealt out to endpoints."""
+"""Distribution of tasks to endpoints."""
 
 from __future__ import annotations
 

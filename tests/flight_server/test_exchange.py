@@ -178,7 +178,9 @@ def test_answers_are_bounded(serve: StartServer, tmp_path: Path) -> None:
 
 
 def test_a_client_that_never_reads(serve: StartServer, root: Root) -> None:
-    """T31: it holds its slot and little memory until it goes, and that it went is no error of the server."""
+    """T31: the client occupies its slot and little memory until it leaves, and leaving is no error of the
+    server.
+    """
     server = serve(root.path, "--max-streams", "1")
     take = flight.FlightDescriptor.for_command('{"take": {"dataset": "ns/vectors"}}')
     with server.client() as client, server.client() as stuck:

@@ -44,7 +44,7 @@ def events(server: RunningServer, name: str | None = None) -> list[Event]:
 
 
 def only(server: RunningServer, name: str) -> Event:
-    """The one event of this name."""
+    """Return the only event of this name."""
     (event,) = events(server, name)
     return event
 
@@ -120,7 +120,7 @@ def test_a_stop_counts_what_it_drains_and_what_it_cuts(tmp_path: Path, serve: St
 
 
 def test_each_change_is_one_line(folder: Path, serve: StartServer) -> None:
-    """Who changed which dataset how, the version that it made, its rows and its time."""
+    """A line has the client, the dataset, the change, the version that it made, its rows and its time."""
     server = serve(folder)
     with server.client() as client:
         put(client, {"dataset": "t", "mode": "append"}, TABLE)

@@ -56,7 +56,7 @@ def client(server: RunningServer) -> Iterator[flight.FlightClient]:
 
 @pytest.fixture
 def name() -> str:
-    """Of a dataset that no other test has."""
+    """Name of a dataset that no other test has."""
     return f"t{uuid4().hex}"
 
 
@@ -265,7 +265,7 @@ def test_the_finish_may_come_with_the_last_batch(client: flight.FlightClient, ro
 def test_a_repeated_transaction_gives_its_first_result(
     client: flight.FlightClient, root: Path, name: str
 ) -> None:
-    """T38, T44: whoever does not know whether a commit landed sends it again."""
+    """T38, T44: a client that does not know whether a commit landed sends it again."""
     command = {"dataset": name, "mode": "create", "transaction_id": str(uuid4())}
     first = put(client, command, TABLE)
     assert put(client, command, TABLE) == first
@@ -384,7 +384,7 @@ def test_uploads_beyond_the_cap_are_refused_as_retryable(serve: StartServer, ser
 
 @pytest.mark.parametrize("in_time", [True, False])
 def test_a_server_that_stops_during_an_upload(serve: StartServer, served: Path, in_time: bool) -> None:
-    """T34: it waits for the end of the upload, but not for ever."""
+    """T34: the server waits for the end of the upload, but not forever."""
     server = serve(served, "--drain-grace", "20" if in_time else "0.3")
     with server.client() as client:
         put(client, {"dataset": "t", "mode": "create"}, TABLE)
@@ -427,7 +427,7 @@ def test_a_silent_upload_leaves_nothing_when_the_server_stops(
 
 
 def test_only_uploads_read_from_clients() -> None:
-    """T15: whoever else read a batch would touch it before it is validated."""
+    """T15: other code that reads a batch would access it before it is validated."""
     source = Path(flight_server.__file__).parent
     reading = ("read_chunk", "read_all", "read_pandas", "to_reader")
     readers = {

@@ -1,4 +1,4 @@
-"""How much memory uploads take (T28): bounded, however much comes."""
+"""Memory of uploads (T28), which is bounded for any amount of data."""
 
 from __future__ import annotations
 

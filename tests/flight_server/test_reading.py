@@ -224,7 +224,9 @@ def dictionary_table(num_rows: int, num_values: int) -> pa.Table:
 
 
 def test_a_large_dictionary_is_sent_once(tmp_path: Path, serve: StartServer) -> None:
-    """It is larger than a batch may be, and neither cuts the batches down nor travels with each of them."""
+    """A dictionary larger than a batch may be does not reduce the size of batches, and is not sent with
+    each batch.
+    """
     lance.write_dataset(dictionary_table(300_000, 100_000), tmp_path / "data" / "d.lance")
     with serve(tmp_path / "data").client() as client:
         reader = client.do_get(flight.Ticket(scan_json("d")))

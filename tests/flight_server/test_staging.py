@@ -26,13 +26,13 @@ def rows(*numbers: int) -> pa.Table:
 
 @pytest.fixture
 def client(empty_client: flight.FlightClient) -> flight.FlightClient:
-    """Of a server with nothing but a new dataset `t`."""
+    """Client of a server with only a new dataset `t`."""
     put(empty_client, {"dataset": "t", "mode": "create"}, rows(0))
     return empty_client
 
 
 def numbers(served: Path, name: str = "t.lance") -> list[int]:
-    """What the reference reads."""
+    """Return the numbers that the reference reads."""
     return sorted(lance.dataset(served / name).to_table()["n"].to_pylist())
 
 
@@ -186,7 +186,9 @@ def test_conflicts(client: flight.FlightClient, served: Path) -> None:
 
 
 def test_rows_of_another_type_do_not_become_good(client: flight.FlightClient, served: Path) -> None:
-    """What was staged before a cast never fits the table again, and the error does not ask to repeat it."""
+    """Rows staged before a cast never fit the table again, and the error does not ask to repeat the
+    commit.
+    """
     receipt = stage(client, rows(1), dataset="t")
     act(client, "alter_columns", dataset="t", columns=[{"path": "n", "data_type": "int"}])
     commit = {"dataset": "t", "operation": "append", "staged": [receipt]}
@@ -249,7 +251,9 @@ def test_the_same_commit_at_once(serve: StartServer, served: Path, client: fligh
 
 
 def test_expiry(serve: StartServer, served: Path, client: flight.FlightClient) -> None:
-    """What nobody committed goes, whoever staged it and whether the dataset was ever made; the rest stays."""
+    """Expired uploads are removed, whoever staged them, and even if the dataset was never created; others
+    stay.
+    """
     before = files_below(served)
     kept = stage(client, rows(1), dataset="t")
     act(client, "commit", dataset="t", operation="append", staged=[kept])
@@ -271,7 +275,7 @@ def test_expiry(serve: StartServer, served: Path, client: flight.FlightClient) -
 
 
 def test_the_reference_passes_by(client: flight.FlightClient, served: Path) -> None:
-    """Its cleanup leaves receipts alone, and what is staged for a week."""
+    """The reference's cleanup keeps receipts, and staged files for a week."""
     receipt = stage(client, rows(1), dataset="t")
     dataset = lance.dataset(served / "t.lance")
     dataset.insert(rows(2))
@@ -319,7 +323,7 @@ def test_a_batch_of_a_stream_is_committed_once(client: flight.FlightClient, serv
 
 
 def test_another_query_is_refused_the_name_of_a_stream(client: flight.FlightClient, served: Path) -> None:
-    """T44: its batch 0 is not the batch 0 that was committed."""
+    """T44: batch 0 of another query has other rows than the committed batch 0."""
     commit_batch(client, 0, 1)
     with pytest.raises(pa.ArrowInvalid, match="stream s: another query wrote under this name"):
         commit_batch(client, 0, 2, query="new checkpoint")
@@ -387,7 +391,7 @@ def test_staged_blobs(empty_client: flight.FlightClient, served: Path, mode: str
 
 
 def test_dictionaries_of_0_1_files_are_not_staged(empty_client: flight.FlightClient, served: Path) -> None:
-    """Their values are in manifests; what is appended has those of the table."""
+    """The values of dictionaries are in manifests, and appended rows must use the values of the table."""
     words = pa.array(["a", "b"]).dictionary_encode()
     table = pa.table({"n": [1, 2], "w": words})
     put(empty_client, {"dataset": "t", "mode": "create", "data_storage_version": "0.1"}, table)

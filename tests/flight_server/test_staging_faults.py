@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 
 class DyingStorage(FaultStorage):
-    """Where the process ends before a call, and after it every other call."""
+    """Storage of a process that ends before a call: this call and all later calls fail."""
 
     def change(self, name: str, call: Callable[[], None]) -> None:
         if len(self.calls) >= self._at:
@@ -46,7 +46,9 @@ FAULTS = {
 def broken(
     tmp_path: Path, kind: str | None, storage_of: Callable[[Staged, int], FaultStorage], least: int = 1
 ) -> Iterator[tuple[Staged, FaultStorage]]:
-    """The same state for each call to the storage, `least` or more, with a storage in which it goes wrong."""
+    """Yield the state for each call to the storage, from `least` on, with a storage in which this call
+    fails.
+    """
     template = Staged.make(tmp_path / "template", kind)
     for at in itertools.count():
         with template.copied(tmp_path / f"{at}") as folder:
@@ -124,7 +126,7 @@ def test_removals(tmp_path: Path, fault: str) -> None:
 @pytest.mark.parametrize("other", ["commit", "the same commit", "abort"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_races(tmp_path: Path, kind: str, other: str) -> None:
-    """T13, T44: whatever another server does in between two calls of a commit, rows land once or never."""
+    """T13, T44: rows land once or never, if another server acts between any two calls of a commit."""
     won: list[str] = []
     command = CommitCommand(T, kind, ())
 
@@ -177,7 +179,7 @@ def test_a_commit_during_a_removal(tmp_path: Path, kind: str) -> None:
 
 
 def test_claims(tmp_path: Path) -> None:
-    """T13: whoever claims first has it; the same claim is shared or given back; an empty one stays."""
+    """T13: the first claim wins; an equal claim is shared or given back; an empty claim file stays."""
     staging = Staging(LocalStorage(str(tmp_path)))
     folder = tmp_path / "_staging"
     folder.mkdir()

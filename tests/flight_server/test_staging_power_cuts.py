@@ -1,4 +1,4 @@
-"""What is left of staged writes after a power cut at any moment of their commit or removal."""
+"""State of staged writes after a power cut at any moment of their commit or removal."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SHARE = 61
 
 @dataclass
 class Race:
-    """What several servers do with the same receipts, and what they said."""
+    """Several servers that act on the same receipts, and their answers."""
 
     folder: Staged
     command: CommitCommand

@@ -31,7 +31,7 @@ def redeem(server: RunningServer, ticket: flight.Ticket) -> list[pa.RecordBatch]
 
 
 def planned_rows(server: RunningServer) -> tuple[str, int]:
-    """Where statistics come from, and the rows that they leave."""
+    """Return the origin of the statistics, and the number of rows that they leave."""
     body = json.dumps({"scan": SCAN}).encode()
     (result,) = server.client().do_action(flight.Action("explain_scan", body))
     explained = json.loads(result.body.to_pybytes())
@@ -39,7 +39,7 @@ def planned_rows(server: RunningServer) -> tuple[str, int]:
 
 
 def test_the_next_server_prunes(tmp_path: Path, serve: StartServer) -> None:
-    """T33: the same ticket gives the same batches on a server that knows nothing and on ones that do."""
+    """T33: a ticket gives equal batches on servers with and without statistics."""
     write(tmp_path / "root")
     cache = tmp_path / "cache"
     first = serve(tmp_path / "root", "--cache-dir", str(cache))

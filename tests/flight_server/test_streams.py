@@ -45,7 +45,7 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
 
 
 def status(server: RunningServer, dataset: str, **fields: object) -> grpc.StatusCode:
-    """How a read of the whole scan ends."""
+    """Return the status with which a read of the whole scan ends."""
     return call(server.address, "DoGet", ticket(scan_json(dataset, **fields))).code
 
 

@@ -225,7 +225,7 @@ def test_cancelled_tickets_are_redeemed_no_more(root: Root, serve: StartServer) 
 
 
 def test_servers_with_and_without_the_key(root: Root, serve: StartServer, tmp_path: Path) -> None:
-    """T12: the same key on another server redeems, none and another one do not."""
+    """T12: another server with the key redeems the ticket; servers with no key or another key refuse it."""
     key_file = tmp_path / "key"
     key_file.write_text("first key, long enough")
     first = serve(root.path, "--ticket-key-file", str(key_file))

@@ -156,8 +156,8 @@ def test_no_row_tag_or_branch_is_lost(tmp_path: Path, seed: int) -> None:
 def test_a_version_in_the_place_of_one_that_was_cleaned_up_is_not_acknowledged(
     named: str | None, tmp_path: Path
 ) -> None:
-    """T41: such a version would be below newer versions, where nobody sees it; also if the version before
-    is tagged.
+    """T41: the version would be below newer versions, where nobody sees it; also if the one before is
+    tagged.
     """
     path = place = str(tmp_path / "t.lance")
     dataset: Any = lance_core.write_dataset(rows(1), path)

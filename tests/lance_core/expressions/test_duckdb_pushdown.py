@@ -1,4 +1,4 @@
-"""What DuckDB pushes into a dataset becomes our tree, so that it prunes pages, and passes the same rows."""
+"""Conditions that DuckDB pushes into a dataset become our tree, prune pages, and pass the same rows."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_expressions_have_the_values_of_the_reference(
 
 @both(sql_cases.PLAIN_REFUSED, sql_cases.TYPED_REFUSED)
 def test_what_the_reference_refuses(references: dict[str, lance.LanceDataset], table: str, text: str) -> None:
-    """T20: what has no meaning is refused, as an error of ours."""
+    """T20: an expression without meaning is refused, with an error of ours."""
     with pytest.raises((ValueError, OSError, BaseException), match=r"."):
         references[table].to_table(filter=text)
     with pytest.raises(InvalidInputError):
@@ -219,7 +219,7 @@ def test_decimals_become_the_nearest_doubles(scale: int, digits: int) -> None:
 
 @pytest.mark.parametrize("function", ["round", "ceil"])
 def test_decimals_of_all_digits_are_rounded(function: str) -> None:
-    """What one digit is left out of has room for one more before the point."""
+    """A decimal that loses one fractional digit has room for one more digit before the point."""
     table = pa.table({"d": pa.array([Decimal("99999999.99"), None], pa.decimal128(10, 2))})
     found = evaluate(parse_expression(f"{function}(d)", table.schema), table.to_batches()[0])
     assert found.equals(pa.array([100_000_000, None], pa.decimal128(10, 0)))
@@ -413,7 +413,7 @@ def test_times_for_which_python_has_no_value(far: str) -> None:
 
 @pytest.mark.parametrize("text", ["array_has(['a', 1], 1)", "array_has([timestamp '2020-01-01'], 9e300)"])
 def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
-    """T20: they ended in errors of Arrow."""
+    """T20: lists of such items ended in errors of Arrow."""
     with pytest.raises(InvalidInputError):
         parse_filter(text, sql_cases.PLAIN.schema)
 

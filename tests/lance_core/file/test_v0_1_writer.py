@@ -169,7 +169,9 @@ def test_dictionaries_that_differ_by_batch_become_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", [lance, lance_core])
 def test_tables_with_dictionaries_are_continued(writer: object, tmp_path: Path) -> None:
-    """Their values are in every manifest, at positions in that file. Both libraries go on with them."""
+    """Values of dictionaries are in every manifest, at positions in that file. Both libraries continue
+    such tables.
+    """
     path, expected = tmp_path / "d", ["x", "y", "z", "x", "y", "z"]
     table = pa.table({"d": _coded(expected), "i": range(6)})
     writer.write_dataset(table, str(path), data_storage_version="0.1", max_rows_per_file=4)  # type: ignore[attr-defined]

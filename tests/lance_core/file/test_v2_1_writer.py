@@ -404,7 +404,7 @@ def test_batches_that_do_not_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pages_have_their_size(version: str, tmp_path: Path) -> None:
-    """However the rows come, pages of plain values hold 7.5 to 16 MiB, the last one of a column aside."""
+    """Pages of plain values have 7.5 to 16 MiB for any size of batches, except the last page of a column."""
     rng = np.random.default_rng(3)
     table = pa.table({"a": rng.integers(-(2**63), 2**63, 5_000_000), "b": rng.random(5_000_000, np.float32)})
     for rows in (3_000, 700_000, 5_000_000):
@@ -465,7 +465,9 @@ def stream_of(batch: pa.RecordBatch) -> pa.Buffer:
 def test_dictionary_indices_are_compressed_where_that_is_asked_for(
     version: str, compression: str, tmp_path: Path
 ) -> None:
-    """Where they come out smaller than packed: those of a pattern do, those of random values do not."""
+    """Indices are compressed if that makes them smaller than packed: for a pattern, but not for random
+    values.
+    """
     rng = np.random.default_rng(1)
     for name, places in (("pattern", np.arange(30_000) % 97), ("random", rng.integers(0, 97, 30_000))):
         table = column(pa.array([f"value {x} of text" for x in places]), compression=compression)

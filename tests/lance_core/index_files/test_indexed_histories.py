@@ -84,7 +84,7 @@ def _check(path: Path, what: object) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_coverage_is_that_of_the_reference(change: str, indexed: Path, tmp_path: Path) -> None:
-    """The same change by both libraries leaves the same fragments covered by each index."""
+    """A change by either library leaves equal fragments covered by each index."""
     for library in (lance, lance_core):
         path = tmp_path / library.__name__
         shutil.copytree(indexed, path)

@@ -157,7 +157,7 @@ def test_counts_that_lie(claims: list[int]) -> None:
 
 
 def test_counts_that_grow_too_much() -> None:
-    """T24: the same after they were scaled by a dimension."""
+    """T24: counts are also checked after they are scaled by a dimension."""
     counts = Counts(inputs.int64s([1 << 20, 3]))
     for factor in (-1, 1 << 31, 1 << 41, (1 << 63) - 1):
         with pytest.raises(CorruptData):

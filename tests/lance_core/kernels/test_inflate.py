@@ -137,7 +137,7 @@ def test_a_size_that_lies(claim: int) -> None:
 
 
 def test_a_checksum_that_differs() -> None:
-    """T22: of the content, where a frame has one."""
+    """T22: a frame may have a checksum of its content, which is verified."""
     with pytest.raises(CorruptData, match="checksum"):
         inflate("zstd", CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]))
 
@@ -153,7 +153,7 @@ def test_a_frame_that_needs_a_dictionary() -> None:
 
 @pytest.mark.parametrize("offset_bits", [32, 64])
 def test_values_under_offsets(offset_bits: int) -> None:
-    """As entries of full-zip pages hold them."""
+    """Entries of full-zip pages have such values."""
     values = [TEXT, b"", b"a", b"", TEXT * 3]
     frames = [with_size(zstandard.compress(value), 8, len(value)) if value else b"" for value in values]
 

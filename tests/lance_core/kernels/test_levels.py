@@ -213,7 +213,9 @@ def list_layer(
     nestings, st.integers(0, 12) | st.integers(50, 150), st.integers(0, 1 << 30), st.sampled_from((32, 64))
 )
 def test_layers_of_random_nested_data(nodes: list[str], num_rows: int, seed: int, offset_bits: int) -> None:
-    """What a recursive shredder made of nested rows becomes the offsets and bitmaps of these rows again."""
+    """Levels that a recursive shredder made of nested rows become the offsets and bitmaps of these rows
+    again.
+    """
     column = nested.random_column(random.Random(seed), nodes, num_rows)
     levels = nested.shred(column)
     expected, slots = nested.arrow_layers(column)

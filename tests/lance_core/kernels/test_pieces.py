@@ -76,7 +76,7 @@ def test_many_pieces_share_calls(tmp_path: Path, map_after: int) -> None:
 
 @mapped_or_not
 def test_a_file_that_became_shorter(tmp_path: Path, map_after: int) -> None:
-    """T25: it is noticed wherever the ranges lie, in the page where the file ends now and behind it."""
+    """T25: truncation is noticed for ranges in the page of the new end of the file, and behind it."""
     path = tmp_path / "data"
     path.write_bytes(bytes(range(250)) * 400)
     with path.open("rb") as file:

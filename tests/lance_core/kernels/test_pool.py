@@ -84,7 +84,7 @@ def test_threads_share_the_pool() -> None:
 
 
 def test_free_blocks_are_kept_up_to_a_limit() -> None:
-    """T33: what is retained never exceeds the limit, and lowering it gives memory back."""
+    """T33: retained memory never exceeds the limit, and lowering the limit gives memory back."""
     if not _pools():
         pytest.skip("this build gives every block its own allocation")
     for _ in range(3):

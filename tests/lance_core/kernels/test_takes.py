@@ -168,7 +168,7 @@ Parts = Sequence[tuple[Sequence[ColumnPages], bytes, bytes | None]]
 
 
 def take(coding: str, parts: Parts, num_columns: int, num_rows: int) -> list[list[object] | None]:
-    """What the kernel takes of columns of one coding, as Python values."""
+    """Return the values that the kernel takes of columns of one coding, as Python values."""
     taken = kernels.take_rows(parts, num_columns, num_rows)
     fields = [(str(number), type_of(coding)) for number, done in enumerate(taken.is_there) if done]
     batch = pa.RecordBatch._import_from_c(taken.address, pa.schema(fields))
@@ -206,7 +206,7 @@ def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
 @settings(max_examples=8, deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) -> None:
-    """Of two files, with rows that are asked for twice, and pages that differ in how they store levels."""
+    """Rows of two files, some of them requested twice, from pages that store levels in different ways."""
     rng = random.Random(seed)
     most = 1024 if "packing" in coding else 150
     first = [random_page(rng, coding, levels, most), random_page(rng, coding, rng.choice(LEVELS))]
@@ -240,7 +240,7 @@ def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> None:
-    """T22: whatever the chunks say, the kernel answers or refuses."""
+    """T22: for any bytes in the chunks, the kernel answers or refuses."""
     rng = random.Random(seed)
     page = random_page(rng, coding, levels, most=70)
     data = bytearray(bytes_of([page]))

@@ -243,7 +243,7 @@ def test_a_dataset_without_rows(tmp_path: Path) -> None:
 
 
 def test_casts_between_all_types(tmp_path: Path) -> None:
-    """The same pairs of types as in the reference, and the same values."""
+    """Casts are allowed between the pairs of types that the reference allows, and give equal values."""
     values = pa.table(
         {
             "int": pa.array([1, None, 3], pa.int64()),

@@ -1,4 +1,4 @@
-"""What a compaction of many fragments, and a new column in each of them, take."""
+"""Memory of a compaction of many fragments, and of a new column in each of them."""
 
 from __future__ import annotations
 

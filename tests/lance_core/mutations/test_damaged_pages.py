@@ -28,7 +28,7 @@ BLOB = {"lance-encoding:blob": "true"}
 _SOURCE = np.random.default_rng(5)
 SMALL_BLOBS = [_SOURCE.bytes(40) if row % 3 else None for row in range(ROWS)]
 LARGE_BLOB = _SOURCE.bytes(100_000)
-"""Of 2.2: it goes to a side file."""
+"""A blob that a 2.2 file stores in a side file."""
 
 
 def a_table(version: str) -> pa.Table:
@@ -288,7 +288,7 @@ def test_every_kind_of_page_is_damaged(damaged: Table) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_page_that_is_read_is_checked(version: str, tmp_path: Path) -> None:
-    """T26: of a column of two pages the damaged one is named, and rows of the other can be changed."""
+    """T26: the error names the damaged page of a column of two, and rows of the other page can be changed."""
     path = tmp_path / "data"
     values = np.random.default_rng(0).integers(0, 1 << 62, 2_200_000)  # 18 MB; pages have at most 16
     table = pa.table({"value": values})

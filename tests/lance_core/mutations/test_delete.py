@@ -26,7 +26,7 @@ def files(path: Path) -> set[str]:
 
 
 def ids(path: Path) -> list[int]:
-    """As both libraries read them."""
+    """Return the ids, after checking that both libraries read the same."""
     found = lance.dataset(str(path)).to_table()["id"].to_pylist()
     assert lance_core.dataset(path).to_table()["id"].to_pylist() == found
     return found

@@ -70,7 +70,7 @@ def test_what_is_no_index(path: Path) -> None:
 
 
 def test_a_repeated_drop(path: Path) -> None:
-    """T38: the same transaction id gives the first result."""
+    """T38: repeating the transaction id gives the first result."""
     transaction_id = str(uuid4())
     snapshot = lance_core.dataset(path).snapshot
     first = drop_index(snapshot, "letters", transaction_id=transaction_id)

@@ -102,7 +102,7 @@ def test_updates_are_those_of_the_reference(
 
 
 def compare(both: TwoCopies, *, with_versions: bool) -> None:
-    """What `TwoCopies.check` compares, but for the order of columns in files.
+    """Compare like `TwoCopies.check`, but ignore the order of columns in files.
 
     Where nobody says which rows changed the reference calls none changed, and we call all.
     """

@@ -143,7 +143,9 @@ def test_rows_without_a_value_that_is_needed_are_not_inserted(tmp_path: Path) ->
 
 @pytest.mark.parametrize("by_source", [False, True])
 def test_a_source_without_rows_may_lack_any_column(by_source: bool, tmp_path: Path) -> None:
-    """It inserts none; a version is made, as by the reference, which may delete what it does not name."""
+    """A source without rows inserts no rows. A version is made, as by the reference, and unmatched rows may be
+    deleted.
+    """
     needed = TABLE.cast(
         pa.schema([TABLE.schema.field(0), pa.field("b", pa.string(), False), ("c", pa.float64())])
     )
@@ -256,7 +258,7 @@ VIEWS = {
 @pytest.mark.parametrize("key", ["texts", "number"])
 @pytest.mark.parametrize("as_table", [False, True])
 def test_frames_of_polars(key: str, as_table: bool, tmp_path: Path) -> None:
-    """Their texts are views, which Arrow takes no rows out of."""
+    """Polars passes text as views, and Arrow cannot take rows out of views."""
     frame = pl.DataFrame({"number": [1, 2, 3], **VIEWS})
     dataset = lance_core.write_dataset(frame[:2], tmp_path / "d")
     changed = frame.with_columns(lists=pl.Series([["new"], ["new"], None]), bytes=pl.lit(b"new"))

@@ -1,4 +1,4 @@
-"""What a merge of a large stream takes."""
+"""Memory of a merge of a large stream."""
 
 from __future__ import annotations
 

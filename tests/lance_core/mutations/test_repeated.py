@@ -1,4 +1,4 @@
-"""The same change twice at the same time, under one transaction id: it happens once."""
+"""A change that runs twice at the same time, under one transaction id, happens once."""
 
 from __future__ import annotations
 

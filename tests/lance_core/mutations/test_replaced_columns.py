@@ -151,7 +151,7 @@ IN_THE_WAY: dict[str, Callable[[lance.LanceDataset], object]] = {
 
 @pytest.mark.parametrize("other", BESIDE)
 def test_beside_other_commits(other: str, tmp_path: Path) -> None:
-    """T37: what moves none of the rows, by places, stands beside it."""
+    """T37: the change stands beside commits that move none of the rows."""
     dataset = make(tmp_path)
     replaced = write(tmp_path, 1, v(-4, -5, -6, -7))
     BESIDE[other](dataset)

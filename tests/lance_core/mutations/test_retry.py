@@ -71,7 +71,7 @@ def test_no_attempt_begins_after_the_deadline(tmp_path: Path) -> None:
     [CommitConflictError("overwritten", retryable=False), CommitUnknownError("nobody knows")],
 )
 def test_other_errors_are_not_tried_again(error: LanceError, tmp_path: Path) -> None:
-    """T38: what may have been committed is not committed again."""
+    """T38: a change that may have been committed is not committed again."""
     opened = lance_core.write_dataset(ROWS, tmp_path).snapshot
     attempts = Attempts(tmp_path, failures=99, error=error)
     with pytest.raises(type(error)):

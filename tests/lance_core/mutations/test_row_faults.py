@@ -46,7 +46,7 @@ def _files(path: Path) -> set[str]:
 
 
 def _rows(path: Path) -> list[object]:
-    """As both libraries read them, from a table that both find sound."""
+    """Return the rows, after checking that both libraries find the table sound and read the same."""
     found = lance_core.dataset(path)
     found.validate()
     reference = lance.dataset(str(path))
@@ -102,7 +102,7 @@ class _LosesSight(FaultStorage):
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_files_stay_when_nobody_knows(name: str, tmp_path: Path) -> None:
-    """T38: what may be part of a version is not removed."""
+    """T38: files that may belong to a version are not removed."""
     lance_core.write_dataset(TABLE, tmp_path / "d", max_rows_per_file=4)
     snapshot = open_snapshot(_LosesSight(tmp_path / "d", 0, loses_answer, only="put _versions"))
     with pytest.raises(CommitUnknownError):

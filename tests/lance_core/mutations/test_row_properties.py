@@ -149,7 +149,7 @@ def test_same_as_the_reference(
 
 @pytest.mark.parametrize("version", ["legacy", "2.0"])
 def test_same_as_the_reference_in_older_files(version: str, tmp_path: Path) -> None:
-    """They hold no nulls of most types, or none of structs."""
+    """Older files store no nulls of most types, or no nulls of structs."""
     data = pa.table({"k": range(40), "s": [f"s{number}" for number in range(40)], "f": [0.5] * 40})
     source = pa.table({"k": range(30, 50), "s": ["new"] * 20, "f": [1.5] * 20})
     twins = Twins(tmp_path, data, data_storage_version=version, max_rows_per_file=9)

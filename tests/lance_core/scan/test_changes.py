@@ -1,4 +1,4 @@
-"""What changed between two versions, beside what the reference says and beside the rows themselves."""
+"""Changes between two versions, compared with the reference's answer and with the rows themselves."""
 
 from __future__ import annotations
 

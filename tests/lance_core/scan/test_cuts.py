@@ -1,4 +1,4 @@
-"""Where ranges of rows are cut."""
+"""Division of ranges of rows."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -73,7 +73,7 @@ def test_chosen_fragments(reference):
 
 
 def test_parts_of_fragments_put_together_are_the_whole(deleted):
-    """What endpoints of one flight return is the dataset, wherever fragments were cut."""
+    """The endpoints of a flight together return the dataset, wherever fragments are divided."""
     dataset = lance_core.dataset(deleted.uri)
     plan = plan_scan(dataset.snapshot, ScanOptions())
     parts = [
@@ -301,7 +301,7 @@ def wait_until(condition):
 
 
 def test_read_ahead_stays_within_the_budget(wide):
-    """T29, T33: what is decoded ahead of a reader fits the budget, or is a window of two batches."""
+    """T29, T33: batches decoded ahead of a reader fit the budget, or are one window of two batches."""
     dataset = lance_core.dataset(wide.uri)
     for limit in (0, 12 << 20, 30 << 20):
         budget = MemoryBudget(limit)

@@ -89,7 +89,7 @@ def test_hits_are_counted(dataset):
 
 
 def test_memory_is_counted_as_columns_are_read(tmp_path):
-    """T33: what a file is said to take is what it takes, within a factor of two, be it wide or long."""
+    """T33: the counted memory of a file is right within a factor of two, for wide files and for long ones."""
     code = """if True:
         import ctypes, gc, sys
         import numpy as np, pyarrow as pa, lance_core

@@ -39,7 +39,7 @@ STRATEGIES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_steps():
-    """What happens every some thousand rows happens every few."""
+    """Reduce the number of rows between fixed positions, so that small tables reach them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gathered, "ZONE_ROWS", 48)
         patch.setattr(gathered, "_LEAST_ROWS", 1)
@@ -351,7 +351,7 @@ def test_an_explanation_without_a_filter_tells_the_rows(ours):
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("is_nested", [False, True])
 def test_pages_whose_dictionaries_do_not_go_together(version: str, is_nested: bool, tmp_path: Path) -> None:
-    """Their values need larger indices together, and are judged page by page."""
+    """The values of both pages need larger indices together, and are filtered page by page."""
 
     def part(number: int) -> pa.Table:
         words = pa.array([f"v{number * 100 + item}" for item in range(100)])

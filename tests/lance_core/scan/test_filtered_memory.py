@@ -1,4 +1,4 @@
-"""How much memory filtered streams take, in a process of their own."""
+"""Memory of filtered streams, each in a process of its own."""
 
 from __future__ import annotations
 

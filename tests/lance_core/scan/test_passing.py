@@ -1,4 +1,4 @@
-"""Where the batches of a filtered stream end."""
+"""Ends of the batches of a filtered stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_PLACES = 20_000_000
     st.integers(1, 20),
 )
 def test_ends_depend_on_the_rows_alone(places, windows, aimed_rows):
-    """However the rows come in, the same batches are made of them."""
+    """The batches are the same for any division of the rows into windows."""
 
     def cut(edges):
         ends, sizes, start = BatchEnds(), [], 0

@@ -1,4 +1,4 @@
-"""What statistics leave of fragments."""
+"""Rows of fragments that statistics leave."""
 
 from __future__ import annotations
 

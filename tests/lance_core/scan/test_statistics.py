@@ -1,4 +1,6 @@
-"""Where statistics come from: 0.1 files, files of ours, earlier scans; they hold for what is read."""
+"""Origins of statistics: 0.1 files, files of ours, earlier scans. Statistics hold for the values that are
+read.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def of(dataset: lance_core.LanceDataset, files: FileCache, *paths: tuple[str, ..
 def gather(
     dataset: lance_core.LanceDataset, files: FileCache, paths: list[tuple[str, ...]], end: int = ROWS
 ) -> None:
-    """What a filtered scan does with the columns of its filter, for rows `[0, end)`."""
+    """Gather statistics of rows `[0, end)`, as a filtered scan does for the columns of its filter."""
     snapshot = dataset.snapshot
     (fragment,) = snapshot.manifest.fragments
     names = list(dict.fromkeys(path[0] for path in paths))
@@ -85,7 +87,7 @@ FILTERS = {
 
 
 def check(dataset: lance_core.LanceDataset, statistics: FragmentStatistics, *, prunes: bool = True) -> None:
-    """That no row that passes is dropped, and that most of the others are."""
+    """Check that no matching row is pruned, and that most other rows are."""
     rows = lance_core.LanceDataset(dataset.uri).to_table(columns=["a", "s"]).combine_chunks().to_batches()[0]
     for text, share in FILTERS.items():
         tree = parse_filter(text, dataset.schema)
@@ -254,7 +256,9 @@ def test_filters_of_a_process_use_the_directory(tmp_path: Path) -> None:
 
 
 def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
-    """They are read where many rows passed the earlier ones, which leaves no hole in what is known."""
+    """Columns of later conditions are read if many rows passed the earlier conditions, which leaves no gap in the
+    statistics.
+    """
     rng = np.random.default_rng(1)
     data = pa.table({"f": rng.random(ROWS).astype("f4"), "a": np.arange(ROWS)})
     lance.write_dataset(data, tmp_path / "d", data_storage_version="2.1")
@@ -268,7 +272,7 @@ def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
 
 
 def test_segments_with_few_rows_between_are_read_as_one() -> None:
-    """Of the rows between them everything is asked, so that they are dropped again."""
+    """Rows between the segments are filtered by all conditions, so that they are dropped again."""
     near = [Segment(0, 10, (1,)), Segment(12, 20, ()), Segment(20, 30, (0,)), Segment(40, 50, ())]
     assert _joined(near, 5, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 30, (0,)), Segment(40, 50, ())]
     assert _joined(near, 11, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 50, (0, 1))]

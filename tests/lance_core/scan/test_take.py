@@ -166,7 +166,7 @@ def test_fragments_count_their_own_rows(reference, ours):
 
 
 def test_many_rows_come_in_bounded_batches(tmp_path):
-    """T33: whoever asks for every row again and again holds a few of them at a time."""
+    """T33: a caller that takes every row again and again holds a few rows at a time."""
     lance.write_dataset(pa.table({"x": [bytes([row]) * 10_000 for row in range(200)]}), str(tmp_path))
     taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
     offsets = np.random.default_rng(1).integers(0, 200, 5000)
@@ -177,7 +177,7 @@ def test_many_rows_come_in_bounded_batches(tmp_path):
 
 
 def test_takes_like_the_last_one_are_one_batch(tmp_path):
-    """T33: how large rows are is known from the last take, and doubted when there are many more of them."""
+    """T33: the size of rows is estimated from the last take, unless far more rows are taken."""
     rows = [b"x" * (1 if row < 2000 else 10_000) for row in range(4000)]
     lance.write_dataset(pa.table({"x": rows}), str(tmp_path))
     taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
@@ -265,7 +265,7 @@ def test_ids_that_were_spilled_to_a_column_are_found(tmp_path):
 
 
 def test_takers_are_kept_with_what_they_opened(tmp_path):
-    """T33: as many as a bound says, each with as many fragments."""
+    """T33: the cache keeps a bounded number of takers, each with a bounded number of fragments."""
     path = str(tmp_path / "t.lance")
     lance.write_dataset(rows(0, 200), path, max_rows_per_file=4)
     ours = lance_core.dataset(path)
@@ -284,7 +284,7 @@ def test_takers_are_kept_with_what_they_opened(tmp_path):
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path):
-    """T14: what was opened for an earlier take is not taken for a file of the same name."""
+    """T14: a file opened for an earlier take is not used for another file of the same name."""
     for name, first in (("a", 0), ("b", 100)):
         lance.write_dataset(pa.table({"id": range(first, first + 5)}), str(tmp_path / name))
     ours = lance_core.dataset(tmp_path / "a")
@@ -427,7 +427,7 @@ def test_the_page_that_is_wrong_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", [lance, lance_core], ids=["reference", "ours"])
 def test_lists_of_a_fixed_size_in_2_0_files(writer, tmp_path: Path) -> None:
-    """Those of plain numbers are taken one by one, the others with their neighbours."""
+    """Lists of plain numbers are taken one by one, other lists with their neighbours."""
     rng = np.random.default_rng(9)
     count = 3000
 

@@ -1,4 +1,4 @@
-"""Which fields own a column, compared with what the reference puts into its manifests."""
+"""Fields that own a column, compared with the manifests of the reference."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_field_metadata_is_kept(tmp_path: Path, metadata: dict[str, str]) -> Non
 
 
 def test_an_extension_name_that_does_not_fit_its_type_stays_metadata() -> None:
-    """T17: such a column holds good data; the reference cannot even report its schema."""
+    """T17: the data of such a column is valid; the reference cannot even report its schema."""
     field = leaf("c", "int32", extension_name="arrow.uuid")
     good = leaf("u", "fixed_size_binary:16", number=1, extension_name="arrow.uuid")
 

@@ -38,7 +38,7 @@ def gather(directory: Path, key: ColumnKey = KEY, array: pa.Array | None = None)
 
 
 def load(directory: Path, key: ColumnKey = KEY, data_type: pa.DataType | None = None) -> pa.Table | None:
-    """What a new process finds."""
+    """Return the statistics that a new process finds."""
     cache = StatisticsCache(directory=StatisticsDirectory(directory))
     return cache.gathered(key, data_type or pa.int64(), ROWS)
 

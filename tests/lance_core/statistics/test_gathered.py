@@ -1,4 +1,4 @@
-"""What scans gather: zones of decoded rows, in whatever pieces and order they come."""
+"""Gathered statistics: zones of decoded rows, which come in pieces of any size and order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def key(column: str = "0") -> ColumnKey:
 
 
 def check(table: pa.Table | None, array: pa.Array) -> np.ndarray:
-    """That everything a table says holds; returns which rows it is about."""
+    """Check that all statistics of a table hold, and return the rows that they describe."""
     known = np.zeros(len(array), bool)
     for row in table.to_pylist() if table is not None else ():
         start, end = row["first_row"], row["first_row"] + row["rows"]
@@ -82,7 +82,7 @@ def test_threads_that_decode_the_same_rows() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """T33: what was not used longest goes first; the last one stays."""
+    """T33: the statistics that were not used for the longest time are dropped first; the last entry stays."""
     array = pa.array(range(20_000), pa.int64())
     cache = StatisticsCache(max_bytes=4000)
     for number in range(50):

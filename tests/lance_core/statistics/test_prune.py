@@ -88,7 +88,7 @@ def kept(filter_: str | Expression, statistics: dict[str, pa.Table], num_rows: i
 
 
 def expand(ranges: list[tuple[int, int]], num_rows: int) -> np.ndarray:
-    """As a flag per row; checks that the ranges are what they are said to be."""
+    """Return the ranges as a flag per row, after checking that they are ascending and apart."""
     flags = np.zeros(num_rows, bool)
     edges = [edge for start, end in ranges for edge in (start, end)]
     assert edges == sorted(set(edges))

@@ -86,7 +86,7 @@ def through(proxy: Proxy, store: Store, uri: str) -> Storage:
 
 
 def read(store: Store, uri: str) -> pa.Table:
-    """The same for both libraries."""
+    """Return the table, after checking that both libraries read the same."""
     tables = [
         library.dataset(uri, storage_options=store.options()).to_table().sort_by("id").combine_chunks()
         for library in (lance_core, lance)
@@ -116,7 +116,7 @@ def test_one_of_many_writers_of_a_name_wins(store: Store, uri: str) -> None:
 
 
 def test_every_committer_gets_a_version_of_its_own(store: Store, uri: str) -> None:
-    """T37: who loses the race for a version sees that, and makes the next one; no row is lost or doubled."""
+    """T37: a writer that loses the race for a version makes the next version; no row is lost or doubled."""
     options = store.options()
     lance_core.write_dataset(pa.table({"id": [-1]}), uri, storage_options=options)
 
@@ -147,7 +147,7 @@ def test_a_stale_commit_is_refused(store: Store, uri: str) -> None:
 
 @pytest.mark.parametrize("kind", ["append", "delete", "update", "merge_insert", "add_columns", "compact"])
 def test_changes(kind: str, store: Store, uri: str, tmp_path: Path) -> None:
-    """The same becomes of a dataset there as of one on a local disk, and the same id changes it once."""
+    """A dataset in the store changes like a dataset on a local disk, and a repeated id changes it once."""
     local = make_table(tmp_path / "t")
     lance.write_dataset(local.to_table(), uri, max_rows_per_file=10, enable_stable_row_ids=True,
                         storage_options=store.options())  # fmt: skip
@@ -161,7 +161,7 @@ def test_changes(kind: str, store: Store, uri: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [faults.lost_answer, faults.failed_after_landing])
 def test_a_lost_answer_is_read_back(store: Store, uri: str, proxy: Proxy, fault: faults.Fault) -> None:
-    """T38: what landed is found to be ours; what another writer put meanwhile is not."""
+    """T38: a manifest that landed is recognised as ours; a manifest of another writer is not."""
     storage = through(proxy, store, uri)
     proxy.on(fault, method="PUT")
     storage.put_if_absent("_versions/1", b"ours")

@@ -99,7 +99,7 @@ def items(client: Any, key: str) -> dict[int, dict[str, str]]:
 
 
 class TestDynamoDbRows(ManifestStoreCases):
-    """The same tests as for SQLite."""
+    """The tests of SQLite, on DynamoDB."""
 
     @pytest.fixture
     def store(self, options: dict[str, str], dynamodb: Any) -> DynamoDbManifestStore:
@@ -210,7 +210,7 @@ def test_many_writers_of_both_libraries_make_one_history(uri: str, options: dict
 def test_a_store_without_conditional_puts(
     kind: str, uri: str, bucket: str, key: str, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """What manifest stores are for: neither data files nor transactions ask for what the store lacks."""
+    """With a manifest store, neither data files nor transactions need conditional puts."""
     options = {**options, "aws_conditional_put": "disabled"}
     plain = f"s3://{bucket}/{key}"
     with pytest.raises(UnsupportedFeatureError, match="exclusively"):

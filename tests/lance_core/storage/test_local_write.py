@@ -198,7 +198,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(storage: LocalStorage) -> No
 
 
 def test_a_checksum_is_that_of_the_bytes_that_were_taken() -> None:
-    """T26: whoever takes the bytes may stop in the middle of a part, which was summed up whole."""
+    """T26: the system may accept only a part of the bytes, after the checksum of all of them was computed."""
     data = np.random.default_rng(3).bytes(3 << 20)
     reader, writer = os.pipe2(os.O_NONBLOCK)
     try:
@@ -215,7 +215,7 @@ def test_a_checksum_is_that_of_the_bytes_that_were_taken() -> None:
 def test_bytes_are_synced_before_the_name_appears_and_the_name_afterwards(
     storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T36: of new directories the names are synced, too."""
+    """T36: the names of new directories are synced too."""
     synced: list[tuple[str, bool]] = []
     real_fsync = os.fsync
 

@@ -1,4 +1,4 @@
-"""What an object store may do wrong: a real S3 server behind a proxy that breaks answers."""
+"""Faults of an object store: a real S3 server behind a proxy that breaks answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_read_that_keeps_failing_is_an_error_that_names_the_file(
 
 @pytest.mark.parametrize("fault", [faults.other_tag, faults.other_range], ids=["tag", "range"])
 def test_an_answer_from_elsewhere_is_refused(storage: Storage, proxy: Proxy, fault: faults.Fault) -> None:
-    """T25, T39: another object or other bytes than those asked for."""
+    """T25, T39: an answer may come from another object, or have other bytes than requested."""
     with storage.open_file("data/file", len(CONTENT)) as file:
         file.read(0, 10)
         proxy.on(fault)

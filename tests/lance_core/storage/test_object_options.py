@@ -67,7 +67,7 @@ def test_the_environment_comes_second(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_options_are_ignored_and_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """As the reference does; the log has the name but not the value."""
+    """Unknown options are ignored, as by the reference; the log has the name but not the value."""
     with caplog.at_level(logging.DEBUG, logger="lance_core"):
         assert _resolve("s3", {"aws_acces_key_id": "secret-value"}) == {}
     assert "aws_acces_key_id" in caplog.text

@@ -258,7 +258,7 @@ def test_our_own_writes(s3: S3, bucket: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 def test_columns_and_compaction(version: str, s3: S3, bucket: str) -> None:
-    """What writes files and versions beside those that are there, read by both."""
+    """Both libraries read the results of operations that write files and versions beside existing ones."""
     options, uri = s3.options(), f"s3://{bucket}/columns-{version}.lance"
     lance.write_dataset(
         mixed_table(300), uri, max_rows_per_file=60, data_storage_version=version, storage_options=options
@@ -302,7 +302,7 @@ def test_changes_of_rows(s3: S3, bucket: str) -> None:
 
 
 def test_a_dataset_in_another_file_system() -> None:
-    """Whatever fsspec knows; here a file system in memory."""
+    """Any file system of fsspec can be used; this one is in memory."""
     uri = "memory://datasets/own.lance"
     data = mixed_table(700)
     lance_core.write_dataset(data, uri)
@@ -312,7 +312,7 @@ def test_a_dataset_in_another_file_system() -> None:
 
 
 def test_a_large_range_is_read_in_parts(s3: S3, bucket: str, proxy: Proxy) -> None:
-    """So that no request outlives its time limit, and several connections bring the bytes."""
+    """Requests for parts stay within their time limits, and several connections transfer the bytes."""
     content = np.random.default_rng(4).bytes(40 << 20)
     storage = storage_for(f"s3://{bucket}/parts", s3.options(proxy.endpoint))
     with storage.create_file("file") as new:

@@ -1,4 +1,4 @@
-"""What every storage does alike."""
+"""Behaviour that all storages share."""
 
 import random
 import threading
@@ -61,7 +61,7 @@ def test_a_read_outside_the_file_is_refused(filled: Storage, span: tuple[int, in
 
 @pytest.mark.parametrize("wrong", [-1000, -1, 1, 1000])
 def test_the_size_that_the_caller_knows_is_checked(filled: Storage, wrong: int) -> None:
-    """T25: when the file is opened, or with the first bytes that are read."""
+    """T25: a wrong size is noticed when the file is opened, or with the first bytes that are read."""
     with filled.open_file("data/file", len(CONTENT)) as file:
         assert bytes(file.read(0, 10)) == CONTENT[:10]
 

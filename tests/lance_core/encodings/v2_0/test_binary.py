@@ -47,7 +47,7 @@ def test_all_null(tmp_path: Path) -> None:
 
 
 def test_no_adjustment_makes_all_null(tmp_path: Path) -> None:
-    """As the reference reads it."""
+    """The reference reads such a page in the same way."""
     page = Page(2)
     file = write_column(tmp_path, "string", page.of(page.binary([1, 2], b"ab", 0)))
     assert file.ours()["c"].to_pylist() == file.reference()["c"].to_pylist() == [None, None]

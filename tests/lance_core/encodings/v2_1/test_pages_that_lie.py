@@ -25,7 +25,7 @@ REFUSALS = (
     MemoryError,
     pa.ArrowInvalid,
 )
-"""What the column reader turns into errors that name the page."""
+"""Exceptions that the column reader turns into errors which name the page."""
 
 
 def u16(*levels: int) -> bytes:
@@ -114,7 +114,7 @@ def test_counts_that_no_page_has(num_items: int) -> None:
 
 @pytest.mark.parametrize("num_levels", [4, (1 << 48) + 1, 1 << 63, (1 << 64) - 1])
 def test_constant_pages_with_a_lie_about_their_levels(num_levels: int) -> None:
-    """T24: the same for levels that a constant page keeps packed."""
+    """T24: levels that a constant page stores packed may lie about their number."""
     packed = {"rep_compression": pages.packed(16, 1), "def_compression": pages.packed(16, 2)}
     layers = [nested.NULLABLE_ITEM, nested.NULL_AND_EMPTY_LIST]
     for claim in ((num_levels, 3), (3, num_levels), (num_levels, num_levels)):

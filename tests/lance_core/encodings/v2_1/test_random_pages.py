@@ -29,7 +29,7 @@ def check(page: HandmadePage, rows: list[Any], rng: random.Random) -> None:
 
 
 def text_of(value: Any) -> Any:
-    """The same row with text instead of numbers."""
+    """Return the row with text instead of numbers."""
     if isinstance(value, list):
         return [text_of(item) for item in value]
     if isinstance(value, tuple):
