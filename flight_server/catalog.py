@@ -26,6 +26,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.hints import did_you_mean, near_names
+from lance_core.scan.session import Session
 from lance_core.storage import LocalStorage, Storage, scheme_of
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.refs import branch_names, branch_storage, find_tag, tag_names
@@ -48,10 +49,17 @@ class Catalog:
     is_remote = False
     """Whether looking something up means waiting for a store."""
 
-    def __init__(self, root: str, cache_bytes: int, base_directories: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: str,
+        cache_bytes: int,
+        base_directories: Sequence[str] = (),
+        session: Session | None = None,
+    ) -> None:
+        """Serve the datasets below `root`, whose reads use `session`."""
         self._root = root
         self._base_directories = (root, *base_directories)
-        self._snapshots = SnapshotCache(cache_bytes, self._open_base)
+        self._snapshots = SnapshotCache(cache_bytes, self._open_base, session)
         self._reported: set[str] = set()
 
     @property

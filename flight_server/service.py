@@ -37,15 +37,14 @@ from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
 from lance_core.scan.batches import BatchCutter, Stretch
 from lance_core.scan.bind import bind_columns, bind_filter
-from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import holds_dictionary
 from lance_core.scan.execute import count_passing, scan_stretches
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
-from lance_core.scan.files import DataFiles, FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import ScanPlan, plan_scan
 from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
-from lance_core.scan.take import RowTaker, TakerCache
+from lance_core.scan.session import Session
+from lance_core.scan.take import RowTaker
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
@@ -126,10 +125,10 @@ class ScanStream:
     compression: str = "none"
 
 
-def _catalog_of(settings: Settings, cache_bytes: int) -> Catalog:
+def _catalog_of(settings: Settings, cache_bytes: int, session: Session) -> Catalog:
     if scheme_of(settings.root) == "file":
-        return Catalog(settings.root, cache_bytes, settings.allow_base)
-    return StoreCatalog(storage_for(settings.root, dict(settings.storage_options)), cache_bytes)
+        return Catalog(settings.root, cache_bytes, settings.allow_base, session)
+    return StoreCatalog(storage_for(settings.root, dict(settings.storage_options)), cache_bytes, session)
 
 
 class Service:
@@ -140,14 +139,16 @@ class Service:
         self.allocator = Allocator()
         self.admission = Admission(settings.max_streams, settings.max_puts)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
-        self._catalog = _catalog_of(settings, settings.memory_limit // 4)
+        self._session = Session(
+            memory_limit_bytes=settings.memory_limit // 2,
+            verify_checksums=settings.verify_checksums,
+            cache_directory=settings.cache_dir,
+            cache_directory_bytes=settings.cache_dir_limit,
+        )
+        self._catalog = _catalog_of(settings, settings.memory_limit // 4, self._session)
         self.mutations = Mutations(self._catalog)
         self.staged = StagedWrites(self._catalog, self.mutations, settings.stage_expiry)
-        self._budget = MemoryBudget(settings.memory_limit // 2)
         set_pool_retention(settings.memory_limit // 4)
-        self._files = FileCache(verify_checksums=settings.verify_checksums)
-        self._takers = TakerCache(self._files)
-        self._files.statistics.use_directory(settings.cache_dir, settings.cache_dir_limit)
         self._cancelled = CancelledTickets()
         self._started = time.monotonic()
 
@@ -166,7 +167,8 @@ class Service:
         snapshot = self._catalog.open(pinned)
         if isinstance(command, TakeCommand):
             return self._plan_take(command, pinned, snapshot)
-        pruned = prune_plan(snapshot, plan_scan(snapshot, scan_options(command, snapshot)), self._files)
+        options = scan_options(command, snapshot)
+        pruned = prune_plan(snapshot, plan_scan(snapshot, options), self._session.files_for(options))
         plan = pruned.plan
         is_filtered = plan.options.filter is not None
         # What a filter leaves to skip, or where to stop, is known only from the rows before.
@@ -252,13 +254,15 @@ class Service:
         snapshot = self._catalog.open(command.dataset)
         condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
         plan = plan_scan(snapshot, ScanOptions(columns=(), filter=condition))
-        return count_passing(snapshot, plan, self._budget, self._files)
+        return count_passing(snapshot, plan, self._session.budget, self._session.files)
 
     def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
         """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""
         snapshot = self._catalog.open(command.dataset)
         plan = plan_scan(snapshot, scan_options(command, snapshot))
-        return explain(snapshot, plan, self._files_for(plan.options), self._budget, analyze=analyze)
+        return explain(
+            snapshot, plan, self._session.files_for(plan.options), self._session.budget, analyze=analyze
+        )
 
     def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
         """Schema of the batches that `command` gives."""
@@ -310,7 +314,7 @@ class Service:
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
         """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
         taker = self._taker(self._catalog.open(command.dataset), command.columns)
-        return Lookup(taker, keys, self._budget, self.settings.max_batch_bytes)
+        return Lookup(taker, keys, self._session.budget, self.settings.max_batch_bytes)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
         """Return the facts in the manifest of one version."""
@@ -335,14 +339,14 @@ class Service:
         uptime = round(time.monotonic() - self._started, 3)
         caches = {
             "manifests": self._catalog.manifests,
-            "files": self._files.use(),
-            "statistics": self._files.statistics.use(),
+            **self._session.cache_use(),
         }
         return {
             "status": "ok",
             "version": lance_core.__version__,
             "uptime": uptime,
             "caches": {name: asdict(use) for name, use in caches.items()},
+            "reads": self._session.settings(),
         }
 
     def _summary(self, name: str) -> DatasetSummary:
@@ -359,17 +363,16 @@ class Service:
         )
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        stretches = scan_stretches(snapshot, plan, self._budget, self._files_for(plan.options))
+        stretches = scan_stretches(
+            snapshot, plan, self._session.budget, self._session.files_for(plan.options)
+        )
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
         return ScanStream(plan.schema, stretches, has_dictionaries, compression)
 
-    def _files_for(self, options: ScanOptions) -> DataFiles:
-        return self._files.verified() if options.verify_checksums else self._files
-
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):
-            return RowTaker(snapshot, None, self._files, bind_columns(snapshot.manifest.schema, columns))
-        return self._takers.get(snapshot, columns)
+            return self._session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
+        return self._session.taker(snapshot, columns)
 
     def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
         taker = self._taker(snapshot, columns)
@@ -381,7 +384,7 @@ class Service:
         addresses = find(np.array(keys.values, np.uint64))  # of integers that were checked when they came
         for batch in taker.batches(addresses, _TAKEN_BYTES):
             size = batch.get_total_buffer_size()
-            self._budget.take(size, required=True)
+            self._session.budget.take(size, required=True)
             try:
                 if size <= DEFAULT_BATCH_BYTES:  # a take of few rows is over before it would be cut
                     yield Stretch(batch, max(batch.num_rows, 1))
@@ -391,7 +394,7 @@ class Service:
                     cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
                     yield from cutter.cut(columns, cuts)
             finally:
-                self._budget.give_back(size)
+                self._session.budget.give_back(size)
 
 
 def _summarize(name: str, snapshot: Snapshot) -> DatasetSummary:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NoReturn
 
 import pyarrow as pa
@@ -153,7 +154,7 @@ def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> pa.Record
     joined = _joined(writes)
     message, _ = next_manifest(None, joined, writes[0].settings, read_version=_no_version)
     data = serialize_manifest(message, joined.SerializeToString(), None)
-    rows = Snapshot(snapshot.storage, parse_manifest(data, "staged rows"), snapshot.open_base)
+    rows = replace(snapshot, manifest=parse_manifest(data, "staged rows"))
     schema = pa.schema([given_blobs(field).to_arrow() for field in rows.manifest.schema.fields])
     options = ScanOptions(blob_handling="all_binary", verify_checksums=True)  # they are written again
     batches = LanceScanner(rows, options).to_batches()

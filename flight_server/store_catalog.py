@@ -20,6 +20,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from lance_core.scan.session import Session
 from lance_core.storage import Entry, Storage
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.drop import remove_leftovers, withdraw_table
@@ -38,8 +39,9 @@ class StoreCatalog(Catalog):
 
     is_remote = True
 
-    def __init__(self, root: Storage, cache_bytes: int) -> None:
-        super().__init__(root.uri, cache_bytes)
+    def __init__(self, root: Storage, cache_bytes: int, session: Session | None = None) -> None:
+        """Serve the datasets below `root`, whose reads use `session`."""
+        super().__init__(root.uri, cache_bytes, session=session)
         self._storage = root
         self._listings = ThreadPoolExecutor(_LISTINGS_AT_ONCE, thread_name_prefix="catalog")
         self._locations: dict[str, tuple[float, str]] = {}

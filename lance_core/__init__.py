@@ -20,6 +20,7 @@ from lance_core.errors import (
 )
 from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner, cache_stats, set_cache_directory
+from lance_core.scan.session import Session
 from lance_core.table.bases import DatasetBasePath
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "RefNotFoundError",
+    "Session",
     "StorageError",
     "Transaction",
     "UnsupportedFeatureError",

@@ -27,6 +27,7 @@ from lance_core.refs import Branches, Tags
 from lance_core.row_changes import RowChanges
 from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
+from lance_core.scan.session import Session
 from lance_core.scan.take import as_keys
 from lance_core.storage import scheme_of
 from lance_core.table.bases import DatasetBasePath
@@ -74,12 +75,12 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     read_params: Mapping[str, Any] | None = None,
-    session: object = None,
+    session: Session | None = None,
 ) -> LanceDataset:
     """Open a dataset.
 
-    Of the reference's arguments those that size its reads and caches, `read_params` and `session` change
-    nothing here: reads follow the pages, and all datasets of a process share their caches.
+    Of the reference's arguments those that size its reads and caches, and `read_params`, change nothing here:
+    reads follow the pages, and datasets share the caches of their session.
 
     Args:
         uri: Path or URL of the dataset's directory.
@@ -87,8 +88,11 @@ def dataset(
         asof: Open the last version committed before this time: local time unless it carries a zone; text is
             ISO 8601. Has no effect when `version` is given.
         storage_options: Settings of the storage that the URI names.
+        session: Caches, memory and settings of reads and changes, also of other versions that are opened from
+            the dataset. By default datasets share one session of the process.
 
     Raises:
+        TypeError: `session` is something else, such as a session of the reference.
         DatasetNotFoundError: there is no dataset, not this version or tag, or none as old as `asof`.
         UnsupportedFeatureError: the dataset uses a feature that is not supported, named in the message; or
             `commit_lock` or `default_scan_options` is given.
@@ -96,8 +100,10 @@ def dataset(
     for name, value in (("commit_lock", commit_lock), ("default_scan_options", default_scan_options)):
         if value is not None:
             raise UnsupportedFeatureError(f"argument {name!r} is not supported")
+    if not isinstance(session, Session | None):
+        raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     try:
-        opened = LanceDataset(fspath(uri), version, storage_options)
+        opened = LanceDataset(fspath(uri), version, storage_options, session=session)
     except DatasetNotFoundError as error:
         if type(error) is not DatasetNotFoundError or scheme_of(fspath(uri)) != "file":
             raise
@@ -390,7 +396,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
 
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
-        self._snapshot = open_kept(self._storage)
+        self._snapshot = self._bound(open_kept(self._storage))
 
 
 def _version_before(opened: LanceDataset, asof: datetime | str) -> int:

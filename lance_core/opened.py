@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Self
 
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
+from lance_core.scan.session import Session, session_of
 from lance_core.storage import Storage, storage_for
 from lance_core.table.refs import branch_storage, no_branch, read_tag
 from lance_core.table.snapshot import Snapshot
@@ -26,12 +28,14 @@ class OpenedDataset:
         storage_options: Mapping[str, str] | None = None,
         *,
         snapshot: Snapshot | None = None,
+        session: Session | None = None,
     ) -> None:
         """Open a dataset, see `dataset`; or take a `snapshot` of it that is open already."""
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
-        self._snapshot = snapshot or open_kept(storage_for(uri, storage_options), number)
+        self._session = session
+        self._snapshot = self._bound(snapshot or open_kept(storage_for(uri, storage_options), number))
         # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
         self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
         self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
@@ -68,25 +72,34 @@ class OpenedDataset:
 
     def move_to(self, snapshot: Snapshot) -> None:
         """Let this object be another version of the same dataset, which is open already."""
-        self._snapshot = snapshot
+        self._snapshot = self._bound(snapshot)
 
     def at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version, which is open already."""
         other = copy(self)
-        other._snapshot = snapshot
+        other._snapshot = self._bound(snapshot)
         return other
+
+    @property
+    def session(self) -> Session:
+        """What reads and changes of this dataset share with others."""
+        return session_of(self._snapshot)
+
+    def _bound(self, snapshot: Snapshot) -> Snapshot:
+        """Let reads of a snapshot use the session that the dataset was opened with, if it was with one."""
+        return snapshot if self._session is None else replace(snapshot, session=self._session)
 
     def open_reference(self, reference: Reference) -> Snapshot:
         """A version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
-            return open_kept(self._storage, reference)
+            return self._bound(open_kept(self._storage, reference))
         if isinstance(reference, str):
             tag = read_tag(self._root, reference)
             reference = (tag.branch, tag.version)
         branch, number = reference
         storage = branch_storage(self._root, branch)
         try:
-            return open_kept(storage, number)
+            return self._bound(open_kept(storage, number))
         except VersionNotFoundError:
             raise
         except DatasetNotFoundError:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.table.committed import find_committed
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot
 
 CONFLICT_RETRIES = 10
 RETRY_TIMEOUT = timedelta(seconds=30)
@@ -72,9 +72,9 @@ def with_retries(
             # Writers that lost to the same commit do not come back at the same time.
             wait = _FIRST_WAIT_SECONDS * 2 ** min(number, _MAX_DOUBLINGS) * random.random()
             time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
-            current = open_snapshot(snapshot.storage, open_base=snapshot.open_base)
+            current = snapshot.open_version()
         else:
-            return opened(snapshot, manifest)
+            return snapshot.with_manifest(manifest)
     raise AssertionError  # the last attempt returns or raises
 
 
@@ -86,11 +86,4 @@ def made_before(snapshot: Snapshot, transaction_id: str | None, operation: str) 
     manifest = (
         None if transaction_id is None else find_committed(snapshot.storage, transaction_id, (operation,))
     )
-    return None if manifest is None else opened(snapshot, manifest)
-
-
-def opened(snapshot: Snapshot, manifest: Manifest) -> Snapshot:
-    """Return another version of the table of `snapshot`, whose manifest is known."""
-    if not manifest.has_row_counts:  # libraries before 0.8 left them out
-        return open_snapshot(snapshot.storage, manifest.version, snapshot.open_base)
-    return Snapshot(snapshot.storage, manifest, snapshot.open_base)
+    return None if manifest is None else snapshot.with_manifest(manifest)

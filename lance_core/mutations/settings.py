@@ -15,7 +15,7 @@ from lance_core.schema import Schema
 from lance_core.schema.paths import split_path
 from lance_core.table.commit import commit
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import new_transaction, restore, update_config, update_map
 
 Entries = Mapping[str, str | None]
@@ -35,7 +35,7 @@ def restore_version(snapshot: Snapshot, *, transaction_id: str | None = None, sy
         CommitConflictError: other commits make this one impossible.
         CommitUnknownError: nobody can say whether the version was made.
     """
-    newest = open_snapshot(snapshot.storage, open_base=snapshot.open_base)
+    newest = snapshot.open_version()
     return _commit(
         newest,
         lambda transaction: restore(transaction, snapshot.manifest.version),

@@ -15,14 +15,13 @@ from lance_core.cache_use import CacheUse
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.bind import bind_columns, bind_filter
 from lance_core.scan.blobs import BlobFile
-from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.execute import count_passing, scan_batches, scan_projection, scan_table
-from lance_core.scan.files import DataFiles, FileCache
 from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan import FragmentScan, plan_scan
 from lance_core.scan.projection import Projection, project
+from lance_core.scan.session import default_session, session_of
 from lance_core.scan.stored import scan_stored
-from lance_core.scan.take import RowTaker, TakerCache, as_keys
+from lance_core.scan.take import RowTaker, as_keys
 from lance_core.scan.take_blobs import take_blobs
 from lance_core.schema import Field, Schema
 from lance_core.table.snapshot import Snapshot
@@ -66,10 +65,6 @@ _UNSUPPORTED = frozenset(
     }
 )
 
-_budget = MemoryBudget(256 << 20)
-_files = FileCache()
-_takers = TakerCache(_files)
-
 
 class LanceScanner:
     """One scan of one version of a dataset."""
@@ -78,7 +73,8 @@ class LanceScanner:
         self._snapshot = snapshot
         self._options = options
         self._plan = plan_scan(snapshot, options)
-        self._files: DataFiles = _files.verified() if options.verify_checksums else _files
+        session = session_of(snapshot)
+        self._files, self._budget = session.files_for(options), session.budget
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -92,7 +88,7 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Rows that the scan returns; reads data only for a filter, and of that only the columns it names."""
-        return count_passing(self._snapshot, self._plan, _budget, self._files)
+        return count_passing(self._snapshot, self._plan, self._budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
         """Return the pages that the scan reads of each fragment and column, and those that statistics rule
@@ -103,7 +99,7 @@ class LanceScanner:
         """
         from lance_core.scan.explain import explain  # late, with all that filters need
 
-        return explain(self._snapshot, self._plan, self._files, _budget, analyze=analyze)
+        return explain(self._snapshot, self._plan, self._files, self._budget, analyze=analyze)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Return the text of `explain` in a few lines; with `verbose` each fragment and column."""
@@ -127,13 +123,13 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as batches; a bounded amount is decoded ahead of the caller."""
-        return scan_batches(self._snapshot, self._plan, _budget, self._files)
+        return scan_batches(self._snapshot, self._plan, self._budget, self._files)
 
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
         """The rows of one fragment, for whoever asks for many: of a scan of all rows, without a filter."""
         rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
         plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
-        return scan_projection(self._snapshot, plan, self._projection, _budget, self._files)
+        return scan_projection(self._snapshot, plan, self._projection, self._budget, self._files)
 
     @cached_property
     def _projection(self) -> Projection:
@@ -163,7 +159,7 @@ def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 25
             from the start.
         max_bytes: About how much it may hold; what was not used for longest is deleted.
     """
-    _files.statistics.use_directory(path, max_bytes)
+    default_session.files.statistics.use_directory(path, max_bytes)
 
 
 def cache_stats() -> dict[str, CacheUse]:
@@ -172,11 +168,7 @@ def cache_stats() -> dict[str, CacheUse]:
 
     Footers, descriptions of columns, dictionaries and repetition indices count as bytes of their files.
     """
-    return {
-        "manifests": kept_snapshots.use(),
-        "files": _files.use(),
-        "statistics": _files.statistics.use(),
-    }
+    return {"manifests": kept_snapshots.use(), **default_session.cache_use()}
 
 
 def scan_options(
@@ -251,9 +243,10 @@ def _integer(name: str, value: Any) -> Any:
 
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
     """Return the taker of single rows of a snapshot; `columns` and errors are those of `scan_options`."""
+    session = session_of(snapshot)
     if isinstance(columns, dict):
-        return RowTaker(snapshot, None, _files, bind_columns(snapshot.manifest.schema, columns))
-    return _takers.get(snapshot, _column_names(columns))
+        return session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
+    return session.taker(snapshot, _column_names(columns))
 
 
 def stored_batches(
@@ -265,8 +258,9 @@ def stored_batches(
     verify_checksums: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of fragments in the form that data files hold; see `lance_core.scan.stored.scan_stored`."""
-    files = _files.verified() if verify_checksums else _files
-    return scan_stored(snapshot, fragment_ids, fields, _budget, files, batch_rows=batch_rows)
+    session = session_of(snapshot)
+    files = session.files.verified() if verify_checksums else session.files
+    return scan_stored(snapshot, fragment_ids, fields, session.budget, files, batch_rows=batch_rows)
 
 
 def blob_files(
@@ -282,7 +276,7 @@ def blob_files(
         raise InvalidInputError(f"give one of ids, addresses and indices, not {sorted(given) or 'none'}")
     ((name, keys),) = given.items()
     take = {"ids": RowTaker.by_row_id, "addresses": RowTaker.by_address, "indices": RowTaker.by_offset}[name]
-    return take_blobs(snapshot, _files, column, lambda taker: take(taker, keys))
+    return take_blobs(snapshot, session_of(snapshot).files, column, lambda taker: take(taker, keys))
 
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:

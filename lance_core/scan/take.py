@@ -366,7 +366,8 @@ class TakerCache:
 
     def get(self, snapshot: Snapshot, columns: tuple[str, ...] | None) -> RowTaker:
         """The taker of columns of a snapshot; errors are those of `RowTaker`."""
-        key = (id(snapshot), columns)  # the taker keeps the snapshot, and so the number its own
+        # Every opened dataset has a snapshot of its own. The taker keeps the manifest, and so its number.
+        key = (id(snapshot.manifest), columns)
         with self._lock:
             taker = self._takers.get(key)
             if taker is not None:

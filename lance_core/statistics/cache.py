@@ -68,6 +68,11 @@ class StatisticsCache:
             )
 
     @property
+    def directory(self) -> StatisticsDirectory | None:
+        """Where gathered statistics are kept for other processes."""
+        return self._directory
+
+    @property
     def num_bytes(self) -> int:
         """Memory in use, about."""
         return self._num_bytes

@@ -5,6 +5,8 @@ itself is found through a base path from then on; new files go into the new tabl
 Source: docs/format.md, "Tags and branches".
 """
 
+from dataclasses import replace
+
 from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExistsError, PutUnknownError
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
@@ -71,7 +73,7 @@ def clone_table(
         raise DatasetExistsError("somebody made a dataset at the target meanwhile") from None
     except PutUnknownError as error:
         raise CommitUnknownError("nobody can say whether the dataset was made") from error
-    return Snapshot(target, parse_manifest(data, path), source.open_base)
+    return replace(source, storage=target, manifest=parse_manifest(data, path))
 
 
 def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Manifest, bytes | None]:

@@ -22,6 +22,24 @@ class Snapshot:
     storage: Storage
     manifest: Manifest
     open_base: BaseOpener = field(default=open_base, repr=False)
+    session: object | None = field(default=None, repr=False, compare=False)
+    """What reads of the table share, a `lance_core.scan.session.Session`; None: what the process shares."""
+
+    def open_version(self, version: int | None = None) -> "Snapshot":
+        """Open another version of the table, the latest if no number is given.
+
+        Errors are those of `open_snapshot`.
+        """
+        return replace(open_snapshot(self.storage, version, self.open_base), session=self.session)
+
+    def with_manifest(self, manifest: Manifest) -> "Snapshot":
+        """Return another version of the table, whose manifest is known.
+
+        Errors are those of `open_snapshot`.
+        """
+        if not manifest.has_row_counts:  # libraries before 0.8 left them out
+            return self.open_version(manifest.version)
+        return replace(self, manifest=manifest)
 
     def storage_of(self, base_id: int | None) -> Storage:
         """Return the storage of the files of a base path; errors are those of `open_base`."""

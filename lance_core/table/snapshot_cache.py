@@ -1,6 +1,7 @@
 """Snapshots that were opened last, kept for whoever opens them again."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from threading import Lock
 
 from lance_core.cache_use import CacheUse, HitCounter
@@ -19,10 +20,13 @@ class SnapshotCache:
     One whose manifest file was replaced, as after a dataset was dropped and made again, is read anew.
     """
 
-    def __init__(self, max_bytes: int, open_base: BaseOpener = open_base) -> None:
+    def __init__(
+        self, max_bytes: int, open_base: BaseOpener = open_base, session: object | None = None
+    ) -> None:
         """`open_base` opens the base paths of tables, and may refuse to."""
         self._max_bytes = max_bytes
         self._open_base = open_base
+        self._session = session
         self._num_bytes = 0
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
         self._counter = HitCounter()
@@ -47,7 +51,7 @@ class SnapshotCache:
             if known is not None and hit:
                 self._snapshots.move_to_end(key)
                 return known[1]
-        snapshot = open_snapshot(storage, version, self._open_base)
+        snapshot = replace(open_snapshot(storage, version, self._open_base), session=self._session)
         with self._lock:
             self._forget(key)
             self._snapshots[key] = (identity, snapshot)

@@ -82,6 +82,7 @@ class DatasetWriter:
             raise DatasetExistsError("dataset already exists")
         self._base = base.manifest if base else None
         self._open_base = base.open_base if base else open_base
+        self._session = base.session if base else None
         if self._base is not None:
             feature_flags.check_writable(
                 self._base.reader_feature_flags, self._base.writer_feature_flags, self._base.name
@@ -190,9 +191,7 @@ class DatasetWriter:
         return find_committed(self._storage, number, operations)
 
     def _opened(self, manifest: Manifest) -> Snapshot:
-        if not manifest.has_row_counts:  # libraries before 0.8 left them out
-            return open_snapshot(self._storage, manifest.version, self._open_base)
-        return Snapshot(self._storage, manifest, self._open_base)
+        return Snapshot(self._storage, manifest, self._open_base, self._session).with_manifest(manifest)
 
     def abort(self) -> None:
         """Remove what was written."""

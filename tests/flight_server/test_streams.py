@@ -236,6 +236,46 @@ def test_a_flipped_bit_is_found_where_asked(
         assert stream.read_all()["x"].to_pylist() != values.tolist()
 
 
+def test_settings_reach_every_read(tmp_path: Path, serve: StartServer) -> None:
+    """T26: scans, takes, look-ups, counts and plans that are run follow the settings that `health` shows."""
+    damaged_root(tmp_path)
+    server = serve(tmp_path / "root", "--verify-checksums", "--memory-limit", "128MiB")
+    client = server.client()
+
+    def act(name: str, body: dict[str, object]) -> None:
+        list(client.do_action(flight.Action(name, json.dumps(body).encode())))
+
+    def look_up() -> None:
+        command = json.dumps({"take": {"dataset": "t"}}).encode()
+        writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(command))
+        with writer:
+            writer.begin(pa.schema([("_rowoffset", pa.uint64())]))
+            writer.write_batch(pa.record_batch({"_rowoffset": pa.array([77], pa.uint64())}))
+            writer.done_writing()
+            reader.read_all()
+
+    def get(command: dict[str, object]) -> None:
+        client.do_get(flight.Ticket(json.dumps(command))).read_all()
+
+    reads: list[Callable[[], None]] = [
+        lambda: get({"scan": {"dataset": "t"}}),
+        lambda: get({"scan": {"dataset": "t", "columns": {"y": "x + 1"}, "filter": "x > 1.5"}}),
+        lambda: get({"take": {"dataset": "t", "offsets": [77]}}),
+        look_up,
+        lambda: act("count_rows", {"dataset": "t", "filter": "x > 1.5"}),
+        lambda: act("explain_scan", {"scan": {"dataset": "t"}, "analyze": True}),
+        lambda: act("delete", {"dataset": "t", "predicate": "x > 1.5"}),
+    ]
+    for read in reads:
+        with pytest.raises(flight.FlightInternalError, match="another checksum"):
+            read()
+    (answer,) = client.do_action(flight.Action("health", b""))
+    shown = json.loads(answer.body.to_pybytes())["reads"]
+    assert (shown["verify_checksums"], shown["memory_limit_bytes"]) == (True, 64 << 20)
+    assert shown["memory_peak_bytes"] > shown["memory_used_bytes"] == 0
+    assert not shown["keeps_statistics"]
+
+
 def test_a_scan_asks_for_checked_pages(tmp_path: Path, serve: StartServer) -> None:
     """T26: a command has pages checked on a server that does not check, in tickets and in actions, too."""
     values = damaged_root(tmp_path)

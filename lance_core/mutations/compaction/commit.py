@@ -9,11 +9,11 @@ from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError
 from lance_core.mutations.compaction.indices import move_indices, segments_to_move
 from lance_core.mutations.compaction.plan import check_indices
 from lance_core.mutations.compaction.tasks import RewriteResult
-from lance_core.mutations.retry import made_before, opened
+from lance_core.mutations.retry import made_before
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.commit import commit as commit_transaction
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import new_transaction, reserve_fragments, rewrite
 
 
@@ -53,7 +53,7 @@ def commit(
     if snapshot.manifest.index_segments:
         return _commit_with_indices(snapshot, in_order, transaction_id, sync)
     manifest = commit_transaction(snapshot.storage, _transaction(in_order, transaction_id), sync=sync)
-    return opened(snapshot, manifest)
+    return snapshot.with_manifest(manifest)
 
 
 def _commit_with_indices(
@@ -64,11 +64,11 @@ def _commit_with_indices(
     Index files name fragments, so fragment ids are reserved before the files are written.
     """
     storage = snapshot.storage
-    newest = open_snapshot(storage, open_base=snapshot.open_base)
+    newest = snapshot.open_version()
     if segments_to_move(newest, results):
         count = sum(len(result.new) for result in results)
         reservation = reserve_fragments(new_transaction(newest.manifest.version), count)
-        newest = opened(snapshot, commit_transaction(storage, reservation, sync=sync))
+        newest = snapshot.with_manifest(commit_transaction(storage, reservation, sync=sync))
         assert newest.manifest.max_fragment_id is not None
         ids = iter(range(newest.manifest.max_fragment_id - count + 1, newest.manifest.max_fragment_id + 1))
         results = [replace(result, new=_numbered(result.new, ids)) for result in results]
@@ -76,7 +76,7 @@ def _commit_with_indices(
     transaction = _transaction(results, transaction_id)
     transaction.rewrite.rewritten_indices.extend(moved.rewritten)
     try:
-        return opened(snapshot, commit_transaction(storage, transaction, sync=sync))
+        return snapshot.with_manifest(commit_transaction(storage, transaction, sync=sync))
     except CommitUnknownError:
         raise
     except LanceError:

@@ -25,7 +25,7 @@ from lance_core.scan.scanner import scan_options
 from lance_core.storage import Storage
 from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.row_sequences import encode_row_ids, encode_versions
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot
 from lance_core.write.fragments import FileLimits, FragmentWriter
 
 
@@ -43,7 +43,7 @@ def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> R
         LanceError: something cannot be read or written; no files are left.
     """
     if snapshot.manifest.version != task.read_version:
-        snapshot = open_snapshot(snapshot.storage, task.read_version, snapshot.open_base)
+        snapshot = snapshot.open_version(task.read_version)
     manifest = snapshot.manifest
     check_indices(manifest)
     ids = [message.id for message in task.messages]

@@ -1,0 +1,122 @@
+"""What reads share: open files, takers of rows, statistics, memory for rows decoded ahead, and settings.
+
+A snapshot has the session that its reads use (`Snapshot.session`), so a scan, a take and a change of one
+dataset share what they know, and a setting reaches all of them. A server has one session. Datasets that are
+opened without one share the default session of the process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from lance_core.cache_use import CacheUse
+from lance_core.errors import InvalidInputError
+from lance_core.expressions.tree import Expression
+from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.files import DataFiles, FileCache
+from lance_core.scan.options import ScanOptions
+from lance_core.scan.take import RowTaker, TakerCache
+from lance_core.table.snapshot import Snapshot
+
+_FILE_CACHE_BYTES = 64 << 20
+_MEMORY_LIMIT_BYTES = 256 << 20
+
+
+class Session:
+    """Caches, memory and settings of the datasets that are opened with it; thread-safe.
+
+    Attributes:
+        budget: Bytes of decoded rows that all streams may hold ahead of their readers.
+        files: The data files that were used last, and what is known of the values in them.
+        takers: What took rows last.
+        verify_checksums: Whether every read checks the pages that it reads, each page once for as long as its
+            file stays open. Changes check the pages that they read in any case, and each time.
+    """
+
+    def __init__(
+        self,
+        index_cache_size_bytes: int | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        *,
+        memory_limit_bytes: int = _MEMORY_LIMIT_BYTES,
+        verify_checksums: bool = False,
+        cache_directory: str | os.PathLike[str] | None = None,
+        cache_directory_bytes: int = 256 << 20,
+    ) -> None:
+        """Make a session. The first two arguments are those of the reference.
+
+        Args:
+            index_cache_size_bytes: Has no effect: indices are not read.
+            metadata_cache_size_bytes: Memory for what is known of data files, 64 MiB if not given.
+            memory_limit_bytes: See `budget`. Streams hold one window of rows each beyond it.
+            verify_checksums: See above.
+            cache_directory: Where statistics that filters find out are kept for other processes; see
+                `set_cache_directory`. None keeps them in memory.
+            cache_directory_bytes: About how much this directory may hold.
+
+        Raises:
+            InvalidInputError: A size is negative.
+        """
+        for name, size in (
+            ("metadata_cache_size_bytes", metadata_cache_size_bytes),
+            ("memory_limit_bytes", memory_limit_bytes),
+            ("cache_directory_bytes", cache_directory_bytes),
+        ):
+            if size is not None and size < 0:
+                raise InvalidInputError(name, expected="0 or more", found=size)
+        self.verify_checksums = verify_checksums
+        self.budget = MemoryBudget(memory_limit_bytes)
+        file_bytes = _FILE_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes
+        self.files = FileCache(max_bytes=file_bytes, verify_checksums=verify_checksums)
+        self.takers = TakerCache(self.files)
+        if cache_directory is not None:
+            self.files.statistics.use_directory(cache_directory, cache_directory_bytes)
+
+    def files_for(self, options: ScanOptions) -> DataFiles:
+        """Return the files for one scan, which checks pages if the options or the session say so."""
+        return self.files.verified() if options.verify_checksums else self.files
+
+    def taker(
+        self,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | None,
+        computed: tuple[tuple[str, Expression], ...] | None = None,
+    ) -> RowTaker:
+        """Return what takes rows of a snapshot with some columns, or with `computed` ones; see `RowTaker`."""
+        if computed is not None:
+            return RowTaker(snapshot, None, self.files, computed)
+        return self.takers.get(snapshot, columns)
+
+    def cache_use(self) -> Mapping[str, CacheUse]:
+        """Return how much each cache holds, and how often it was of use."""
+        return {"files": self.files.use(), "statistics": self.files.statistics.use()}
+
+    def settings(self) -> Mapping[str, object]:
+        """Return the settings that reads follow, and the memory that their decoded rows take, in bytes."""
+        directory = self.files.statistics.directory
+        return {
+            "verify_checksums": self.verify_checksums,
+            "memory_limit_bytes": self.budget.limit_bytes,
+            "memory_used_bytes": self.budget.used_bytes,
+            "memory_peak_bytes": self.budget.peak_bytes,
+            "keeps_statistics": directory is not None,
+        }
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the caches take."""
+        return sum(use.bytes for use in self.cache_use().values())
+
+    def is_same_as(self, other: Session) -> bool:
+        """Whether both are the same session."""
+        return self is other
+
+
+default_session = Session()
+"""The session of datasets that are opened without one."""
+
+
+def session_of(snapshot: Snapshot) -> Session:
+    """Return the session that reads of a snapshot use."""
+    session = snapshot.session
+    return session if isinstance(session, Session) else default_session
