@@ -133,7 +133,7 @@ def test_arguments_of_opening_are_those_of_the_reference(tmp_path):
     names = list(inspect.signature(lance_core.dataset).parameters)
     assert names == list(inspect.signature(lance.dataset).parameters)[: len(names)]
     sizes = {name: 1 << 20 for name in names if name.endswith(("_size", "_bytes"))}
-    opened = lance_core.dataset(path, 1, **sizes, session=lance.Session(), read_params={})
+    opened = lance_core.dataset(path, 1, **sizes, session=lance_core.Session(), read_params={})
     assert opened.count_rows() == 3
     for name in ("commit_lock", "default_scan_options"):
         with pytest.raises(lance_core.UnsupportedFeatureError, match=name):
