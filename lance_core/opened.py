@@ -82,7 +82,7 @@ class OpenedDataset:
 
     @property
     def session(self) -> Session:
-        """What reads and changes of this dataset share with others."""
+        """The session of reads and changes of this dataset."""
         return session_of(self._snapshot)
 
     def _bound(self, snapshot: Snapshot) -> Snapshot:

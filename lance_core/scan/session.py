@@ -1,4 +1,4 @@
-"""What reads share: open files, takers of rows, statistics, memory for rows decoded ahead, and settings.
+"""Sessions: the open files, row takers, statistics, memory and settings that reads share.
 
 A snapshot has the session that its reads use (`Snapshot.session`), so a scan, a take and a change of one
 dataset share what they know, and a setting reaches all of them. A server has one session. Datasets that are

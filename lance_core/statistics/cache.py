@@ -69,7 +69,7 @@ class StatisticsCache:
 
     @property
     def directory(self) -> StatisticsDirectory | None:
-        """Where gathered statistics are kept for other processes."""
+        """The directory that keeps gathered statistics for other processes; None without one."""
         return self._directory
 
     @property

@@ -23,7 +23,7 @@ class Snapshot:
     manifest: Manifest
     open_base: BaseOpener = field(default=open_base, repr=False)
     session: object | None = field(default=None, repr=False, compare=False)
-    """What reads of the table share, a `lance_core.scan.session.Session`; None: what the process shares."""
+    """The `lance_core.scan.session.Session` of reads; None: the default session of the process."""
 
     def open_version(self, version: int | None = None) -> "Snapshot":
         """Open another version of the table, the latest if no number is given.
