@@ -162,7 +162,7 @@ class Report:
 
     @staticmethod
     def parse(data: bytes | str | None) -> "Report | None":
-        """The report in JSON, None where there is none or it is not one of ours."""
+        """Return the report in JSON, None if there is none or it is not one of ours."""
         try:
             content: dict[str, Any] = json.loads(data or "null") or {}
             return Report(
@@ -207,7 +207,7 @@ _NO_ANSWER: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def from_flight(error: Exception, trailer: str | None = None, *, server: str | None = None) -> LanceError:
-    """The error of this package for one that pyarrow.flight raised.
+    """Return the error of this package for one that pyarrow.flight raised.
 
     Args:
         error: as pyarrow raised it.
@@ -229,7 +229,9 @@ def from_flight(error: Exception, trailer: str | None = None, *, server: str | N
 
 
 def _no_answer(text: str, server: str | None) -> str:
-    """A sentence for what gRPC says of a server that does not answer; its own words where it is not known."""
+    """Return a sentence for what gRPC says of a server that does not answer; its own words where it is not
+    known.
+    """
     found = next((sentence for pattern, sentence in _NO_ANSWER if pattern.search(text)), None)
     if found is not None:
         return found.format(server=server or "the server")

@@ -113,7 +113,7 @@ class Catalog:
         return path
 
     def has(self, name: str) -> bool:
-        """Whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
+        """Return whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
         return self._find(name) is not None
 
     def _find(self, name: str) -> str | None:
@@ -128,7 +128,7 @@ class Catalog:
         return next(iter(found.values()), None)
 
     def _has_namespace(self, name: str) -> bool:
-        """Whether everything above a name is a namespace."""
+        """Return whether everything above a name is a namespace."""
         namespaces = name.split("/")[:-1]
         return all(
             self._is_namespace("/".join(namespaces[:depth])) for depth in range(1, len(namespaces) + 1)
@@ -229,11 +229,11 @@ class Catalog:
                 yield from self._staging_below(path, depth + 1)
 
     def storage(self, path: str) -> Storage:
-        """The storage of the dataset that `locate` found at `path`."""
+        """Return the storage of the dataset that `locate` found at `path`."""
         return LocalStorage(path, is_resolved=True)
 
     def open(self, reference: DatasetReference) -> Snapshot:
-        """The snapshot that `reference` names.
+        """Return the snapshot that `reference` names.
 
         Raises:
             DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or another
@@ -258,13 +258,13 @@ class Catalog:
         return snapshot
 
     def pin(self, reference: DatasetReference) -> DatasetReference:
-        """The version that `reference` means now, by branch and number; errors are those of `open`."""
+        """Return the version that `reference` means now, by branch and number; errors are those of `open`."""
         root = self.storage(self.locate(reference.name))
         branch, version = _resolve(root, reference)
         return DatasetReference(reference.name, version, branch=branch, identity=reference.identity)
 
     def refs(self, name: str) -> tuple[list[str], list[str]]:
-        """The names of the tags and branches of a dataset; errors are those of `locate`."""
+        """Return the names of the tags and branches of a dataset; errors are those of `locate`."""
         root = self.storage(self.locate(name))
         return tag_names(root), branch_names(root)
 

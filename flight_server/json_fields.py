@@ -59,7 +59,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
 def check_fields(
     where: str, fields: Any, table: Mapping[str, Checker], required: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The checked values of the object `fields`; fields that are not in `table` are refused."""
+    """Return the checked values of the object `fields`; fields that are not in `table` are refused."""
     if not isinstance(fields, dict):
         raise _wrong(where, "an object", fields)
     for name in fields:
@@ -113,7 +113,9 @@ def number(field: str, value: Any) -> float:
 
 
 def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], int]:
-    """An integer of the range, written as a number or (for clients without 64-bit numbers) as a string."""
+    """Return an integer of the range, written as a number or (for clients without 64-bit numbers) as a
+    string.
+    """
 
     def check(field: str, value: Any) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
@@ -169,7 +171,7 @@ def unsupported(field: str, value: Any) -> NoReturn:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of `pairs`; a key that appears twice is refused."""
+    """Return the object of `pairs`; a key that appears twice is refused."""
     result = dict(pairs)
     if len(result) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -153,11 +153,13 @@ class Service:
         self._started = time.monotonic()
 
     def open(self, reference: DatasetReference) -> Snapshot:
-        """The version that a reference names; errors are those of `Catalog.open`."""
+        """Return the version that a reference names; errors are those of `Catalog.open`."""
         return self._catalog.open(reference)
 
     def list_datasets(self, pattern: str) -> Iterator[DatasetSummary]:
-        """The datasets whose names match the glob `pattern` (empty: all), each from its manifest alone."""
+        """Return the datasets whose names match the glob `pattern` (empty: all), each from its manifest
+        alone.
+        """
         names = (name for name in self._catalog.names() if not pattern or fnmatchcase(name, pattern))
         return map_ahead(self._summary, names, self._catalog.is_remote)
 
@@ -212,7 +214,7 @@ class Service:
         )
 
     def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
-        """A ticket for columns of a snapshot, still without rows."""
+        """Return a ticket for columns of a snapshot, still without rows."""
         return Ticket(
             dataset=pinned.name,
             version=snapshot.manifest.version,
@@ -289,7 +291,7 @@ class Service:
         return self._stream(snapshot, plan, asked.compression)
 
     def renew(self, ticket: bytes) -> tuple[bytes, int]:
-        """A ticket for the same rows that expires later, and when: seconds since the epoch."""
+        """Return a ticket for the same rows that expires later, and when: seconds since the epoch."""
         redeemed = self._redeemed(ticket)
         self._pinned(redeemed)
         renewed = replace(redeemed, expires=self._expiry())
@@ -357,7 +359,9 @@ class Service:
             return DatasetSummary(name, error=f"[{report.name}] {report.message}")
 
     def _pinned(self, ticket: Ticket) -> Snapshot:
-        """The snapshot a ticket was made for; DatasetNotFoundError when another dataset took its name."""
+        """Return the snapshot a ticket was made for; DatasetNotFoundError when another dataset took its
+        name.
+        """
         return self._catalog.open(
             DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch, identity=ticket.identity)
         )
@@ -379,7 +383,7 @@ class Service:
         return ScanStream(taker.schema, self._taken(taker, keys), taker.has_dictionaries)
 
     def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[Stretch, None, None]:
-        """The rows, read when the first batch is asked for and cut to the size of a scan's batches."""
+        """Yield the rows, read when the first batch is asked for and cut to the size of a scan's batches."""
         find = taker.addresses_by(_KEY_COLUMNS[keys.kind])
         addresses = find(np.array(keys.values, np.uint64))  # of integers that were checked when they came
         for batch in taker.batches(addresses, _TAKEN_BYTES):

@@ -150,7 +150,7 @@ def _delete_files(target: Target, writes: Sequence[StagedWrite]) -> None:
 
 
 def _staged_rows(snapshot: Snapshot, writes: Sequence[StagedWrite]) -> pa.RecordBatchReader:
-    """The rows of staged files, read as a table of their own, as they were uploaded."""
+    """Return the rows of staged files, read as a table of their own, as they were uploaded."""
     joined = _joined(writes)
     message, _ = next_manifest(None, joined, writes[0].settings, read_version=_no_version)
     data = serialize_manifest(message, joined.SerializeToString(), None)

@@ -184,6 +184,6 @@ def _namespaces(name: str) -> list[str]:
 
 
 def _place(uri: str) -> str:
-    """The URL without what says how versions are committed: data is at the same place either way."""
+    """Return the URL without what says how versions are committed: data is at the same place either way."""
     scheme, separator, path = uri.partition("://")
     return scheme.removesuffix("+ddb") + separator + path.partition("?")[0].rstrip("/")

@@ -127,7 +127,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return [_describe(open_snapshot(self._storage, number).manifest) for number in numbers]
 
     def get_version(self) -> Version:
-        """The entry of `versions` for the opened version."""
+        """Return the entry of `versions` for the opened version."""
         return _describe(self._snapshot.manifest)
 
     @property
@@ -179,7 +179,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return bool(self._snapshot.manifest.index_segments)
 
     def describe_indices(self) -> list[IndexDescription]:
-        """The indices by name, as the manifest lists them."""
+        """Return the indices by name, as the manifest lists them."""
         return self._snapshot.manifest.describe_indices()
 
     def list_indices(self) -> list[IndexInformation]:
@@ -234,7 +234,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return [LanceFragment(self, fragment) for fragment in self._snapshot.manifest.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """The fragment of this id, if there is one."""
+        """Return the fragment of this id, if there is one."""
         for fragment in self._snapshot.manifest.fragments:
             if fragment.id == fragment_id:
                 return LanceFragment(self, fragment)
@@ -271,7 +271,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         fragments: Sequence[LanceFragment] | None = None,
         **arguments: Any,
     ) -> LanceScanner:
-        """A scan of this version.
+        """Return a scan of this version.
 
         Args:
             columns: Names or dotted paths in output order, or SQL expressions by name; `None` means all
@@ -300,7 +300,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return self.scanner(*args, **arguments).to_table()
 
     def to_batches(self, *args: Any, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        """The rows as batches; arguments are those of `scanner`."""
+        """Return the rows as batches; arguments are those of `scanner`."""
         return self.scanner(*args, **arguments).to_batches()
 
     def to_pandas(self, *args: Any, **arguments: Any) -> pd.DataFrame:
@@ -308,11 +308,11 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return self.scanner(*args, **arguments).to_pandas()
 
     def head(self, num_rows: int, **arguments: Any) -> pa.Table:
-        """The first rows; arguments are those of `scanner`."""
+        """Return the first rows; arguments are those of `scanner`."""
         return self.to_table(limit=num_rows, **arguments)
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """The rows at offsets, in the order given; an offset given twice gives its row twice.
+        """Return the rows at offsets, in the order given; an offset given twice gives its row twice.
 
         Args:
             indices: Integers in a list, an Arrow or a NumPy array; they count rows that are not deleted.
@@ -325,7 +325,8 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"))])
 
     def _take_rows(self, row_ids: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """The rows of row ids, in the order given; ids of rows that are deleted or never were are left out.
+        """Return the rows of row ids, in the order given; ids of rows that are deleted or never were are
+        left out.
 
         Without stable row ids they are row addresses, and one beyond the table is an `InvalidInputError`.
         """
@@ -357,7 +358,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     def take_blobs(
         self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None
     ) -> list[BlobFile | None]:
-        """The blobs of single rows as files that are read on demand, None where a value is null.
+        """Return the blobs of single rows as files that are read on demand, None if a value is null.
 
         Args:
             blob_column: Name or dotted path of a blob column.
@@ -438,7 +439,9 @@ def _describe(manifest: Manifest) -> Version:
 
 
 def summarize_version(manifest: Manifest) -> dict[str, str]:
-    """The `metadata` of a version in `LanceDataset.versions`: what its fragments and files sum up to."""
+    """Return the `metadata` of a version in `LanceDataset.versions`: what its fragments and files sum up
+    to.
+    """
     fragments = manifest.fragments
     files = [file for fragment in fragments for file in fragment.files]
     deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]

@@ -119,13 +119,13 @@ def _print_similar_clocks(table: pa.Table) -> None:
 
 
 def _as_matrix(column: pa.ChunkedArray) -> np.ndarray:
-    """A fixed_size_list column as a matrix, one row per value."""
+    """Return a fixed_size_list column as a matrix, one row per value."""
     size = column.type.list_size
     return np.concatenate([chunk.flatten().to_numpy().reshape(-1, size) for chunk in column.chunks])
 
 
 def _how_to_connect(uri: str) -> str:
-    """The examples of the README's section "Connect", for the server at `uri`.
+    """Return the examples of the README's section "Connect", for the server at `uri`.
 
     The README is part of what an installed distribution tells about itself.
     """

@@ -55,7 +55,7 @@ class Selection:
     offset: int | None = None
 
     def as_fields(self) -> dict[str, Any]:
-        """The fields of a scan, without those that are not given."""
+        """Return the fields of a scan, without those that are not given."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -79,7 +79,7 @@ class Target(ABC):
 
     @abstractmethod
     def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
-        """The rows at positions in dataset order."""
+        """Return the rows at positions in dataset order."""
 
     @abstractmethod
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
@@ -193,12 +193,14 @@ def parse_pairs(given: Sequence[str], hint: str) -> dict[str, str]:
 
 
 def is_remote(target: str) -> bool:
-    """Whether a server has the target. Local paths and URLs of object stores are read by this process."""
+    """Return whether a server has the target. Local paths and URLs of object stores are read by this
+    process.
+    """
     return scheme_of(target) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB)
 
 
 def connect(target: str) -> tuple[flight.FlightClient, str]:
-    """A client for the server in `target`, and the dataset name after it (may be empty)."""
+    """Return a client for the server in `target`, and the dataset name after it (may be empty)."""
     parts = urlsplit(target)
     if parts.scheme not in ("grpc", "grpc+tcp") or not parts.netloc:
         raise typer.BadParameter(f"not a target: {target} (grpc://host:port/name or a local path)")
@@ -208,7 +210,7 @@ def connect(target: str) -> tuple[flight.FlightClient, str]:
 
 
 def open_target(target: str, version: int | None = None) -> Target:
-    """The dataset that `target` names, at `version` (None: the latest)."""
+    """Return the dataset that `target` names, at `version` (None: the latest)."""
     if not is_remote(target):
         return LocalTarget(target, version)
     client, name = connect(target)
@@ -456,7 +458,7 @@ class RemoteTarget(Target):
 
 
 def _in_utc(time: datetime) -> str:
-    """A time as servers write it; one without a zone is local."""
+    """Return a time as servers write it; one without a zone is local."""
     return time.astimezone(UTC).isoformat()
 
 

@@ -52,7 +52,7 @@ class KeyIndex:
         self._last[numbers] = np.arange(keys.num_rows)  # of equal numbers the last one counts
 
     def find(self, keys: pa.Table) -> pa.Array:
-        """The number of the row that has each of the `keys`, null where none has it.
+        """Return the number of the row that has each of the `keys`, null if none has it.
 
         Args:
             keys: the columns to be found, in the order of those that are looked up, whatever their names.
@@ -85,7 +85,7 @@ class KeyIndex:
         return pa.array(self._last[np.where(missing, 0, numbers)], mask=missing)
 
     def _numbers(self, place: int, column: pa.ChunkedArray) -> Numbers:
-        """The numbers of values among those of a column, -1 where they are not among them."""
+        """Return the numbers of values among those of a column, -1 if they are not among them."""
         with self._comparing(place, column.type):
             found = pc.index_in(column, value_set=self._values[place])
         return np.asarray(found.fill_null(-1), np.int64)
@@ -101,7 +101,7 @@ class KeyIndex:
 
 
 def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The columns of `rows` that are keys.
+    """Return the columns of `rows` that are keys.
 
     Raises:
         InvalidInputError: there is no such column, or more than one.

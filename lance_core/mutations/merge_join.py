@@ -44,7 +44,7 @@ class Matches:
         return len(self.rows)
 
     def part(self, start: int, end: int) -> Matches:
-        """The pairs `[start, end)`."""
+        """Return the pairs `[start, end)`."""
         return Matches(self.rows[start:end], self.addresses[start:end])
 
     def filter(self, mask: np.ndarray) -> Matches:
@@ -53,7 +53,7 @@ class Matches:
 
 
 def key_fields(snapshot: Snapshot, on: Sequence[str], source: MergeSource) -> list[Field]:
-    """The columns of the table that rows are matched by.
+    """Return the columns of the table that rows are matched by.
 
     Raises:
         InvalidInputError: there are none, or one is not in the table or the source.
@@ -77,7 +77,7 @@ def key_fields(snapshot: Snapshot, on: Sequence[str], source: MergeSource) -> li
 
 
 def _find(fields: Sequence[Field], name: str) -> Field:
-    """The field of a name as it is written, or the only one without regard to case."""
+    """Return the field of a name as it is written, or the only one without regard to case."""
     found = [field for field in fields if field.name == name]
     found = found or [field for field in fields if field.name.lower() == name.lower()]
     if len(found) != 1:
@@ -108,7 +108,7 @@ def find_matches(snapshot: Snapshot, source: MergeSource, keys: Sequence[Field])
 
 
 def _source_keys(source: MergeSource, keys: Sequence[Field]) -> pa.Table:
-    """The keys of the rows that have all of them, and the numbers of these rows."""
+    """Return the keys of the rows that have all of them, and the numbers of these rows."""
     tables = []
     for start, batch in source.batches():
         columns = [_stored(batch.column(field.name), field) for field in keys]
@@ -122,7 +122,7 @@ def _source_keys(source: MergeSource, keys: Sequence[Field]) -> pa.Table:
 def _parts(
     snapshot: Snapshot, options: ScanOptions, keys: Sequence[Field], num_rows: int
 ) -> Iterator[pa.Table]:
-    """The keys and addresses of the table, in tables of about `num_rows`."""
+    """Yield the keys and addresses of the table, in tables of about `num_rows`."""
     held: list[pa.Table] = []
     count = 0
     for batch in scan_for_change(snapshot, options).to_batches():
@@ -160,7 +160,9 @@ def _join(theirs: pa.Table, ours: pa.Table, names: list[str]) -> pa.Table:
 
 
 def _bounds(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
-    """A condition that all matching rows of the table fulfil, for statistics to rule out the others."""
+    """Return a condition that all matching rows of the table fulfil, for statistics to rule out the
+    others.
+    """
     from lance_core.expressions.build import comparison, conjunction  # late, as in `_join`
     from lance_core.expressions.names import resolve_column
     from lance_core.expressions.tree import Literal

@@ -31,7 +31,7 @@ class NewColumns(Protocol):
         """Whether fragments have to be asked for in their order, one after the other."""
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
-        """The new columns of a version, before their values are asked for.
+        """Return the new columns of a version, before their values are asked for.
 
         Raises:
             InvalidInputError: they cannot be made from this version.
@@ -174,7 +174,7 @@ class StreamColumns:
         self._is_finished = True
 
     def _next(self) -> pa.RecordBatch | None:
-        """The rows that come next; None at the end."""
+        """Return the rows that come next; None at the end."""
         while self._rest is None or not self._rest.num_rows:
             self._rest = next(self._batches, None)
             if self._rest is None:

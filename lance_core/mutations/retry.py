@@ -79,7 +79,8 @@ def with_retries(
 
 
 def made_before(snapshot: Snapshot, transaction_id: str | None, operation: str) -> Snapshot | None:
-    """The version that a transaction of this id made, if one did: who repeats a change gets its first result.
+    """Return the version that a transaction of this id made, if one did: who repeats a change gets its
+    first result.
 
     Errors are those of `find_committed`.
     """

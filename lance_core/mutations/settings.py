@@ -116,7 +116,7 @@ def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | 
 
 
 def _field_id(schema: Schema, path: str) -> int:
-    """The id of a field of any level: items of lists and entries of maps are named, too."""
+    """Return the id of a field of any level: items of lists and entries of maps are named, too."""
     by_name = {field.name: field for field in schema.fields}
     name, *rest = [path] if path in by_name else split_path(path)
     field = by_name.get(name)

@@ -149,7 +149,7 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
 
 def _json(value: Expression) -> Expression:
-    """The value of a JSON column: text, or that of such a column."""
+    """Return the value of a JSON column: text, or that of such a column."""
     from lance_core.expressions.build import cast
 
     if isinstance(value.type, pa.JsonType):

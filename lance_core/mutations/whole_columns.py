@@ -11,7 +11,8 @@ from lance_core.write.conform import Conformer
 
 
 def whole_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
-    """The fields of a table that `given` has, and what brings batches into the form that files hold.
+    """Return the fields of a table that `given` has, and what brings batches into the form that files
+    hold.
 
     Raises:
         InvalidInputError: a column that the table does not have, of another type, or a part of a struct.

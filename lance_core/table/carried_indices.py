@@ -54,7 +54,7 @@ class CarriedIndices:
         return self._decoded().indices
 
     def editable(self) -> Collection[table_pb2.IndexMetadata]:
-        """The entries, to be changed in place."""
+        """Return the entries, to be changed in place."""
         self._is_changed = self._is_changed or bool(self.segments)
         return self.segments
 
@@ -220,7 +220,7 @@ def names_rows_by_id(segment: table_pb2.IndexMetadata, stable_row_ids: bool) -> 
 
 
 def _keeps_places(segment: table_pb2.IndexMetadata) -> bool:
-    """Whether the files of a rewritten segment may still have entries of rows that are gone."""
+    """Return whether the files of a rewritten segment may still have entries of rows that are gone."""
     kind = kind_of(segment)
     if kind != "vector":
         return kind in _KEEP_PLACES
@@ -232,7 +232,7 @@ def _keeps_places(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def _fields(segment: table_pb2.IndexMetadata) -> set[int]:
-    """The fields whose values an index holds."""
+    """Return the fields whose values an index holds."""
     return {*segment.fields, *segment.covering_fields}
 
 
@@ -241,7 +241,7 @@ def _is_of_system(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def coverage(segment: table_pb2.IndexMetadata) -> pyroaring.BitMap:
-    """The fragments that an index covers; none where it does not say, since nobody uses it then."""
+    """Return the fragments that an index covers; none where it does not say, since nobody uses it then."""
     if not segment.fragment_bitmap:
         return pyroaring.BitMap()
     try:
@@ -251,7 +251,7 @@ def coverage(segment: table_pb2.IndexMetadata) -> pyroaring.BitMap:
 
 
 def _useful(segments: Iterable[table_pb2.IndexMetadata], existing: pyroaring.BitMap) -> set[bytes]:
-    """The uuids of the segments that are worth keeping."""
+    """Return the uuids of the segments that are worth keeping."""
     useful: set[bytes] = set()
     for _, group in groupby(sorted(segments, key=lambda each: each.name), key=lambda each: each.name):
         members = list(group)

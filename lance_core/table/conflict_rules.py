@@ -28,7 +28,7 @@ Rule = Verdict | Callable[[Transaction, Transaction], Verdict]
 
 
 def touched_fragments(transaction: Transaction) -> set[int]:
-    """The fragments that a transaction changes, removes or replaces; not those it adds.
+    """Return the fragments that a transaction changes, removes or replaces; not those it adds.
 
     An append adds only. An overwrite, a merge and a restore concern all, and say nothing here.
     """
@@ -51,7 +51,7 @@ def touched_fragments(transaction: Transaction) -> set[int]:
 
 
 def overlap(verdict: Verdict) -> Rule:
-    """The verdict if both touch a fragment; else they go together."""
+    """Return the verdict if both touch a fragment; else they go together."""
 
     def rule(mine: Transaction, committed: Transaction) -> Verdict:
         return verdict if touched_fragments(mine) & touched_fragments(committed) else _OK
@@ -73,7 +73,7 @@ def append_beside_projection(mine: Transaction, committed: Transaction) -> Verdi
 
 
 def append_beside_merge(mine: Transaction, committed: Transaction) -> Verdict:
-    """A column that got another type got another id, too: no value of the new files would be in it."""
+    """Return a column that got another type got another id, too: no value of the new files would be in it."""
     left = {field.id for field in committed.merge.schema}
     return _RETRY if _appended_fields(mine) - left else unless_nullability(mine, committed)
 
@@ -84,13 +84,13 @@ def _appended_fields(mine: Transaction) -> set[int]:
 
 
 def columns_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
-    """A column that was written anew must not have been dropped."""
+    """Return a column that was written anew must not have been dropped."""
     left = {field.id for field in committed.project.schema}
     return _RETRY if set(mine.update.fields_modified) - left else unless_nullability(mine, committed)
 
 
 def replaced_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
-    """A column that was replaced must not have been dropped."""
+    """Return a column that was replaced must not have been dropped."""
     left = {field.id for field in committed.project.schema}
     replaced = {field for each in mine.data_replacement.replacements for field in each.new_file.fields}
     verdict = unless_nullability(mine, committed)
@@ -126,7 +126,7 @@ def _same_keys(mine: Transaction, committed: Transaction) -> bool:
 
 
 def _describes_schema(transaction: Transaction) -> bool:
-    """Whether a change of settings is one of metadata of the schema or its fields."""
+    """Return whether a change of settings is one of metadata of the schema or its fields."""
     update = transaction.update_config
     return bool(
         update.HasField("schema_metadata_updates")
@@ -176,7 +176,7 @@ def _maps_conflict(ours: Transaction.UpdateMap, theirs: Transaction.UpdateMap) -
 
 
 def _inserted_keys(mine: Transaction, committed: Transaction) -> Verdict:
-    """Whether two updates may have inserted the same key; who does not say which keys may have any."""
+    """Return whether two updates may have inserted the same key; who does not say which keys may have any."""
     if not mine.update.HasField("inserted_rows"):
         return _OK
     ours, theirs = mine.update.inserted_rows, committed.update.inserted_rows
@@ -189,7 +189,7 @@ def _inserted_keys(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def _exact_keys(keys: KeyExistenceFilter) -> set[int] | None:
-    """The hashes of the keys; None where the filter only says which keys are not there."""
+    """Return the hashes of the keys; None if the filter only says which keys are not there."""
     return set(keys.exact.key_hashes) if keys.HasField("exact") else None
 
 
@@ -214,7 +214,7 @@ def same_index(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def _covered(transaction: Transaction, fields: Iterable[int] | None = None) -> pyroaring.BitMap:
-    """The fragments that new indices cover, of those on some of the fields if these are given."""
+    """Return the fragments that new indices cover, of those on some of the fields if these are given."""
     covered = pyroaring.BitMap()
     wanted = None if fields is None else set(fields)
     for index in transaction.create_index.new_indices:

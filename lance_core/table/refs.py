@@ -82,17 +82,17 @@ def check_branch_name(name: str) -> str:
 
 
 def tag_path(name: str) -> str:
-    """The file of a tag; errors are those of `check_tag_name`."""
+    """Return the file of a tag; errors are those of `check_tag_name`."""
     return f"{TAGS}/{check_tag_name(name)}{_SUFFIX}"
 
 
 def branch_path(name: str) -> str:
-    """The file of a branch; errors are those of `check_branch_name`."""
+    """Return the file of a branch; errors are those of `check_branch_name`."""
     return f"{BRANCHES}/{quote(check_branch_name(name), safe='')}{_SUFFIX}"
 
 
 def read_tag(root: Storage, name: str) -> Tag:
-    """The tag of a dataset whose main branch is at `root`.
+    """Return the tag of a dataset whose main branch is at `root`.
 
     Raises:
         InvalidInputError: no tag may have this name.
@@ -114,7 +114,7 @@ def find_tag(root: Storage, name: str) -> Tag | None:
 
 
 def read_branch(root: Storage, name: str) -> Branch:
-    """The branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
+    """Return the branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
     try:
         return _read(root, branch_path(name), _parse_branch)
     except FileMissingError:
@@ -127,12 +127,14 @@ def no_branch(root: Storage, name: str) -> RefNotFoundError:
 
 
 def tag_names(root: Storage) -> list[str]:
-    """The names of all tags, sorted; files whose names no tag may have are none."""
+    """Return the names of all tags, sorted; files whose names no tag may have are none."""
     return sorted(name for name in _names(root, TAGS) if _allowed(check_tag_name, name))
 
 
 def branch_names(root: Storage) -> list[str]:
-    """The names of all branches but the main one, sorted; files whose names no branch may have are none."""
+    """Return the names of all branches but the main one, sorted; files whose names no branch may have are
+    none.
+    """
     names = (unquote(name) for name in _names(root, BRANCHES))
     return sorted(name for name in names if _allowed(check_branch_name, name))
 

@@ -47,12 +47,12 @@ def path(target: str, root: Path) -> Path:
 
 
 def answer(*arguments: str | Path) -> Any:
-    """The JSON object that a verb prints."""
+    """Return the JSON object that a verb prints."""
     return json.loads(run(*arguments, "--json").stdout)
 
 
 def answers(*arguments: str | Path) -> list[Any]:
-    """The JSON objects that a verb prints, one a line."""
+    """Return the JSON objects that a verb prints, one a line."""
     return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
 
 

@@ -199,7 +199,7 @@ def take_json(name: str, **fields: Any) -> bytes:
 
 
 def both_takes(client: flight.FlightClient, **fields: Any) -> pa.Table:
-    """The command as a ticket, and the endpoint that is planned for it, which must agree."""
+    """Return the command as a ticket, and the endpoint that is planned for it, which must agree."""
     command = take_json("t", **fields)
     info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
     (endpoint,) = info.endpoints

@@ -211,7 +211,7 @@ def test_planning_does_not_wait_for_streams(
 
 
 def damaged_root(tmp_path: Path) -> np.ndarray:
-    """A root with a dataset, of whose values a bit is flipped; returns the values as they were."""
+    """Return a root with a dataset, of whose values a bit is flipped; returns the values as they were."""
     values = np.random.default_rng(1).normal(size=5000)
     lance_core.write_dataset(pa.table({"x": values}), tmp_path / "root" / "t.lance")
     (file,) = (tmp_path / "root" / "t.lance" / "data").iterdir()

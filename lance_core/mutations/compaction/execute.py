@@ -73,7 +73,7 @@ def discard(storage: Storage, results: Iterable[RewriteResult]) -> None:
 def _write(
     snapshot: Snapshot, task: CompactionTask, ids: list[int], writers: list[FragmentWriter], sync: bool
 ) -> tuple[table_pb2.DataFragment, ...]:
-    """The new fragments of a task; `writers` is told who writes them."""
+    """Return the new fragments of a task; `writers` is told who writes them."""
     manifest, options = snapshot.manifest, task.options
     version = FileVersion.from_name(manifest.data_storage_version)
     files = WriteOptions(batch_rows=options.max_rows_per_group)
@@ -103,7 +103,7 @@ def _write(
 
 
 def _sizes(num_rows: int, options: CompactionOptions) -> list[int]:
-    """The rows of each new file: as many files as have the target, as equal as can be."""
+    """Return the rows of each new file: as many files as have the target, as equal as can be."""
     num_files = max(1, num_rows // max(1, options.target_rows_per_fragment)) if num_rows else 0
     return [num_rows // num_files + (number < num_rows % num_files) for number in range(num_files)]
 

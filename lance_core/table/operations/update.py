@@ -57,7 +57,7 @@ def _copy(fragment: table_pb2.DataFragment) -> table_pb2.DataFragment:
 
 
 def _needs_origins(operation: Transaction.Update, context: Context) -> bool:
-    """Whether rows were moved without a word on when they were made."""
+    """Return whether rows were moved without a word on when they were made."""
     return context.stable_row_ids and any(
         fragment.HasField("inline_row_ids") and not fragment.HasField("inline_created_at_versions")
         for fragment in operation.new_fragments

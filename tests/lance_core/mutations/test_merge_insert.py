@@ -143,7 +143,7 @@ def test_rows_without_a_value_that_is_needed_are_not_inserted(tmp_path: Path) ->
 
 @pytest.mark.parametrize("by_source", [False, True])
 def test_a_source_without_rows_may_lack_any_column(by_source: bool, tmp_path: Path) -> None:
-    """A source without rows inserts no rows. A version is made, as by the reference, and unmatched rows may be
+    """A source without rows inserts none. A version is made, as by the reference, and unmatched rows may be
     deleted.
     """
     needed = TABLE.cast(

@@ -57,7 +57,7 @@ def v(*numbers: int) -> pa.Table:
 
 
 def read(path: Path, column: str = "v") -> list[object]:
-    """The column by `n`, the same for both libraries."""
+    """Return the column by `n`, the same for both libraries."""
     tables = [library.dataset(str(path)).to_table().sort_by("n") for library in (lance, lance_core)]
     assert tables[0].to_pylist() == tables[1].to_pylist()
     lance.dataset(str(path)).validate()
