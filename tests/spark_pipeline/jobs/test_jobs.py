@@ -303,6 +303,7 @@ def test_compact(spark: SparkSession, servers: Server, client: Client, name: str
     assert made.details["fragments_before"] == 10
     assert made.details["fragments_after"] < 5
     assert made.details["tasks"] > 1
+    assert made.details["lost_coverage"] == []
     again = compact(spark, servers, name, target_rows=45, transaction_id=transaction_id)
     assert (again.version, again.was_done) == (made.version, True)
     assert client.dataset(name).to_table()["id"].to_pylist() == [i for i in range(100) if i % 10 != 3]
