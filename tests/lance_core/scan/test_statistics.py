@@ -256,7 +256,7 @@ def test_filters_of_a_process_use_the_directory(tmp_path: Path) -> None:
 
 
 def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
-    """Columns of later conditions are read if many rows passed the earlier ones: the statistics have no gap."""
+    """Columns of later conditions are read if many rows passed earlier ones: the statistics have no gap."""
     rng = np.random.default_rng(1)
     data = pa.table({"f": rng.random(ROWS).astype("f4"), "a": np.arange(ROWS)})
     lance.write_dataset(data, tmp_path / "d", data_storage_version="2.1")
