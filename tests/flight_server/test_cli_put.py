@@ -241,7 +241,7 @@ def test_merges(target: Callable[[str], str], name: str, root: Path, tmp_path: P
     bounds = ["--when-not-matched-by-source-condition", "x > 2"]
     put(*merge, "--when-not-matched-by-source", "delete", *bounds)
     assert rows() == [expected[0], expected[1], expected[3]]
-    assert "no such key column" in put(*merge[:-1], "a,nope", code=1).stderr
+    assert "there is no key column" in put(*merge[:-1], "a,nope", code=1).stderr
     assert "key" in put(*merge[:-2], code=1).stderr
 
 
