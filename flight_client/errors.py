@@ -5,7 +5,7 @@
     ├── DatasetNotFoundError     (ValueError)           no dataset of this name
     │   ├── VersionNotFoundError                        the dataset has no such version
     │   ├── RefNotFoundError                            the dataset has no such tag or branch
-    │   └── IndexNotFoundError                          the dataset has no such index
+    │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
     ├── DatasetExistsError       (OSError)              there is a dataset already
     ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
     ├── UnsupportedFeatureError  (NotImplementedError)  something that the server does not implement
@@ -59,7 +59,7 @@ class RefNotFoundError(DatasetNotFoundError):
     """The dataset has no such tag or branch."""
 
 
-class IndexNotFoundError(DatasetNotFoundError):
+class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
     """The dataset has no such index."""
 
 
