@@ -16,7 +16,6 @@ import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.build import cast, describe
-from lance_core.expressions.casts import viewed
 from lance_core.expressions.coercion import (
     as_decimal,
     chosen_type,
@@ -25,7 +24,7 @@ from lance_core.expressions.coercion import (
     is_number,
     value_type,
 )
-from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.comparisons import Datum, viewed
 from lance_core.expressions.functions.moments import moved
 from lance_core.expressions.tree import Call, Expression, Literal
 

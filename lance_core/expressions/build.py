@@ -6,6 +6,7 @@ The parsers go through these functions, so that SQL text and Substrait mean the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.types as types
@@ -17,7 +18,10 @@ from lance_core.expressions.coercion import (
     exact_literal,
     is_binary,
     is_list,
+    is_number,
     is_string,
+    place,
+    rounded_decimal,
     value_type,
 )
 from lance_core.expressions.comparisons import FLIPPED
@@ -72,10 +76,66 @@ def in_type_of_column(operand: Expression, column: Column) -> Expression:
     if not isinstance(operand, Literal) or types.is_null(column.type):
         return operand
     value = exact_literal(operand.value, column.type)
+    if value is None and _written(operand) is not None and not types.is_integer(value_type(column.type)):
+        return operand  # a comparison takes its place among the values of the column, see `_placed`
     if value is None:
         hint = _hint(column.type) if is_string(operand.type) else ""
         raise InvalidInputError(f"{describe(operand)} does not fit {describe(column)}{hint}")
+    return Literal(value, operand.written)
+
+
+def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
+    """A number in the type of the float column that it is added to or multiplied with, as in the reference.
+
+    What is too large for a float is infinite; what is too large for a half float is refused.
+    """
+    kind = value_type(beside.type)
+    if not isinstance(beside, Column) or not types.is_floating(kind) or _written(operand) is None:
+        return operand
+    assert isinstance(operand, Literal)
+    if types.is_decimal(operand.type) or types.is_float16(kind):
+        value = exact_literal(operand.value, kind)
+    else:
+        value = operand.value.cast(kind, safe=False)
+    if value is None:
+        raise InvalidInputError(f"{describe(operand)} does not fit {describe(beside)}")
     return Literal(value)
+
+
+def _written(operand: Expression) -> Decimal | None:
+    """The number that a literal stands for; None where it is no number."""
+    if not isinstance(operand, Literal) or not operand.value.is_valid or not is_number(operand.type):
+        return None
+    if operand.written is not None:
+        return operand.written
+    value = operand.value.as_py()
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] | None:
+    """Where a number lies among the values of an operand, see `coercion.place`.
+
+    None where a common type decides: beside text, and of a decimal or an infinite number beside floats.
+    """
+    number, kind = _written(constant), value_type(operand.type)
+    if number is None or isinstance(operand, Literal) or not is_number(kind):
+        return None
+    if types.is_floating(kind) and (types.is_decimal(constant.type) or not number.is_finite()):
+        return None
+    return place(number, kind)
+
+
+def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expression:
+    """`operand op number`, for a number at (0), right above (1) or below (-1) the value `at`."""
+    if side and op in ("=", "!="):
+        never = IsIn(operand, pa.array([], at.type), False)
+        return never if op == "=" else Not(never)
+    is_less = op in ("<", "<=")
+    if side > 0:
+        op = "<=" if is_less else ">"
+    elif side < 0:
+        op = "<" if is_less else ">="
+    return Comparison(op, operand, Literal(at))
 
 
 def _hint(data_type: pa.DataType) -> str:
@@ -91,7 +151,10 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
     if operand.type == data_type:
         return operand
     if isinstance(operand, Literal) and not try_cast:
+        number = _written(operand) if types.is_decimal(data_type) else None
         try:
+            if number is not None:
+                return Literal(rounded_decimal(number, data_type))
             return Literal(casts.cast(operand.value, data_type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidInputError(f"{describe(operand)} cannot become {data_type}: {error}") from None
@@ -137,17 +200,23 @@ def same_type(left: Expression, right: Expression) -> tuple[Expression, Expressi
 
 def comparison(op: str, left: Expression, right: Expression) -> Expression:
     """`left op right`; a constant goes to the right side."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        op, left, right = FLIPPED[op], right, left
+    if (found := _place(left, right)) is not None:
+        return _placed(op, left, *found)
     left, right = same_type(left, right)
     _check_comparable(left)
     if types.is_null(value_type(left.type)):
         return literal(None, pa.bool_())
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        op, left, right = FLIPPED[op], right, left
     return Comparison(op, left, right)
 
 
 def distinct_from(left: Expression, right: Expression) -> Expression:
     """`left IS DISTINCT FROM right`."""
+    for operand, constant in ((left, right), (right, left)):
+        if (found := _place(operand, constant)) is not None:
+            at, side = found
+            return literal(True) if side else DistinctFrom(operand, Literal(at))
     left, right = same_type(left, right)
     _check_comparable(left)
     if types.is_null(value_type(left.type)):
@@ -167,7 +236,7 @@ def between(operand: Expression, low: Expression, high: Expression) -> Expressio
 
 def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     """`operand IN (values)`; values that are no constants become comparisons."""
-    constants: list[pa.Scalar] = []
+    constants: list[Literal] = []
     others: list[Expression] = []
     has_null = False
     common: pa.DataType = value_type(operand.type)
@@ -177,18 +246,21 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
         elif not value.value.is_valid:
             has_null = True
         else:
-            constants.append(value.value)
-    exact = [exact_literal(value, common) for value in constants]
+            constants.append(value)
+    # A number between the values of the operand, or beyond them, is equal to none.
+    places = [(value, _place(operand, value)) for value in constants]
+    places = [(value, found) for value, found in places if found is None or not found[1]]
+    exact = [found[0] if found else exact_literal(value.value, common) for value, found in places]
     if any(value is None for value in exact):
-        for value in constants:
+        for value, _ in places:
             wider = _type_beside(common, value.type)
             if wider is None:
-                raise InvalidInputError(f"{describe(Literal(value))} does not fit {describe(operand)}")
+                raise InvalidInputError(f"{describe(value)} does not fit {describe(operand)}")
             common = wider
         operand = cast(operand, common)
-        exact = [_literal_value(cast(Literal(value), common)) for value in constants]
+        exact = [_literal_value(cast(value, common)) for value, _ in places]
     found: list[Expression] = list(others)
-    if constants or has_null or not others:
+    if len(others) < len(values) or not others:
         _check_comparable(operand)
         found.insert(0, IsIn(operand, pa.array(exact, common), has_null))
     return disjunction(found)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.expressions.coercion import as_decimal, is_string
-from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.comparisons import Datum, viewed, without_negative_scale
 
 # No Arrow arrays: making one imports pandas, where there is one, into every process that filters.
 _TRUE = ["true", "t", "yes", "y", "on", "1"]
@@ -15,6 +17,8 @@ _FALSE = ["false", "f", "no", "n", "off", "0"]
 _FINER = {"s": r"(:\d\d:\d\d)\.\d+"} | {
     unit: rf"(:\d\d:\d\d\.\d{{{digits}}})\d+" for unit, digits in (("ms", 3), ("us", 6), ("ns", 9))
 }
+_WIDE = pa.decimal256(37, 0)
+"""Integers of the most digits that Arrow multiplies and divides without losing some."""
 _ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
@@ -30,6 +34,8 @@ def cast(datum: Datum, data_type: pa.DataType) -> Datum:
     if types.is_dictionary(given):
         decoded = datum.dictionary_decode() if isinstance(datum, pa.Array) else datum.cast(given.value_type)
         return cast(decoded, data_type)
+    if types.is_decimal(given) and given.scale < 0:
+        return cast(_scaled_up(datum), data_type)
     if is_string(given):
         return _from_text(datum, data_type)
     if is_string(data_type):
@@ -83,12 +89,28 @@ def _to_double(decimals: Datum) -> Datum:
     return pc.divide(whole, 10.0**scale) if scale > 0 else pc.multiply(whole, 10.0**-scale)
 
 
-def viewed(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Return the bytes as values of another type."""
-    return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
+def _scaled_up(datum: Datum) -> Datum:
+    """Decimals of a negative scale as those of scale 0."""
+    target = as_decimal(datum.type)
+    factor = pa.scalar(Decimal(10**-datum.type.scale))
+    return pc.multiply(without_negative_scale(datum).cast(_WIDE), factor.cast(_WIDE)).cast(target)
+
+
+def _scaled_down(datum: Datum, data_type: pa.DataType) -> Datum:
+    """Decimals rounded to those of a negative scale."""
+    steps = 10**-data_type.scale
+    rounded = pc.round(datum, ndigits=data_type.scale, round_mode="half_towards_infinity")
+    stored = pc.divide(rounded.cast(_WIDE), pa.scalar(Decimal(steps)).cast(_WIDE))
+    wide = types.is_decimal256(data_type)
+    whole = (pa.decimal256 if wide else pa.decimal128)(data_type.precision, 0)
+    return viewed(pc.cast(stored, options=pc.CastOptions(whole, allow_decimal_truncate=True)), data_type)
 
 
 def _to_decimal(datum: Datum, data_type: pa.DataType) -> Datum:
+    if data_type.scale < 0:
+        if types.is_floating(datum.type):
+            datum = pc.round(_no_half(datum), ndigits=data_type.scale, round_mode="half_towards_infinity")
+        return _scaled_down(_to_decimal(datum, as_decimal(data_type)), data_type)
     if types.is_integer(datum.type):
         datum = datum.cast(as_decimal(datum.type))
     elif types.is_decimal(datum.type) and data_type.scale < datum.type.scale:

@@ -8,11 +8,15 @@ in the column's type: an integer column is not compared with 1.5 or with a numbe
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as types
 
+_MOST_DIGITS = 200
+"""More digits than any value of a decimal has in front of the point, or zeros."""
+_MOST_FLOATS = {16: 65504.0, 32: float(np.finfo(np.float32).max), 64: float(np.finfo(np.float64).max)}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
@@ -69,7 +73,8 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
         number = value.as_py()
         return None if math.isfinite(number) and abs(number) > 65504 else pa.scalar(float(number), data_type)
     if types.is_floating(data_type) and (types.is_integer(given) or types.is_floating(given)):
-        return value.cast(data_type, safe=False)
+        found = value.cast(data_type, safe=False)
+        return None if math.isinf(found.as_py()) and math.isfinite(value.as_py()) else found
     if is_list(given) and is_list(data_type):
         return _cast(value, data_type)
     allowed = (
@@ -78,6 +83,76 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
         or (is_binary(given) and is_binary(data_type) and _same_size(value, data_type))
     )
     return _cast(value, data_type) if allowed else None
+
+
+def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
+    """Where `number` lies among the values of an integer, decimal or floating type.
+
+    Returns:
+        A value of the type, and 0 if it equals the number, 1 if the number lies above it and below the next
+        value, -1 if the number lies below it and it is the least value. An infinite number and NaN lie beyond
+        the values of integers and decimals, a finite number beyond those of floats is one beyond the finite
+        ones. A number within the range of floats equals the nearest one.
+    """
+    if types.is_floating(data_type):
+        most = _MOST_FLOATS[data_type.bit_width]
+        if number.is_finite() and abs(number) > Decimal(most):
+            return pa.scalar(math.copysign(most, number), data_type), 1 if number > 0 else -1
+        return pa.scalar(float(number), data_type), 0
+    least, most, scale = _range(data_type)
+    if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # without writing down a number of many digits
+        beyond = number.is_nan() or not number.is_signed()
+        return _stored(most if beyond else least, data_type), 1 if beyond else -1
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    steps = Decimal((sign, digits, exponent + scale))
+    below = int(steps.to_integral_value(ROUND_FLOOR))
+    if below > most:
+        return _stored(most, data_type), 1
+    if below < least:
+        return _stored(least, data_type), -1
+    return _stored(below, data_type), int(below != steps)
+
+
+def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
+    """The decimal of a type that is nearest to `number`; halves are rounded away from zero.
+
+    Raises:
+        pa.ArrowInvalid: the type has no digits for it.
+    """
+    least, most, scale = _range(data_type)
+    if number.is_finite() and number.adjusted() <= _MOST_DIGITS:
+        sign, digits, exponent = number.as_tuple()
+        assert isinstance(exponent, int)
+        steps = int(Decimal((sign, digits, exponent + scale)).to_integral_value(ROUND_HALF_UP))
+        if least <= steps <= most:
+            return _stored(steps, data_type)
+    raise pa.ArrowInvalid(f"{number} is out of the range of {data_type}")
+
+
+def _range(data_type: pa.DataType) -> tuple[int, int, int]:
+    """The least and the greatest value of an integer or decimal type as they are stored, and the scale."""
+    if types.is_decimal(data_type):
+        most = 10**data_type.precision - 1
+        return -most, most, data_type.scale
+    bits = data_type.bit_width
+    return (
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, 0)
+        if types.is_signed_integer(data_type)
+        else (
+            0,
+            (1 << bits) - 1,
+            0,
+        )
+    )
+
+
+def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
+    """The value that is stored as `number`."""
+    if types.is_decimal(data_type):
+        sign, digits = int(number < 0), tuple(map(int, str(abs(number))))
+        return pa.scalar(Decimal((sign, digits, -data_type.scale)), data_type)
+    return pa.scalar(number, data_type)
 
 
 def _same_size(value: pa.Scalar, data_type: pa.DataType) -> bool:
@@ -156,9 +231,13 @@ def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def as_decimal(data_type: pa.DataType) -> pa.DataType:
-    """Return the decimal type that holds every value of an integer or decimal type."""
+    """Return a decimal type of a scale that is not negative, for all values of an integer or decimal type."""
     if types.is_decimal(data_type):
-        return data_type
+        if data_type.scale >= 0:
+            return data_type
+        digits = data_type.precision - data_type.scale
+        wide = digits > 38 or types.is_decimal256(data_type)
+        return pa.decimal256(min(digits, 76), 0) if wide else pa.decimal128(digits, 0)
     return pa.decimal128(_INTEGER_DIGITS[data_type.bit_width], 0)
 
 

@@ -67,11 +67,27 @@ def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
 
 
 def _comparable(datum: Datum) -> Datum:
-    """Arrow has no comparison of half floats, nor of dictionaries with each other."""
+    """Arrow compares no half floats, no dictionaries with each other, and no decimals of a negative scale."""
+    if pa.types.is_decimal(datum.type):
+        return without_negative_scale(datum)
     if pa.types.is_dictionary(datum.type):
         is_scalar = isinstance(datum, pa.Scalar)
         datum = datum.cast(datum.type.value_type) if is_scalar else datum.dictionary_decode()
     return datum.cast(pa.float32()) if pa.types.is_float16(datum.type) else datum
+
+
+def without_negative_scale(decimals: Datum) -> Datum:
+    """Decimals, of which those of a negative scale become the integers that are stored: their order stays."""
+    kind = decimals.type
+    if kind.scale >= 0:
+        return decimals
+    wide = pa.types.is_decimal256(kind)
+    return viewed(decimals, (pa.decimal256 if wide else pa.decimal128)(kind.precision, 0))
+
+
+def viewed(datum: Datum, data_type: pa.DataType) -> Datum:
+    """The same bytes as values of another type."""
+    return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
 
 
 def _compare_with_constant(op: str, left: Datum, right: pa.Scalar) -> Datum:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -172,6 +173,8 @@ class Reader:
 
     def _arithmetic(self, node: Any, top: bool, column: Column | None) -> Expression:
         left, right = self._sides(node, top, column)
+        if top:
+            left, right = build.in_type_of_factor(left, right), build.in_type_of_factor(right, left)
         return arithmetic(_ARITHMETIC[type(node)], left, right, checked=self._checked)
 
     def _join(self, node: exp.DPipe, top: bool, column: Column | None) -> Expression:
@@ -288,14 +291,14 @@ def _number(text: str) -> Literal:
         integer = int(text)
     except ValueError:
         try:
-            return build.literal(float(text))
-        except ValueError:
+            return Literal(pa.scalar(float(text)), Decimal(text))
+        except (ValueError, InvalidOperation):
             raise InvalidInputError(f"{text!r} is not a number") from None
     if -(2**63) <= integer < 2**63:
         return build.literal(integer, pa.int64())
     if 0 <= integer < 2**64:
         return build.literal(integer, pa.uint64())
-    return build.literal(float(text))
+    return Literal(pa.scalar(float(text)), Decimal(text))
 
 
 def _unsupported(node: Any) -> InvalidInputError:

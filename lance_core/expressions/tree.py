@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -52,6 +53,9 @@ class Literal(Expression):
     """A constant; a null has a type too."""
 
     value: pa.Scalar
+    written: Decimal | None = None
+    """The number as it was written, where it was written with a fraction or is too large for an integer: a
+    double cannot hold it exactly, a decimal or integer column beside it can."""
 
     @property
     def type(self) -> pa.DataType:

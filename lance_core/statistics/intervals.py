@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expressions.casts import cast
+from lance_core.expressions.comparisons import without_negative_scale
 from lance_core.statistics.collect import has_bounds
 
 Flags = npt.NDArray[np.bool_]
@@ -281,7 +282,9 @@ def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _comparable(values: Any) -> Any:
-    """Arrow does not compare half floats."""
+    """Arrow compares neither half floats nor decimals of a negative scale."""
+    if pa.types.is_decimal(values.type):
+        return without_negative_scale(values)
     return values.cast(pa.float32()) if values.type == pa.float16() else values
 
 
