@@ -2,7 +2,8 @@
 
 A path such as `s.x.y` names a field inside structs and becomes one flat output column of that name, null
 where any struct above it is null, with the metadata of the field it names. Names are matched exactly; a
-part in backticks may hold any character, a backtick doubled. Paths do not reach into lists or maps.
+part in backticks may hold any character, a backtick doubled. Paths do not reach into lists or maps. They
+reach into the descriptors of blobs (`b.kind`), which are structs.
 """
 
 from __future__ import annotations
@@ -246,6 +247,12 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
     """The field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
     if not all(paths):
         return field
+    if field.is_blob or field.is_blob_v2:  # the whole descriptor, as the reference takes it
+        known = describe_blobs(field).children
+        for path in paths:
+            if len(path) > 1 or path[0] not in {child.name for child in known}:
+                raise _no_such_column(".".join((name, *path)), known)
+        return field
     if field.is_packed:
         raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
     if field.logical_type.removesuffix(".struct") not in ("struct", "list", "large_list"):
@@ -292,6 +299,8 @@ def _row_column(name: str) -> RowColumn:
 def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool) -> DataColumn:
     narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
     described = None
+    if blob_values and below:
+        _narrow(name, binary_blobs(top), below)  # the value of a blob has no children, as its descriptor has
     if blob_values and any(field.is_blob_descriptor for field in leaf.walk()):
         described = leaf
         _, _, leaf, _ = _narrow(name, binary_blobs(top), below)
@@ -306,7 +315,7 @@ def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple
     """
     if not below:
         return field, (), field, field.nullable
-    if field.logical_type != "struct" or field.is_blob_descriptor:
+    if field.logical_type != "struct":
         raise InvalidInputError(
             "paths lead through structs only", column=name, found=f"{field.name} of type {field.logical_type}"
         )
@@ -314,8 +323,8 @@ def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple
     if position is None:
         raise _no_such_column(name, below[0], field.children)
     narrowed, path, leaf, nullable = _narrow(name, field.children[position], below[1:])
-    # The bytes of a packed struct interleave all its children: it can only be read whole.
-    if field.is_packed:
+    # The bytes of a packed struct interleave all its children: it can only be read whole, like a descriptor.
+    if field.is_packed or field.is_blob_descriptor:
         return field, (position, *path), leaf, nullable or field.nullable
     return replace(field, children=(narrowed,)), (0, *path), leaf, nullable or field.nullable
 

@@ -114,3 +114,12 @@ def test_uploads_of_blobs_that_are_elsewhere(writer: flight_client.Client, tmp_p
     with pytest.raises(flight_client.UnsupportedFeatureError, match="blobs outside the dataset"):
         writer.write("blobs", pa.table({"b": blobs}))
     assert writer.dataset("blobs").count_rows() == 1
+
+
+def test_parts_of_descriptors_are_columns(blobs: tuple[RemoteDataset, pa.Table]) -> None:
+    remote, expected = blobs
+    whole = expected["b"].to_pylist()
+    for part in whole[0]:
+        values = [each and each[part] for each in whole]
+        assert remote.to_table(columns=[f"b.{part}"])[f"b.{part}"].to_pylist() == values
+        assert remote.to_table(columns={"x": f"b.{part}"})["x"].to_pylist() == values

@@ -265,3 +265,63 @@ def test_conditions_on_descriptors(tmp_path: Path, writer: ModuleType) -> None:
                 assert dataset.to_table(columns=["id"], filter=sql) == expected, sql
                 assert dataset.count_rows(sql) == len(expected), sql
     assert dataset.count_rows("b.size > 10") == 3
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_parts_of_descriptors_are_columns(tmp_path: Path, nested: bool) -> None:
+    """As the reference does for blobs of 2.2, by names and by expressions, with filters and without."""
+    blobs = lance.blob_array(VALUES)
+    table = pa.table({"id": range(len(VALUES)), "b": blobs})
+    name = "b"
+    if nested:
+        field = pa.field("b", blobs.type)
+        parts = pa.StructArray.from_arrays(
+            [pa.array(range(len(VALUES))), blobs], fields=[pa.field("n", pa.int64()), field]
+        )
+        table, name = pa.table({"id": range(len(VALUES)), "s": parts}), "s.b"
+    path = tmp_path / "blobs.lance"
+    reference = lance.write_dataset(table, str(path), data_storage_version="2.2", max_rows_per_file=4)
+    reference.delete("id = 4")
+    reference, dataset = lance.dataset(str(path)), lance_core.dataset(path)
+    for part in ("kind", "position", "size", "blob_id", "blob_uri"):
+        column = f"{name}.{part}"
+        for arguments in (
+            {"columns": [column]},
+            {"columns": ["id", column, f"{name}.size"] if part != "size" else [column, "id"]},
+            {"columns": {"x": column, "id": "id"}},
+            {"columns": [column], "filter": f"{name}.size > 2"},
+            {"columns": [column], "limit": 3, "offset": 2},
+            {"columns": [column], "with_row_id": True, "blob_handling": "all_descriptions"},
+        ):
+            expected, found = reference.to_table(**arguments), dataset.to_table(**arguments)
+            assert found.equals(expected), (part, arguments)
+            assert found.schema.types == expected.schema.types
+    assert dataset.to_table(columns={"n": f"{name}.size + 1"})["n"].to_pylist()[:2] == [4, None]
+    with pytest.raises(InvalidInputError, match="expected one of kind, position, size, blob_id, blob_uri"):
+        dataset.to_table(columns=[f"{name}.nothing"])
+    with pytest.raises(InvalidInputError, match="found b of type large_binary"):
+        dataset.to_table(columns=[f"{name}.kind"], blob_handling="all_binary")
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_parts_of_the_first_descriptors_are_columns(tmp_path: Path, version: str) -> None:
+    """The reference refuses these paths."""
+    write_blobs(tmp_path, version, max_rows_per_file=4)
+    dataset = lance_core.dataset(tmp_path)
+    whole = dataset.to_table(columns=["image"])["image"].to_pylist()
+    for part in ("position", "size"):
+        found = dataset.to_table(columns=[f"image.{part}"])
+        assert found[f"image.{part}"].to_pylist() == [each and each[part] for each in whole]
+    with pytest.raises(InvalidInputError, match="expected one of position, size"):
+        dataset.to_table(columns=["image.kind"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_are_taken_with_whole_descriptors(tmp_path: Path, version: str) -> None:
+    """A path into a descriptor does not narrow it, as in the reference."""
+    reference = write_blobs(tmp_path, version)
+    dataset = lance_core.dataset(tmp_path)
+    expected = reference.take([0, 3], columns=["image.size"])
+    assert dataset.take([0, 3], columns=["image.size"]).equals(expected)
+    with pytest.raises(InvalidInputError, match=r"image\.nothing"):
+        dataset.take([0, 3], columns=["image.nothing"])
