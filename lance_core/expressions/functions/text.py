@@ -12,6 +12,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.expressions.build import cast, describe
 from lance_core.expressions.coercion import is_binary, is_string, value_type
 from lance_core.expressions.comparisons import Datum
+from lance_core.expressions.functions.cases import initcap, lower, upper
 from lance_core.expressions.functions.registry import (
     Bound,
     Function,
@@ -299,9 +300,9 @@ _TRIM = _trimmed(pc.utf8_trim)
 _POSITION = Function(_bind_position, _position, keeps_nulls=True)
 
 FUNCTIONS = {
-    "lower": _mapped(pc.utf8_lower),
-    "upper": _mapped(pc.utf8_upper),
-    "initcap": _mapped(pc.utf8_title),
+    "lower": _mapped(lower),
+    "upper": _mapped(upper),
+    "initcap": _mapped(initcap),
     "reverse": _mapped(pc.utf8_reverse),
     "trim": _TRIM,
     "btrim": _TRIM,
