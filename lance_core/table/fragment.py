@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
@@ -35,6 +37,9 @@ _INLINE = {
     Lineage.CREATED_AT: "inline_created_at_versions",
     Lineage.LAST_UPDATED_AT: "inline_last_updated_at_versions",
 }
+_EXTERNAL_FIELDS = {Lineage.ROW_ID: 6, Lineage.LAST_UPDATED_AT: 8, Lineage.CREATED_AT: 10}
+"""Fields of a fragment's message for a sequence in a file of its own. Early descriptions of the format have
+them; no library writes them, and current descriptions leave them out."""
 _IN_COLUMN = {
     Lineage.ROW_ID: "column_row_ids",
     Lineage.CREATED_AT: "column_created_at_versions",
@@ -221,8 +226,10 @@ class Fragment:
 
         Raises:
             CorruptFileError: no file has it though the manifest says so; or as `files` does.
+            UnsupportedFeatureError: the sequence is in a file of its own.
         """
         if not self._message.HasField(_IN_COLUMN[kind]):
+            refuse_external(self._message, kind, self._manifest)
             return None
         for file in self.files:
             if kind.value in file.held.hidden_columns:
@@ -273,6 +280,16 @@ class Fragment:
             )
         held = _held_fields(fields, columns)
         return DataFile(path, held, version, message.file_size_bytes, _base_id(message))
+
+
+def refuse_external(message: table_pb2.DataFragment, kind: Lineage, manifest: str) -> None:
+    """Raise `UnsupportedFeatureError` if a fragment keeps a sequence in a file of its own."""
+    unknown = UnknownFieldSet(message)  # type: ignore[no-untyped-call]
+    if any(field.field_number == _EXTERNAL_FIELDS[kind] for field in unknown):
+        what = kind.name.lower().replace("_", " ")
+        raise UnsupportedFeatureError(
+            f"sequence in an external file ({what}), fragment {message.id}", file=manifest
+        )
 
 
 def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str:

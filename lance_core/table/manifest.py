@@ -24,7 +24,7 @@ from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.schema import Schema
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
-from lance_core.table.fragment import MAX_ROWS, Fragment
+from lance_core.table.fragment import MAX_ROWS, Fragment, Lineage, refuse_external
 from lance_core.table.indices import IndexDescription, IndexSegment, describe_indices, parse_segments
 from lance_core.table.repairs import repair_manifest
 
@@ -372,6 +372,7 @@ def _has_dictionaries(message: table_pb2.Manifest) -> bool:
 def _require_row_ids(manifest: Manifest) -> None:
     for message in manifest.message.fragments:
         if message.WhichOneof("row_id_sequence") is None:
+            refuse_external(message, Lineage.ROW_ID, manifest.name)
             raise CorruptFileError(f"fragment {message.id} has no row ids", file=manifest.name)
 
 

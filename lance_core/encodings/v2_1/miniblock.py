@@ -77,6 +77,8 @@ class MiniBlockCoding:
     large: bool
     num_items: int
     structure: Structure
+    index_depth: int
+    """Lists within lists that the repetition index counts; 0 without one."""
     rep: LevelCoding | None
     def_: LevelCoding | None
     values: Encoding
@@ -104,7 +106,7 @@ class MiniBlockCoding:
             )
         if layout.num_items > MAX_VALUES:
             raise CorruptData(f"{layout.num_items} values in a page")
-        if structure.has_lists and (rep is None or layout.repetition_index_depth != 1):
+        if structure.has_lists and (rep is None or layout.repetition_index_depth < 1):
             raise CorruptData(f"a list page with a repetition index of depth {layout.repetition_index_depth}")
         if not structure.has_lists and rep is not None:
             raise CorruptData("repetition levels in a page without lists")
@@ -115,6 +117,7 @@ class MiniBlockCoding:
             large=large,
             num_items=layout.num_items,
             structure=structure,
+            index_depth=layout.repetition_index_depth,
             rep=rep,
             def_=def_,
             values=values,
@@ -362,9 +365,10 @@ class MiniBlockPage(Page):
 
     def _locate_rows(self, repetition_index: pa.Buffer, num_chunks: int) -> tuple[_Int64s, _Int64s]:
         """Rows that begin and rows that have ended before each chunk, from the repetition index."""
-        if repetition_index.size != 16 * num_chunks:
+        counts_per_chunk = self._coding.index_depth + 1
+        if repetition_index.size != 8 * counts_per_chunk * num_chunks:
             raise CorruptData(f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks")
-        index = np.frombuffer(repetition_index, "<u8").reshape(num_chunks, 2)
+        index = np.frombuffer(repetition_index, "<u8").reshape(num_chunks, counts_per_chunk)
         if self.num_rows > num_chunks * _MAX_CHUNK_LEVELS:
             raise CorruptData(f"{self.num_rows} rows in {num_chunks} chunks")
         if (index[:, 0] > self.num_rows).any():
@@ -374,7 +378,8 @@ class MiniBlockPage(Page):
         if ended_rows[-1] != self.num_rows:
             raise CorruptData(f"a repetition index of {ended_rows[-1]} rows in a page of {self.num_rows}")
         first_row = ended_rows.copy()
-        first_row[1:] += index[:, 1] > 0  # a row that runs over the end of the chunk has begun
+        # Where inner lists or entries follow the last row that ends in the chunk, another row has begun.
+        first_row[1:] += index[:, 1:].any(axis=1)
         return first_row, ended_rows
 
 

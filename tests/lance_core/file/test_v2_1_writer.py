@@ -101,6 +101,12 @@ SMOOTH = pa.array(np.linspace(0, 1, N))
             {"mini-block byte_stream_split", "mini-block general ZSTD"},
         ),
         (SMOOTH, {"compression": "lz4", "bss": "off"}, {"mini-block general LZ4"}),
+        (SMOOTH, {"compression": "lz4", "bss": "never"}, {"mini-block general LZ4"}),
+        (
+            SMOOTH,
+            {"compression": "zstd", "bss": "Always"},
+            {"mini-block byte_stream_split", "mini-block general ZSTD"},
+        ),
         (TEXT, {}, {"mini-block fsst"}),
         (TEXT, {"compression": "none"}, {"mini-block variable"}),
         (TEXT, {"compression": "zstd"}, {"mini-block general ZSTD", "mini-block variable"}),

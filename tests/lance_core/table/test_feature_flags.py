@@ -6,7 +6,9 @@ import lance
 import pyarrow as pa
 import pytest
 
+import lance_core
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.proto import table_pb2
 from lance_core.storage import LocalStorage
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot
@@ -73,6 +75,34 @@ def test_stable_row_ids_without_ids_are_corrupt(dataset: Path) -> None:
     edit_manifest(dataset, lambda message: message.fragments[0].ClearField("row_id_sequence"))
     with pytest.raises(CorruptFileError, match="fragment 0 has no row ids"):
         open_snapshot(LocalStorage(str(dataset)))
+
+
+def test_row_ids_in_external_files_are_refused(dataset: Path) -> None:
+    """T43: field 6 of early descriptions of the format, which no library writes."""
+
+    def change(message: table_pb2.Manifest) -> None:
+        message.fragments[0].ClearField("row_id_sequence")
+        message.fragments[0].MergeFromString(b"\x32\x03\x0a\x01x")
+
+    edit_manifest(dataset, change)
+    with pytest.raises(UnsupportedFeatureError, match=r"external file \(row id\), fragment 0"):
+        open_snapshot(LocalStorage(str(dataset)))
+
+
+@pytest.mark.parametrize(("number", "column"), [(8, "last_updated_at"), (10, "created_at")])
+def test_row_versions_in_external_files_are_refused(dataset: Path, number: int, column: str) -> None:
+    """T43: without them all rows would seem to be of version 1."""
+
+    def change(message: table_pb2.Manifest) -> None:
+        fragment = message.fragments[0]
+        fragment.ClearField(f"{column}_version_sequence")
+        fragment.MergeFromString(bytes([number << 3 | 2]) + b"\x03\x0a\x01x")
+
+    edit_manifest(dataset, change)
+    opened = lance_core.dataset(dataset)
+    with pytest.raises(UnsupportedFeatureError, match="external file"):
+        opened.to_table(columns=[f"_row_{column}_version"])
+    assert opened.to_table().num_rows == opened.count_rows()
 
 
 def test_an_external_fragment_list_is_refused(dataset: Path) -> None:

@@ -44,6 +44,10 @@ class EncodingOptions:
     dictionary_level: int | None = None
 
 
+_BYTE_STREAM_SPLIT = {"off": "off", "on": "on", "auto": "auto", "never": "off", "always": "on"}
+"""Spellings and what they mean; the last two are those of early descriptions of the format."""
+
+
 def options_of(leaf: Field, top: Field) -> EncodingOptions:
     """Return the options of a leaf below a top-level field.
 
@@ -56,7 +60,7 @@ def options_of(leaf: Field, top: Field) -> EncodingOptions:
         read.choice("compression", COMPRESSIONS),
         read.integer("compression-level", LEVELS),
         _Reader(top.name, top.metadata).choice("structural-encoding", ("miniblock", "fullzip")),
-        read.choice("bss", ("off", "on", "auto")) or default.byte_stream_split,
+        _BYTE_STREAM_SPLIT[read.choice("bss", tuple(_BYTE_STREAM_SPLIT)) or default.byte_stream_split],
         read.number("rle-threshold", default.run_threshold),
         read.integer("minichunk-size", _COUNTS) or default.chunk_bytes,
         read.integer("dict-divisor", _COUNTS) or default.dictionary_divisor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -187,6 +188,7 @@ LISTS_OF_STRUCTS = pages.mini_block(
     def_compression=flat(16),
     value_compression=flat(32),
 )
+SPANNING_ROWS = [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9], [10]]
 SPANNING_CHUNKS = [
     values.chunk([i32(*numbers)], num_levels=len(rep), rep=u16(*rep))
     for numbers, rep in (
@@ -195,21 +197,26 @@ SPANNING_CHUNKS = [
         ((8, 9, 10), (0, 0, 1)),
     )
 ]
-SPANNING = pages.mini_block(
-    [
-        u16(*((len(chunk) // 8 - 1) << 4 | k for chunk, k in zip(SPANNING_CHUNKS, (2, 2, 0), strict=True))),
-        b"".join(SPANNING_CHUNKS),
-        values.integers((1, 1, 0, 4, 2, 0), 64),
-    ],
-    3,
-    pa.int32(),
-    (ITEM, LIST),
-    num_items=11,
-    layers=[nested.ALL_VALID_ITEM, nested.ALL_VALID_LIST],
-    rep_compression=flat(16),
-    value_compression=flat(32),
-    repetition_index_depth=1,
-)
+
+
+def spanning(depth: int, counts: Sequence[int]) -> HandmadePage:
+    """Lists whose rows span chunks, with a repetition index of a depth."""
+    sizes = u16(
+        *((len(chunk) // 8 - 1) << 4 | k for chunk, k in zip(SPANNING_CHUNKS, (2, 2, 0), strict=True))
+    )
+    return pages.mini_block(
+        [sizes, b"".join(SPANNING_CHUNKS), values.integers(counts, 64)],
+        3,
+        pa.int32(),
+        (ITEM, LIST),
+        num_items=11,
+        layers=[nested.ALL_VALID_ITEM, nested.ALL_VALID_LIST],
+        rep_compression=flat(16),
+        value_compression=flat(32),
+        repetition_index_depth=depth,
+    )
+
+
 SCALAR = bytes.fromhex("02000000 08000000 03000000 00000000 03000000 686579")
 LARGE_SCALAR = i32(2, 16, 3) + values.integers([0, 3], 64) + b"hey"
 
@@ -217,7 +224,12 @@ EXAMPLES: dict[str, tuple[HandmadePage, list[Any]]] = {
     "nullable int32": (NUMBERS, [1, None, 3, 4, None]),
     "nullable int32, 2.2": (NUMBERS_2_2, [1, None, 3, 4, None]),
     "list<int32>": (LISTS, [[10, 20], None, [], [30]]),
-    "rows that span chunks": (SPANNING, [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9], [10]]),
+    "rows that span chunks": (spanning(1, (1, 1, 0, 4, 2, 0)), SPANNING_ROWS),
+    "rows that span chunks, an index of depth 2": (spanning(2, (1, 0, 1, 0, 0, 4, 2, 0, 0)), SPANNING_ROWS),
+    "rows that span chunks, an index of depth 3": (
+        spanning(3, (1, 1, 0, 0, 0, 1, 2, 0, 2, 0, 0, 0)),
+        SPANNING_ROWS,
+    ),
     "full-zip int32": (ZIPPED_NUMBERS, [1, None, 3]),
     "full-zip string": (ZIPPED_TEXT, ["ab", None, "", "cde"]),
     "full-zip list<string>": (ZIPPED_LISTS, [["ab", "c"], None, [], ["", None]]),
@@ -319,8 +331,9 @@ def test_the_examples_match_the_twin_writers() -> None:
     assert page.buffers[0] == bytes.fromhex("04 01000000 37 00 01000000 38 06 07 04 01000000 39 01")
     assert page.layout.full_zip_layout.bits_rep == 1
     assert page.layout.full_zip_layout.bits_def == 2
-    spanning = nested.Column((nested.LIST, nested.LEAF), EXAMPLES["rows that span chunks"][1], (1, 2))
-    assert pages.mini_block_page(spanning, [2, 2]).buffers[2] == SPANNING.buffers[2]
+    page, rows = EXAMPLES["rows that span chunks"]
+    column = nested.Column((nested.LIST, nested.LEAF), rows, (1, 2))
+    assert pages.mini_block_page(column, [2, 2]).buffers[2] == page.buffers[2]
 
 
 def test_a_dictionary_column_keeps_its_indices() -> None:
