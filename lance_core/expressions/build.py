@@ -103,7 +103,7 @@ def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
 
 
 def _written(operand: Expression) -> Decimal | None:
-    """The number that a literal stands for; None where it is no number."""
+    """Return the number that a literal stands for; None if it is no number."""
     if not isinstance(operand, Literal) or not operand.value.is_valid or not is_number(operand.type):
         return None
     if operand.written is not None:
@@ -113,7 +113,7 @@ def _written(operand: Expression) -> Decimal | None:
 
 
 def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] | None:
-    """Where a number lies among the values of an operand, see `coercion.place`.
+    """Find where a number lies among the values of an operand, see `coercion.place`.
 
     None where a common type decides: beside text, and of a decimal or an infinite number beside floats.
     """
@@ -126,7 +126,7 @@ def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] |
 
 
 def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expression:
-    """`operand op number`, for a number at (0), right above (1) or below (-1) the value `at`."""
+    """Compare an operand with a number that is `at` (0), right above `at` (1) or right below it (-1)."""
     if side and op in ("=", "!="):
         never = IsIn(operand, pa.array([], at.type), False)
         return never if op == "=" else Not(never)

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as types
 
+from lance_core.expressions.comparisons import viewed
+
 _MOST_DIGITS = 200
 """More digits than any value of a decimal has in front of the point, or zeros."""
 _MOST_FLOATS = {16: 65504.0, 32: float(np.finfo(np.float32).max), 64: float(np.finfo(np.float64).max)}
@@ -86,7 +88,7 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
-    """Where `number` lies among the values of an integer, decimal or floating type.
+    """Find where `number` lies among the values of an integer, decimal or floating type.
 
     Returns:
         A value of the type, and 0 if it equals the number, 1 if the number lies above it and below the next
@@ -115,7 +117,7 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
 
 
 def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
-    """The decimal of a type that is nearest to `number`; halves are rounded away from zero.
+    """Return the decimal of a type that is nearest to `number`; halves are rounded away from zero.
 
     Raises:
         pa.ArrowInvalid: the type has no digits for it.
@@ -148,10 +150,10 @@ def _range(data_type: pa.DataType) -> tuple[int, int, int]:
 
 
 def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
-    """The value that is stored as `number`."""
+    """Return the value that is stored as `number`."""
     if types.is_decimal(data_type):
-        sign, digits = int(number < 0), tuple(map(int, str(abs(number))))
-        return pa.scalar(Decimal((sign, digits, -data_type.scale)), data_type)
+        whole = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
+        return viewed(pa.scalar(Decimal(number), whole(data_type.precision, 0)), data_type)
     return pa.scalar(number, data_type)
 
 

@@ -86,7 +86,7 @@ def without_negative_scale(decimals: Datum) -> Datum:
 
 
 def viewed(datum: Datum, data_type: pa.DataType) -> Datum:
-    """The same bytes as values of another type."""
+    """Return the bytes as values of another type."""
     return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
 
 

@@ -284,8 +284,9 @@ class Fragment:
 
 def refuse_external(message: table_pb2.DataFragment, kind: Lineage, manifest: str) -> None:
     """Raise `UnsupportedFeatureError` if a fragment keeps a sequence in a file of its own."""
-    unknown = UnknownFieldSet(message)  # type: ignore[no-untyped-call]
-    if any(field.field_number == _EXTERNAL_FIELDS[kind] for field in unknown):
+    unknown = UnknownFieldSet(message)
+    numbers = {unknown[place].field_number for place in range(len(unknown))}
+    if _EXTERNAL_FIELDS[kind] in numbers:
         what = kind.name.lower().replace("_", " ")
         raise UnsupportedFeatureError(
             f"sequence in an external file ({what}), fragment {message.id}", file=manifest
