@@ -251,7 +251,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
         known = describe_blobs(field).children
         for path in paths:
             if len(path) > 1 or path[0] not in {child.name for child in known}:
-                raise _no_such_column(".".join((name, *path)), known)
+                raise _no_such_column(".".join((name, *path)), path[0], known)
         return field
     if field.is_packed:
         raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
