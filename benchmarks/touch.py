@@ -1,4 +1,4 @@
-"""Touching results, so that memory which is only mapped or not yet written counts for whoever returns it."""
+"""Access to results, so that the time includes memory that is only mapped or not written yet."""
 
 from __future__ import annotations
 

@@ -92,15 +92,15 @@ class StorageError(LanceError, OSError):
 
 
 class UnavailableError(LanceError, ConnectionError):
-    """No server answers, or it has too much to do, or it is about to stop."""
+    """Raised if no server answers, or if the server is overloaded or about to stop."""
 
 
 class NotAuthenticatedError(LanceError, PermissionError):
-    """The server does not know who asks: the token is missing, wrong or expired."""
+    """Raised if the server does not accept the token: it is missing, wrong or expired."""
 
 
 class NotAllowedError(LanceError, PermissionError):
-    """The server knows who asks, and does not allow it."""
+    """Raised if the server accepts the token, but does not allow the call."""
 
 
 class InternalError(LanceError, RuntimeError):

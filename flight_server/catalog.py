@@ -280,9 +280,9 @@ class Catalog:
         return os.path.isdir(path) and not os.path.islink(path) and not self._dataset_path(relative)
 
     def _dataset_path(self, relative: str) -> str | None:
-        """Resolved path of the dataset in the directory `relative`; None when there is none below the root.
+        """Return the resolved path of the dataset in the directory `relative`; None if none is below the root.
 
-        Whoever goes on from here uses this path: resolving a second time could lead elsewhere.
+        The caller must use this path: resolving a second time could lead elsewhere.
         """
         given = os.path.join(self._root, relative)
         try:

@@ -123,7 +123,7 @@ class StagedWrites:
                 return Committed(earlier.version, earlier.rows)
             properties = dict(command.properties)
             if command.stream is not None:
-                # Whoever else commits the batch now has the same id, and is found by `commit_writes`.
+                # Another commit of the batch at this time has the same id, and `commit_writes` finds it.
                 if target.snapshot is not None and command.stream.is_committed(
                     target.snapshot.manifest.config
                 ):

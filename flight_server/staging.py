@@ -1,21 +1,22 @@
 """Staged writes on storage: data files that belong to no version yet, and the receipts for them.
 
-The data files lie where those of versions do. Beside them a dataset has, for each staged write,
+The data files are in the same directories as those of versions. For each staged write, the dataset also has
 
     _staging/<receipt>.staged      the record: the transaction that the write would make, and its files
-    _staging/<receipt>.<n>.claim   who takes it: one commit, or whoever removes it; put only where none is
-    _staging/<receipt>.<n>.end     what became of that claim: shared, or given back; put only where none is
+    _staging/<receipt>.<n>.claim   the claim of one commit or one removal; put only if the file does not exist
+    _staging/<receipt>.<n>.end     the end of that claim: shared or given back; put only if it does not exist
 
 So receipts can be redeemed at any server of the root, and after a restart. A receipt is a random number: it
-names nothing outside this folder, and nobody finds one by guessing. A claim is durable before anything is
-done with a write, and goes after its record: of two commits of one receipt only one goes on, and a commit and
-a removal exclude each other (threat T13). Whoever gets a claim looks for the record once more: it may have
-been read before another commit ended, which leaves neither.
+names nothing outside this folder and cannot be guessed.
 
-A commit that is repeated, maybe while the first one is still at it, shares its claim. One that is refused
-gives its claim back, for others to put the next. Whoever puts the end of the claim first decides which: what
-is shared is never given back, and what was given back is never shared. While there is a record none of these
-files goes or changes, so that whoever dies in between leaves nothing that could be misread.
+A claim is durable before anything is done with a write, and is removed after its record. So at most one of
+several commits and removals of a receipt continues (threat T13). The owner of a new claim looks for the record
+again: another commit may have ended since the record was read, and removed both record and claim.
+
+A repeated commit shares its claim, since the first one may still be running. A refused commit gives its claim
+back, and the next claim has the next number. The writer that puts the end of the claim first decides between
+the two: a shared claim is never given back, and the reverse. As long as the record exists, none of these files
+is removed or changed. So the files that a killed process leaves cannot be misread.
 """
 
 import base64

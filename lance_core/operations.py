@@ -56,7 +56,7 @@ class Index:
 
 
 class LanceOperation:
-    """The operations; each is made by whoever wrote the files, and given to `LanceDataset.commit`."""
+    """Operations. The writer of the files makes an operation and passes it to `LanceDataset.commit`."""
 
     class BaseOperation:
         """Base of all operations."""

@@ -16,7 +16,7 @@ _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 def check_requested(found: spark.StructType, asked: spark.StructType, path: str = "") -> None:
     """Refuse columns of `asked` that those of the same names in `found` cannot become without a loss.
 
-    Structs may be asked for without some of their children. Columns that are missing are left to who reads.
+    Structs may be requested without some of their children. Missing columns are not checked here.
 
     Raises:
         InvalidInputError: names the column, its type and the one that was asked for.

@@ -1,7 +1,7 @@
 """Decoded values of one leaf column, before they become an Arrow array.
 
-A value container does not know its number of values or its Arrow type; whoever holds it does. All buffers
-start at bit 0 of the first value, so slices are made by moving the buffer's start.
+A value container does not know its number of values or its Arrow type; its owner does. All buffers start at
+bit 0 of the first value, so a slice only moves the start of its buffers.
 """
 
 from collections.abc import Callable, Iterator, Sequence

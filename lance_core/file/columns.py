@@ -45,16 +45,16 @@ class ColumnReader(Protocol):
         """
 
     def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """Rows `[start, end)` for whoever reads several columns at once, with `read_pieces`.
+        """Return the pieces of rows `[start, end)`, for reads of several columns at once with `read_pieces`.
 
-        `None` where they can only be read on their own. Raises what `read` raises.
+        None if the column can only be read by itself. Raises the errors of `read`.
         """
 
     def known_pages(self) -> ColumnPages | None:
-        """All pages, for whoever takes rows of several columns at once, with `kernels.take_rows`.
+        """Return all pages, for takes of several columns at once with `kernels.take_rows`.
 
-        `None` where they can only be taken on their own, and as long as not everything is known that finding
-        rows needs.
+        None if rows can only be taken from this column by itself, or if the indices of some pages are not read
+        yet.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:

@@ -31,8 +31,8 @@ class Piece:
 
 
 def read_pieces(pieces: Sequence[Piece]) -> list[pa.Array | None]:
-    """Return the array of each piece; `None` if something is wrong, which reading it the long way will
-    tell.
+    """Return the array of each piece; None if the kernel cannot decode it: then the Python
+    decoder runs and raises the error.
     """
     wanted = [(piece.pages, piece.reader, piece.start, piece.end) for piece in pieces]
     decoded = kernels.decode_rows(wanted)

@@ -20,7 +20,7 @@ from lance_core.table.transaction import new_transaction, read_transaction
 from lance_core.write.fragments import FragmentWriter
 
 COUNTS = "lance_flight:counts"
-"""Property of transactions that change rows: how many, as JSON; the answer to whoever repeats one."""
+"""Property of transactions that change rows: their counts as JSON, for the answer to a repetition."""
 
 Counts = dict[str, int]
 

@@ -1,8 +1,8 @@
-"""New columns that many writers prepare, each for one fragment, and one of them commits.
+"""New columns that many writers prepare, each for one fragment, and that one commit adds.
 
-A writer streams all physical rows of its fragment, deleted ones included, so that it need not know which rows
-are deleted. What it wrote is described by a few hundred bytes, which travel to whoever commits. Rows that
-were moved meanwhile would have nulls: then the commit is refused.
+A writer streams all physical rows of its fragment, deleted rows included, so that it need not know which rows
+are deleted. A few hundred bytes describe the written columns, and are sent to the process that commits. If rows
+were moved meanwhile, they would have nulls: then the commit is refused.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def commit_staged_columns(
 ) -> Snapshot:
     """Make one version out of columns that were staged for different fragments.
 
-    Rows of fragments for which none were staged get nulls. The files are left alone when it fails: whoever
-    staged them may try again, or remove them.
+    Rows of fragments without staged columns get nulls. If the commit fails, the files stay: the caller may
+    try again, or remove them.
 
     Raises:
         InvalidInputError: nothing is staged, two for one fragment, of different columns, or none for a

@@ -108,7 +108,7 @@ class StoredColumn:
         return [_present(array, self._column) for array in arrays]
 
     def known_pages(self) -> ColumnPages | None:
-        """For whoever takes rows of several columns at once; see `ColumnReader.known_pages`."""
+        """Return all pages, for takes of several columns at once; see `ColumnReader.known_pages`."""
         return self._reader.known_pages()
 
     @property

@@ -19,7 +19,7 @@ _ALIGNMENT = 8
 
 
 class DamagedBatch(ValueError):  # noqa: N818
-    """The bytes are no such batch; whoever read them knows from where."""
+    """Raised if bytes are no sealed batch. The caller adds the name of the file."""
 
 
 def seal(batch: pa.RecordBatch) -> bytes:

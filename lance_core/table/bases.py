@@ -1,9 +1,8 @@
-"""Base paths: other places that files of a table may be in. Shallow clones, branches and multi-base tables
-have them.
+"""Base paths: other locations of files of a table, for shallow clones, branches and tables over several stores.
 
-The path of a base is absolute; older releases also wrote the path they were given, which is relative to the
-working directory of whoever reads it. A base is the root of a dataset, with `data/` and its siblings below
-it, or a plain directory that holds the files themselves.
+The path of a base is absolute. Older releases also wrote the path they were given, which is relative to the
+working directory of the reader. A base is the root of a dataset, with `data/` and its siblings below it, or a
+plain directory with the files themselves.
 Source: docs/format.md, "Base paths".
 """
 

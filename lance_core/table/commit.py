@@ -1,13 +1,14 @@
-"""Making a version: a transaction becomes the next manifest, or it is refused.
+"""Commits: a transaction becomes the next manifest, or it is refused.
 
-    transaction file -> next manifest, put where none is -> done
+    transaction file -> next manifest, put exclusively -> done
 
-Who puts the manifest of a version first has made that version. Who comes second looks at what the others
-committed, applies the transaction to the newest version, and tries again. A commit ends in one of three ways:
+The writer that puts the manifest of a version first has made this version. A slower writer reads the
+transactions of the versions since, applies its transaction to the newest version, and tries again. A commit
+has one of three outcomes:
 
-    landed    the version is there, and on local files it survives a power failure
+    landed    the version exists, and on local files it survives a power failure
     refused   nothing happened; `CommitConflictError`, or the error of the storage
-    unknown   the storage did not say; `CommitUnknownError`. Nothing is deleted, nothing is tried again.
+    unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
 
 Source: docs/format.md, "Writing a version".
 """

@@ -176,7 +176,7 @@ def _maps_conflict(ours: Transaction.UpdateMap, theirs: Transaction.UpdateMap) -
 
 
 def _inserted_keys(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return whether two updates may have inserted the same key; who does not say which keys may have any."""
+    """Return whether two updates may have inserted the same key; an update without keys may have any."""
     if not mine.update.HasField("inserted_rows"):
         return _OK
     ours, theirs = mine.update.inserted_rows, committed.update.inserted_rows

@@ -1,16 +1,18 @@
-"""Whether a transaction still makes sense after another one was committed since the version it was made on.
+"""Conflicts: the meaning of a committed transaction for another one that was made on an earlier version.
 
-    ok      it can be applied to the newer version as it is
-    rebase  it goes together with the other one after a change, if they deleted different rows; see `rebase`
-    retry   it has to be made anew on the newer version; then it may succeed
-    fail    the newer version is of another kind altogether; whoever made it has to decide
+    ok      the other transaction can be applied to the newer version unchanged
+    rebase  both can be applied after a change, if they deleted different rows; see `rebase`
+    retry   the other transaction must be computed again on the newer version; then it may succeed
+    fail    the newer version is of another kind altogether; the caller has to decide
 
-The rules are those of the reference but for five that are stricter. In three something acknowledged was lost:
-an index on a column that was rewritten meanwhile, metadata of fields that a projection takes back, and the
-values that an append has for a column that got another type. In one rows were doubled: appends of the same
-files. In one the table could not be read: an append with a column that was dropped, whose id another one got.
-They are not symmetric: one table per operation that wants to commit, one entry per operation that did. What
-is not listed fails.
+The rules are those of the reference, except five that are stricter. In three cases the reference loses an
+acknowledged change: an index on a column that was rewritten meanwhile, metadata of fields that a projection
+reverts, and the values that an append has for a column that got another type. In one case rows were doubled:
+appends of the same files. In one case the table was unreadable: an append with a dropped column whose id
+another column got.
+
+The rules are not symmetric: there is one table per operation that wants to commit, with one entry per
+committed operation. Operations without an entry fail.
 Source: docs/format.md, "Two writers".
 """
 

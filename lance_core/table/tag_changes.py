@@ -1,8 +1,8 @@
-"""Creating, moving and removing tags, and noting things on tags and branches.
+"""Creating, moving and removing tags, and metadata of tags and branches.
 
-A ref is a small JSON file that is written whole. Cleanup removes no version that a ref names; since it may
-run at the same time, whoever creates a ref looks afterwards whether the version is still there, and cleanup
-looks for new refs after it has taken versions away (see `cleanup`).
+A reference is a small JSON file that is written as a whole. Cleanup removes no version that a reference names.
+A cleanup may run at the same time: therefore the writer of a reference checks afterwards that the version still
+exists, and cleanup looks for new references after it has removed versions (see `cleanup`).
 Source: docs/format.md, "Tags and branches".
 """
 

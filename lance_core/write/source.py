@@ -44,7 +44,9 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
         return data.schema, iter(data.to_batches())
     if isinstance(data, pa.RecordBatchReader):
         return data.schema, iter(data)
-    datasets = sys.modules.get("pyarrow.dataset")  # who has a dataset has imported it; it brings pandas
+    datasets = sys.modules.get(
+        "pyarrow.dataset"
+    )  # a caller with a dataset has imported it; importing it loads pandas
     if datasets is not None and isinstance(data, datasets.Dataset):
         data = data.scanner()
     if datasets is not None and isinstance(data, datasets.Scanner):

@@ -29,7 +29,7 @@ class Inflated:
         return None if shared is None else shared()
 
     def make(self, inflate: Callable[[], pa.Buffer]) -> Bytes:
-        """Return the bytes that are in use, or else what `inflate` makes; who comes second waits for the
+        """Return the bytes that are in use, or the result of `inflate`; a second caller waits for the
         first.
         """
         with self._lock:

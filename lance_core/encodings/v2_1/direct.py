@@ -1,7 +1,7 @@
-"""Mini-block pages whose rows one call of a kernel reads and decodes, for many columns at once.
+"""Mini-block pages whose rows one kernel call reads and decodes, for many columns at once.
 
-This covers flat columns and lists of them in the encodings that fill most pages. It says nothing about what
-is wrong with a page: where the kernel gives nothing, the page is read the long way, which does.
+The kernel covers flat columns and lists of them in the encodings that fill most pages. If it cannot decode a
+page, the Python decoder runs instead and raises the error that names the page.
 """
 
 from typing import NamedTuple

@@ -1,14 +1,14 @@
 """Manifest stores, which decide which writer makes a version if the storage of a table cannot decide it.
 
-Some storages can neither create a file exclusively nor put one on a condition. Then a store of its own
-remembers one row per version; who inserts the row has made the version. The bytes stay in the storage:
+Some storages can neither create a file exclusively nor put one on a condition. Then a separate store keeps one
+row per version. The writer that inserts the row has made the version. The manifest stays in the storage:
 
     1. put the manifest under a name of its own       nobody sees it
-    2. insert the row, which names it                 the version is there
+    2. insert the row, which names this file          the version exists
     3. copy the manifest to its final name
-    4. let the row name that, remove the first copy
+    4. change the row to the final name, remove the first copy
 
-Whoever meets a row between 2 and 4, reader or writer, finishes what a dead writer left.
+If a reader or writer finds a row between steps 2 and 4, it finishes the steps of the writer that died.
 Source: docs/format.md, "Manifest stores".
 """
 

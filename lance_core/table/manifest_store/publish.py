@@ -29,7 +29,7 @@ def publish_in_store(
         StorageError: it was not made.
     """
     if storage.exists(path):
-        # Made, or made by somebody who does not use the store; never to be written over.
+        # The version exists, perhaps from a writer that does not use the store. Never overwrite it.
         raise AlreadyExistsError("file exists", file=path)
     place = store.place(storage)
     staged = f"{path}-{uuid4()}"
@@ -47,7 +47,7 @@ def publish_in_store(
     except StorageError:
         _remove(storage, staged)
         raise
-    # The version is there. What fails from here on is done by whoever looks for it next.
+    # The version exists. Steps that fail from here on are done by the next reader or writer of the version.
     with suppress(StorageError):
         _finish(store, storage, place, row, data, sync=sync)
 
