@@ -280,7 +280,8 @@ class Catalog:
         return os.path.isdir(path) and not os.path.islink(path) and not self._dataset_path(relative)
 
     def _dataset_path(self, relative: str) -> str | None:
-        """Return the resolved path of the dataset in the directory `relative`; None if none is below the root.
+        """Return the resolved path of the dataset in the directory `relative`; None if none is below the
+        root.
 
         The caller must use this path: resolving a second time could lead elsewhere.
         """

@@ -18,8 +18,8 @@ from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of
 ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 
 # Without a configured key tickets are signed with this one, so that every server of the same root redeems
-# them, after a restart too. This key detects damaged tickets, but anybody can forge tickets with it. Set a key to
-# prevent that.
+# them, after a restart too. This key detects damaged tickets, but anybody can forge tickets with it. Set a
+# key to prevent that.
 WELL_KNOWN_TICKET_KEY = b"lance-flight: integrity only, not a secret"
 MINIMUM_TICKET_KEY_BYTES = 16
 MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600

@@ -10,13 +10,13 @@ So receipts can be redeemed at any server of the root, and after a restart. A re
 names nothing outside this folder and cannot be guessed.
 
 A claim is durable before anything is done with a write, and is removed after its record. So at most one of
-several commits and removals of a receipt continues (threat T13). The owner of a new claim looks for the record
-again: another commit may have ended since the record was read, and removed both record and claim.
+several commits and removals of a receipt continues (threat T13). The owner of a new claim looks for the
+record again: another commit may have ended since the record was read, and removed both record and claim.
 
 A repeated commit shares its claim, since the first one may still be running. A refused commit gives its claim
 back, and the next claim has the next number. The writer that puts the end of the claim first decides between
-the two: a shared claim is never given back, and the reverse. As long as the record exists, none of these files
-is removed or changed. So the files that a killed process leaves cannot be misread.
+the two: a shared claim is never given back, and the reverse. As long as the record exists, none of these
+files is removed or changed. So the files that a killed process leaves cannot be misread.
 """
 
 import base64

@@ -53,8 +53,8 @@ class ColumnReader(Protocol):
     def known_pages(self) -> ColumnPages | None:
         """Return all pages, for takes of several columns at once with `kernels.take_rows`.
 
-        None if rows can only be taken from this column by itself, or if the indices of some pages are not read
-        yet.
+        None if rows can only be taken from this column by itself, or if the indices of some pages are not
+        read yet.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:

@@ -1,8 +1,8 @@
 """New columns that many writers prepare, each for one fragment, and that one commit adds.
 
 A writer streams all physical rows of its fragment, deleted rows included, so that it need not know which rows
-are deleted. A few hundred bytes describe the written columns, and are sent to the process that commits. If rows
-were moved meanwhile, they would have nulls: then the commit is refused.
+are deleted. A few hundred bytes describe the written columns, and are sent to the process that commits. If
+rows were moved meanwhile, they would have nulls: then the commit is refused.
 """
 
 from __future__ import annotations

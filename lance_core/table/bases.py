@@ -1,4 +1,5 @@
-"""Base paths: other locations of files of a table, for shallow clones, branches and tables over several stores.
+"""Base paths: other locations of files of a table, for shallow clones, branches and tables over several
+stores.
 
 The path of a base is absolute. Older releases also wrote the path they were given, which is relative to the
 working directory of the reader. A base is the root of a dataset, with `data/` and its siblings below it, or a

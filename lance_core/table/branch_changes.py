@@ -1,7 +1,7 @@
 """Creating and removing branches.
 
-A branch is a shallow clone in `tree/{branch}/` and a file that names the version with which it began. The clone
-is written first, so that every reader that sees the file can open the branch.
+A branch is a shallow clone in `tree/{branch}/` and a file that names the version with which it began. The
+clone is written first, so that every reader that sees the file can open the branch.
 Source: docs/format.md, "Tags and branches".
 """
 

@@ -1,8 +1,8 @@
 """Creating, moving and removing tags, and metadata of tags and branches.
 
-A reference is a small JSON file that is written as a whole. Cleanup removes no version that a reference names.
-A cleanup may run at the same time: therefore the writer of a reference checks afterwards that the version still
-exists, and cleanup looks for new references after it has removed versions (see `cleanup`).
+A reference is a small JSON file that is written as a whole. Cleanup removes no version that a reference
+names. A cleanup may run at the same time: therefore the writer of a reference checks afterwards that the
+version still exists, and cleanup looks for new references after it has removed versions (see `cleanup`).
 Source: docs/format.md, "Tags and branches".
 """
 

@@ -1,7 +1,8 @@
 """Manifest stores, which decide which writer makes a version if the storage of a table cannot decide it.
 
-Some storages can neither create a file exclusively nor put one on a condition. Then a separate store keeps one
-row per version. The writer that inserts the row has made the version. The manifest stays in the storage:
+Some storages can neither create a file exclusively nor put one on a condition. Then a separate store keeps
+one row per version. The writer that inserts the row has made the version. The manifest stays in the
+storage:
 
     1. put the manifest under a name of its own       nobody sees it
     2. insert the row, which names this file          the version exists
