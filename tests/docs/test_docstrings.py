@@ -23,7 +23,7 @@ PACKAGES = (
 CLAUSE = re.compile(
     r"(?:T\d+(?:, T\d+)*: )?"
     r"(?:what(?:ever)?|who(?:ever|m|se)?|which(?:ever)?|where|how(?:ever)?|when(?:ever)?|why"
-    r"|that|those|these|they|them|it|its|their|theirs|ours|he|she|of|as|such|so|others"
+    r"|that|those|these|they|them|it|its|their|theirs|ours|he|she|of|as(?! in the reference,)|such|so|others"
     r"|the (?:same|one|ones|other|others|rest)"
     r"|(?:one|ones|all|any|each|some|none)(?: of)? (?:that|who|which|whose|those))\b",
     re.IGNORECASE,

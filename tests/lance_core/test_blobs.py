@@ -269,7 +269,9 @@ def test_conditions_on_descriptors(tmp_path: Path, writer: ModuleType) -> None:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_parts_of_descriptors_are_columns(tmp_path: Path, nested: bool) -> None:
-    """As the reference does for blobs of 2.2, by names and by expressions, with filters and without."""
+    """Parts of descriptors are read by names and by expressions, with filters and without, as in the
+    reference for 2.2.
+    """
     blobs = lance.blob_array(VALUES)
     table = pa.table({"id": range(len(VALUES)), "b": blobs})
     name = "b"

@@ -179,7 +179,9 @@ def test_decimals_compare_with_any_number(case: tuple[pa.Array, list[Decimal | N
 
 
 def test_decimals_of_a_negative_scale(tmp_path: Path) -> None:
-    """They are compared, cast, calculated with and updated; arithmetic makes decimals of scale 0 of them."""
+    """Decimals of a negative scale are compared, cast, calculated with and updated; arithmetic gives
+    decimals of scale 0.
+    """
     kind = pa.decimal128(5, -2)
     values = [Decimal("1200"), Decimal("99900"), Decimal("-500"), None]
     lance_core.write_dataset(pa.table({"c": pa.array(values, kind), "x": range(4)}), tmp_path)

@@ -70,7 +70,7 @@ WAYS: dict[str, Callable[[str, Session], LanceDataset]] = {
     "changed": lambda path, session: _changed(lance_core.dataset(path, session=session)),
     "a branch": lambda path, session: lance_core.dataset(path, session=session).create_branch("side"),
 }
-"""How a dataset comes to be another object, which still has the session."""
+"""Ways to another dataset object that has the same session."""
 
 
 def _latest(dataset: LanceDataset) -> LanceDataset:
