@@ -11,6 +11,7 @@ It needs neither Lance nor access to the storage.
 
 from typing import TYPE_CHECKING, Any
 
+from flight_client import pickling
 from flight_client.client import Client, connect
 from flight_client.errors import (
     CommitConflictError,
@@ -69,6 +70,9 @@ __all__ = [
     "WriteResult",
     "connect",
 ]
+
+
+pickling.register()
 
 
 def __getattr__(name: str) -> Any:

@@ -110,6 +110,10 @@ class RemoteScanner:
         self._schema = snapshot.schema
         self._selection = selection
 
+    def __reduce__(self) -> tuple[type[RemoteScanner], tuple[Snapshot, Selection]]:
+        """Pickle what is read. The plan is asked for again: its tickets expire."""
+        return RemoteScanner, (self._snapshot, self._selection)
+
     def __repr__(self) -> str:
         fields = vars(self._selection).items()
         chosen = {name: value for name, value in fields if value is not None and value is not False}

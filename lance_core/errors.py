@@ -21,7 +21,8 @@ Each child is also the built-in error that the reference library raises in the s
 written for one work with the other. Messages name files relative to the dataset, never a path of the host.
 """
 
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 
 class LanceError(Exception):
@@ -133,6 +134,10 @@ class CommitConflictError(LanceError, OSError):
         super().__init__(message)
         self.retryable = retryable
         self.outpaced = outpaced
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = partial(CommitConflictError, retryable=self.retryable, outpaced=self.outpaced)
+        return made, self.args
 
 
 class CommitUnknownError(LanceError, OSError):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
-from typing import Self
+from os.path import abspath
+from typing import Any, Self
 
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session, session_of
@@ -42,6 +42,13 @@ class OpenedDataset:
         if version is not None and number is None:
             self._snapshot = self.open_reference(version)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle a local path as an absolute one: another process may work in another directory. The session
+        stays behind: reads of the other process use its default one.
+        """
+        places = {name: _absolute(getattr(self, name)) for name in ("_uri", "_main_uri")}
+        return {**self.__dict__, **places, "_session": None}
+
     def __repr__(self) -> str:
         return f"LanceDataset(uri={self.uri!r}, version={self.version})"
 
@@ -76,7 +83,8 @@ class OpenedDataset:
 
     def at(self, snapshot: Snapshot) -> Self:
         """Return the dataset at another version, which is open already."""
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__
         other._snapshot = self._bound(snapshot)
         return other
 
@@ -110,6 +118,11 @@ def branch_uri(uri: str, branch: str) -> str:
     """Return the address of a branch of the dataset whose main branch is at `uri`."""
     path, query = _parts(uri)
     return f"{path}/tree/{branch}{query}"
+
+
+def _absolute(uri: str) -> str:
+    """Return the same place, whatever the working directory is."""
+    return uri if "://" in uri else abspath(uri)
 
 
 def _main_uri(uri: str, branch: str | None) -> str:

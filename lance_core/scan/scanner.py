@@ -76,6 +76,9 @@ class LanceScanner:
         session = session_of(snapshot)
         self._files, self._budget = session.files_for(options), session.budget
 
+    def __reduce__(self) -> tuple[type[LanceScanner], tuple[Snapshot, ScanOptions]]:
+        return LanceScanner, (self._snapshot, self._options)
+
     @property
     def projected_schema(self) -> pa.Schema:
         """Schema of what the scan returns."""

@@ -5,7 +5,7 @@ Two Arrow forms of a field exist: its storage type, which is what pages decode t
 extension types (arrow.uuid, fixed-shape tensors, ...) are resolved as pyarrow itself resolves them.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -130,6 +130,10 @@ class Schema:
         self._file = file
         self._content = content
 
+    def __reduce__(self) -> tuple[Callable[..., "Schema"], tuple[object, ...]]:
+        """Pickle messages one by one: a repeated field of a manifest cannot be pickled."""
+        return _schema_of, (list(self._messages), dict(self._metadata), self._file, self._content)
+
     @property
     def messages(self) -> Iterable[file_pb2.Field]:
         """The flat field list, as manifests and files have it."""
@@ -246,6 +250,12 @@ class Schema:
         if message.extension_name:
             metadata.setdefault(EXTENSION_NAME, message.extension_name)
         return metadata
+
+
+def _schema_of(
+    messages: Iterable[file_pb2.Field], metadata: Mapping[str, bytes], file: str | None, content: bytes
+) -> Schema:
+    return Schema(messages, metadata, file=file, content=content)
 
 
 def _text(metadata: Mapping[str, bytes], file: str | None) -> dict[str, str]:

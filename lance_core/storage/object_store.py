@@ -6,8 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, unquote, urlsplit
 
 import obstore
 import pyarrow as pa
@@ -69,6 +69,11 @@ class ObjectStorage(Storage):
         storage = cls.__new__(cls)
         storage._start(clients, prefix, bucket_uri)
         return storage
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the address and the options, credentials included: connections are made again."""
+        uri = f"{self._bucket_uri}/{quote(self._prefix)}{self._query}"
+        return ObjectStorage, (uri, dict(self.options))
 
     def _start(self, clients: Clients, prefix: str, bucket_uri: str) -> None:
         self._clients = clients

@@ -124,6 +124,9 @@ class Fragment:
         self._format = format_
         self._files: tuple[DataFile, ...] | None = None
 
+    def __reduce__(self) -> tuple[type["Fragment"], tuple[object, ...]]:
+        return Fragment, (self._message, self._manifest, self._format, self._bases)
+
     def __repr__(self) -> str:
         return f"Fragment(id={self.id}, physical_rows={self.physical_rows}, files={len(self._message.files)})"
 

@@ -1,5 +1,6 @@
 """One version of a table together with the storage it is in."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -40,6 +41,12 @@ class Snapshot:
         if not manifest.has_row_counts:  # libraries before 0.8 left them out
             return self.open_version(manifest.version)
         return replace(self, manifest=manifest)
+
+    def __reduce__(self) -> tuple[Callable[..., "Snapshot"], tuple[object, ...]]:
+        """Pickle what opens the same version again: neither the manifest nor what was learnt from it."""
+        from lance_core.table.snapshot_cache import reopen  # which imports this module
+
+        return reopen, (self.storage, self.manifest.version, self.manifest.identity, self.open_base)
 
     def storage_of(self, base_id: int | None) -> Storage:
         """Return the storage of the files of a base path; errors are those of `open_base`."""

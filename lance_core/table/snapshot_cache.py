@@ -5,6 +5,7 @@ from dataclasses import replace
 from threading import Lock
 
 from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.errors import VersionNotFoundError
 from lance_core.storage import Storage
 from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -82,3 +83,22 @@ def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
     if storage.is_remote:
         return open_snapshot(storage, version)
     return kept_snapshots.open(storage, latest_version(storage) if version is None else version)
+
+
+def reopen(storage: Storage, version: int, identity: str, opener: BaseOpener) -> Snapshot:
+    """Open the version that a pickled snapshot was of.
+
+    Args:
+        storage: where the table is.
+        version: its number.
+        identity: `Manifest.identity` of the version.
+        opener: what opens the base paths of the table.
+
+    Raises:
+        VersionNotFoundError: the version is gone, or another table took the place of the pickled one.
+        LanceError: the others of `open_snapshot`.
+    """
+    snapshot = open_kept(storage, version) if opener is open_base else open_snapshot(storage, version, opener)
+    if snapshot.manifest.identity != identity:
+        raise VersionNotFoundError(f"version {version} is of a dataset that was made again since the pickle")
+    return snapshot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from lance_core.errors import (
 from lance_core.storage import storage_for
 from lance_core.table.bases import DatasetBasePath, open_base
 from support.s3 import S3, Proxy
+from support.workers import rows_of, spawned
 
 
 def mixed_table(rows: int, seed: int = 5) -> pa.Table:
@@ -325,3 +327,22 @@ def test_a_large_range_is_read_in_parts(s3: S3, bucket: str, proxy: Proxy) -> No
         assert len(proxy.requests) == 5
         both = file.read_ranges([(0, 20 << 20), (39 << 20, 1000)])
         assert [bytes(part) for part in both] == [content[: 20 << 20], content[39 << 20 : (39 << 20) + 1000]]
+
+
+def test_pickles_carry_the_options(s3: S3, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials included, so that another process opens the same version; connections are its own."""
+    for variable in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(variable)
+    uri = f"s3://{bucket}/ns/pickled 100%25.lance"
+    dataset = lance_core.write_dataset(mixed_table(100), uri, storage_options=s3.options())
+    branch = dataset.create_branch("dev")
+    branch.delete("id < 50")
+    for opened in (dataset, branch, dataset.checkout_version(("dev", 1)), dataset.scanner(["id"], "id > 7")):
+        expected = opened.to_table()
+        assert pickle.loads(pickle.dumps(opened)).to_table().equals(expected)
+    with spawned(1) as pool:
+        assert len(pool.submit(rows_of, branch).result()) == 50
+    again = pickle.loads(pickle.dumps(branch))
+    assert again.tags.list() == {}
+    again.delete("id < 60")
+    assert again.count_rows() == 40
