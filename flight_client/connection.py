@@ -28,6 +28,9 @@ from flight_client.errors import (
 
 T = TypeVar("T")
 
+_connected: int | None = None
+"""The process that connected to a server, from which this one may have been forked."""
+
 TRAILER = "x-lance-error"
 REUSE = "arrow-flight-reuse-connection"
 """Scheme of the location that means: the server you asked."""
@@ -127,6 +130,23 @@ class _Calling:
             raise from_flight(error, call.report if call else None, server=self._uri) from None
 
 
+def check_process() -> None:
+    """Refuse calls in a process that was forked from one that had connected to any server.
+
+    Raises:
+        UnsupportedFeatureError: this is such a process. gRPC does not survive a fork: it would wait for ever.
+    """
+    if _is_forked():
+        raise UnsupportedFeatureError(
+            "gRPC does not survive a fork, and this process was forked from one that had connected to a "
+            "server: spawn processes, or connect in the forked ones only"
+        )
+
+
+def _is_forked() -> bool:
+    return _connected is not None and _connected != os.getpid()
+
+
 class Server:
     """One server, connected when it is first asked. For many threads."""
 
@@ -134,7 +154,6 @@ class Server:
         self.uri = uri
         self._access = access
         self._lock = threading.Lock()
-        self._process = 0
         headers = dict(access.headers)
         if access.token is not None:
             headers["authorization"] = f"Bearer {access.token}"
@@ -143,20 +162,11 @@ class Server:
 
     @property
     def client(self) -> flight.FlightClient:
-        """The connection.
-
-        Raises:
-            UnsupportedFeatureError: the process was forked after it had connected: gRPC does not survive
-                that.
-        """
+        """The connection; errors are those of `check_process`."""
+        check_process()
         with self._lock:
             if self._client is None:
                 self._client = self._connect()
-                self._process = os.getpid()
-            elif self._process != os.getpid():
-                raise UnsupportedFeatureError(
-                    "a connection in a forked process: start processes by spawning, or connect in them only"
-                )
             return self._client
 
     def options(self) -> flight.FlightCallOptions:
@@ -174,13 +184,17 @@ class Server:
         return Stream(reader, self._factory.latest, self.uri)
 
     def close(self) -> None:
+        if _is_forked():  # the connection is that of the other process, to be kept as it is
+            return
         with self._lock:
-            if self._client is not None and self._process == os.getpid():
+            if self._client is not None:
                 self._client.close()
             self._client = None
 
     def _connect(self) -> flight.FlightClient:
         access = self._access
+        global _connected
+        _connected = os.getpid()
         try:
             return flight.FlightClient(
                 self.uri,
@@ -202,7 +216,8 @@ class Stream:
         self._uri = uri
 
     def read(self) -> pa.RecordBatch | None:
-        """The next batch, None at the end."""
+        """The next batch, None at the end; errors are those of the server and of `check_process`."""
+        check_process()
         try:
             return self._reader.read_chunk().data
         except StopIteration:
@@ -213,7 +228,8 @@ class Stream:
 
     def cancel(self) -> None:
         """End the call; the server stops decoding."""
-        self._reader.cancel()
+        if not _is_forked():  # the call is that of the other process
+            self._reader.cancel()
 
 
 class Servers:
@@ -233,7 +249,8 @@ class Servers:
         return Servers, (self.uris, self.access)
 
     def server(self, uri: str) -> Server:
-        """The server at an address; connections are kept."""
+        """The server at an address; connections are kept. Errors are those of `check_process`."""
+        check_process()  # before the lock, which a thread of the other process may have held
         with self._lock:
             server = self._servers.get(uri)
             if server is None:

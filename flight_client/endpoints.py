@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, Stream, wait
+from flight_client.connection import Server, Servers, Stream, check_process, wait
 from flight_client.errors import LanceError
 
 
@@ -148,7 +148,8 @@ class ParallelReader:
                 thread.join()
 
     def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
-        """The next batch of an endpoint, None at its end."""
+        """The next batch of an endpoint, None at its end; errors include those of `check_process`."""
+        check_process()
         with self._changed:
             self._changed.wait_for(lambda: waiting.batches or waiting.is_complete or self._failure)
             if waiting.batches:

@@ -1,5 +1,6 @@
 #include "file_map.hpp"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -32,6 +33,10 @@ thread_local Guarded guarded;
 std::mutex mutex;
 int num_copying = 0;
 struct sigaction previous;
+
+// If a thread held the lock while another one forks, the child would wait for it for ever.
+[[maybe_unused]] const int at_fork =
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
 
 void on_bus_error(int number, siginfo_t* info, void* context) {
   if (guarded.holds(static_cast<const uint8_t*>(info->si_addr))) {

@@ -1,5 +1,6 @@
 #include "pool.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -115,6 +116,9 @@ class Pool {
     return retained_;
   }
 
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
  private:
   struct Free;
   using ByAge = std::list<Free>;
@@ -149,9 +153,18 @@ class Pool {
   size_t retention_ = default_retention();
 };
 
+Pool& pool();
+
+// If a thread held the lock while another one forks, every allocation of the child would wait for ever.
+Pool* make_pool() {
+  auto* made = new Pool;
+  pthread_atfork([] { pool().lock(); }, [] { pool().unlock(); }, [] { pool().unlock(); });
+  return made;
+}
+
 // Never destroyed: Arrow buffers over our blocks may outlive static destruction.
 Pool& pool() {
-  static Pool* instance = new Pool;
+  static Pool* instance = make_pool();
   return *instance;
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from lance_core.forks import begin_anew_after_fork
+
 
 class MemoryBudget:
     """Bytes shared by all streams of a process or server; thread-safe.
@@ -15,6 +17,11 @@ class MemoryBudget:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin with nothing taken, in this process or in one that was forked."""
         self._lock = threading.Lock()
         self._used = 0
         self._peak = 0

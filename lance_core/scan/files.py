@@ -14,6 +14,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.columns import ColumnReader
 from lance_core.file.data_file import DataFileReader, ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
+from lance_core.forks import begin_anew_after_fork
 from lance_core.scan.blobs import BlobSource
 from lance_core.schema.fields import Field
 from lance_core.statistics.cache import StatisticsCache
@@ -237,6 +238,11 @@ class FileCache:
         self.statistics = StatisticsCache() if statistics is None else statistics
         self.max_files = _spare_descriptors() if max_files is None else max_files
         self._max_bytes = max_bytes
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any file, in this process or in one that was forked."""
         self._num_bytes = 0
         self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
         self._counter = HitCounter()

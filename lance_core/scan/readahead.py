@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from lance_core.errors import LanceError
 from lance_core.file.direct import Piece, read_pieces
+from lance_core.forks import check_process
 from lance_core.pool import worker_pool
 from lance_core.scan.budget import MemoryBudget
 from lance_core.scan.columns import StoredColumn
@@ -148,7 +150,9 @@ def run_ahead(
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
+        UnsupportedFeatureError: the process was forked since the first job.
     """
+    process = os.getpid()
     begun: deque[Job[W]] = deque()
     upcoming = _Upcoming(source, budget, num_alone)
     # Estimates come from metadata; what compressed data really takes is learnt from the job before.
@@ -166,10 +170,11 @@ def run_ahead(
             if not begun:
                 break
             yield begun[0]
+            check_process(process)
             growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].work))
             begun.popleft().stop()
     finally:
-        for job in begun:
+        for job in begun if process == os.getpid() else ():  # nobody does those of another process
             job.stop()
     if upcoming.error is not None:
         raise upcoming.error

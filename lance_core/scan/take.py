@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, flatten_lists, take_values
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.forks import begin_anew_after_fork
 from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.columns import Column, StoredColumn, holds_dictionary, known_pages, take_together
@@ -361,6 +362,11 @@ class TakerCache:
 
     def __init__(self, files: FileCache) -> None:
         self._files = files
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any taker, in this process or in one that was forked."""
         self._takers: OrderedDict[tuple[int, tuple[str, ...] | None], RowTaker] = OrderedDict()
         self._lock = Lock()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.forks import begin_anew_after_fork
 
 # Imported when they are used: most processes start, read and end without a filter.
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class StatisticsCache:
     def __init__(self, max_bytes: int = 32 << 20, directory: StatisticsDirectory | None = None) -> None:
         self._max_bytes = max_bytes
         self._directory = directory
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any statistics, in this process or in one that was forked."""
         self._entries: OrderedDict[tuple[str, ColumnKey], _Stored | GatheredColumn] = OrderedDict()
         self._sizes: dict[tuple[str, ColumnKey], int] = {}
         self._num_bytes = 0

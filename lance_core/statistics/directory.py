@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lance_core.forks import begin_anew_after_fork
 from lance_core.statistics.sealed import DamagedBatch, seal, unseal
 from lance_core.statistics.stored_bounds import decode_bounds, encode_bounds
 from lance_core.statistics.table import statistics_schema
@@ -42,8 +43,13 @@ class StatisticsDirectory:
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = 256 << 20) -> None:
         self._root = Path(path) / _VERSION
         self._max_bytes = max_bytes
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin with a directory of unknown size, in this process or in one that was forked."""
         # What was written since the directory was last measured; at first nobody knows what is there.
-        self._written = max_bytes
+        self._written = self._max_bytes
         self._lock = threading.Lock()
 
     def load(self, key: tuple[str, ...], value_type: pa.DataType, num_rows: int) -> pa.Table | None:

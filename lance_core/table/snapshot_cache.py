@@ -6,6 +6,7 @@ from threading import Lock
 
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import VersionNotFoundError
+from lance_core.forks import begin_anew_after_fork
 from lance_core.storage import Storage
 from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -28,6 +29,11 @@ class SnapshotCache:
         self._max_bytes = max_bytes
         self._open_base = open_base
         self._session = session
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any snapshot, in this process or in one that was forked."""
         self._num_bytes = 0
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
         self._counter = HitCounter()

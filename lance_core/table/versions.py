@@ -22,6 +22,7 @@ from lance_core.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from lance_core.forks import begin_anew_after_fork
 from lance_core.storage import Storage
 from lance_core.table.manifest_store import (
     latest_in_store,
@@ -101,6 +102,11 @@ class _Newest:
     _MOST = 1024
 
     def __init__(self) -> None:
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any table, in this process or in one that was forked."""
         self._found: OrderedDict[str, tuple[Hashable, tuple[int, str]]] = OrderedDict()
         self._lock = Lock()
 

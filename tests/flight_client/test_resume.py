@@ -104,20 +104,68 @@ def test_a_stopped_server_holds_nobody_up(folder: Path, serve: StartServer) -> N
         os.kill(server.process.pid, signal.SIGCONT)
 
 
-def test_a_fork_is_refused(folder: Path, serve: StartServer) -> None:
-    """gRPC hangs in a process that was forked after it began; the client says so instead."""
+FORKED = """if True:
+    import os, pickle, sys
+    import flight_client
+
+    client = flight_client.connect(sys.argv[1])
+    dataset = client.dataset("t")
+    batches = dataset.to_batches(columns=["n"], batch_size=1)
+    first = next(batches)
+    if sys.argv[2] == "closed":
+        client.close()
+
+    def connect():
+        return flight_client.connect(sys.argv[1]).datasets()
+
+    def close():
+        client.close()
+        return client.datasets()
+
+    calls = [
+        lambda: next(batches),
+        connect,
+        close,
+        client.datasets,
+        lambda: dataset.count_rows("n < 7"),
+        dataset.to_table,
+        lambda: dataset.take([1]),
+        dataset.lookup,
+        lambda: client.write("t", dataset.schema.empty_table()),
+        pickle.loads(pickle.dumps(dataset)).to_table,
+    ]
+    if os.fork() == 0:
+        for number, call in enumerate(calls):
+            try:
+                call()
+            except flight_client.UnsupportedFeatureError as error:
+                assert "gRPC does not survive a fork" in str(error), error
+            else:
+                os._exit(100 + number)
+        os._exit(7)
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+def test_a_fork_is_refused(folder: Path, serve: StartServer, state: str) -> None:
+    """gRPC hangs in a process whose parent had connected, whatever client and server; each call says so."""
+    command = [sys.executable, "-c", FORKED, serve(folder).uri, state]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+
+
+def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer) -> None:
+    """What the parent has prepared and not used is good for its children."""
     script = """if True:
         import os, sys
         import flight_client
 
-        dataset = flight_client.connect(sys.argv[1]).dataset("t")
-        if os.fork() == 0:
-            try:
-                dataset.count_rows("n < 7")
-            except flight_client.UnsupportedFeatureError:
-                os._exit(7)
-            os._exit(1)
-        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+        client = flight_client.connect(sys.argv[1])
+        for _ in range(2):
+            if os.fork() == 0:
+                os._exit(client.dataset("t").count_rows("n < 7"))
+        statuses = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2)]
+        sys.exit(0 if statuses == [7, 7] and client.dataset("t").count_rows() > 7 else 1)
     """
     done = subprocess.run([sys.executable, "-c", script, serve(folder).uri], timeout=60, check=False)
-    assert done.returncode == 7
+    assert done.returncode == 0
