@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from flight_client.connection import Servers
 from flight_client.endpoints import read_endpoint
-from flight_client.errors import DatasetNotFoundError
+from flight_client.errors import DatasetNotFoundError, InvalidInputError
 from flight_client.staged import WriteResult
 
 
@@ -115,10 +115,31 @@ class Actions:
         """Give columns new values, SQL by column, where `where` is true; `version` and `rows`."""
         return self._changed("update", name, updates=dict(updates), where=where, **fields)
 
-    def add_columns(self, name: str, columns: Mapping[str, str] | pa.Schema, **fields: Any) -> int:
-        """Add columns computed from others, SQL by name; or columns of nulls, by a schema."""
-        if isinstance(columns, pa.Schema):
-            return self._change("add_columns", name, schema=_encoded(columns), **fields)
+    def add_columns(
+        self,
+        name: str,
+        columns: Mapping[str, str] | Mapping[str, pa.DataType] | pa.Schema | pa.Field | Sequence[pa.Field],
+        **fields: Any,
+    ) -> int:
+        """Add columns, and return the new version.
+
+        Args:
+            name: of the dataset.
+            columns: SQL by name, computed from other columns; or, for columns of nulls, types of Arrow by
+                name, a field, fields or a schema.
+            **fields: `branch`, `transaction_id`.
+
+        Raises:
+            InvalidInputError: a column exists already, or an expression cannot be used.
+        """
+        schema = _schema_of_nulls(columns)
+        if schema is not None:
+            return self._change("add_columns", name, schema=_encoded(schema), **fields)
+        if not isinstance(columns, Mapping) or not all(isinstance(sql, str) for sql in columns.values()):
+            raise InvalidInputError(
+                "columns: SQL by name, or types by name, a field, fields or a schema expected, "
+                f"{columns!r:.200} given"
+            )
         return self._change("add_columns", name, columns=dict(columns), **fields)
 
     def drop_columns(self, name: str, columns: str | Sequence[str], **fields: Any) -> int:
@@ -128,8 +149,19 @@ class Actions:
         return self._change("drop_columns", name, columns=list(columns), **fields)
 
     def alter_columns(self, name: str, *alterations: Mapping[str, Any], **fields: Any) -> int:
-        """Change columns: each has a `path`, and a new `name`, `nullable` or `data_type` (as in a CAST)."""
-        return self._change("alter_columns", name, columns=[dict(each) for each in alterations], **fields)
+        """Change names, types and nullability of columns, and return the new version.
+
+        Args:
+            name: of the dataset.
+            *alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type` (a type of
+                Arrow, or its name as in a CAST).
+            **fields: `branch`, `transaction_id`.
+
+        Raises:
+            InvalidInputError: an alteration is no dict, there is no such column, a name is taken, or values
+                do not fit the new type.
+        """
+        return self._change("alter_columns", name, columns=list(map(_alteration, alterations)), **fields)
 
     def indices(self, name: str, **fields: Any) -> list[dict[str, Any]]:
         """List the indices of a version, which scans do not use.
@@ -266,6 +298,24 @@ class Actions:
         """
         return self._change("update_config", name, **fields)
 
+    def explain_scan(self, name: str, *, analyze: bool = False, **fields: Any) -> dict[str, Any]:
+        """What a scan reads of each fragment and column, and what statistics rule out.
+
+        Args:
+            name: of the dataset.
+            analyze: run the scan, and tell what was read.
+            **fields: of a scan command: `columns`, `filter`, `limit`, `version`, ...
+        """
+        body = {"scan": {"dataset": name, **fields}, "analyze": analyze}
+        return self.action("explain_scan", body, repeat=True)
+
+    # The names of these actions, for whoever knows the protocol.
+    list_fragments = fragments
+    list_versions = versions
+    list_tags = tags
+    list_branches = branches
+    get_config = config
+
     def _changed(self, action: str, name: str, **fields: Any) -> dict[str, Any]:
         fields.setdefault("transaction_id", str(uuid4()))
         return self.action(action, {"dataset": name, **fields}, repeat=True)
@@ -311,6 +361,33 @@ class Changes:
         for part in self._parts[kind]:
             endpoint = flight.FlightEndpoint(base64.b64decode(part["ticket"]), [])
             yield from read_endpoint(self._servers, endpoint)
+
+
+def _schema_of_nulls(columns: Any) -> pa.Schema | None:
+    """The schema of columns that begin with nulls; None if `columns` are something else."""
+    if isinstance(columns, pa.Schema):
+        return columns
+    given = list(columns.values()) if isinstance(columns, Mapping) else columns
+    given = [given] if isinstance(given, pa.Field) else given
+    if not isinstance(given, Sequence) or not given:
+        return None
+    kind = pa.DataType if isinstance(columns, Mapping) else pa.Field
+    if not all(isinstance(each, kind) for each in given):
+        return None
+    return pa.schema(list(columns.items()) if isinstance(columns, Mapping) else given)
+
+
+def _alteration(given: Any) -> dict[str, Any]:
+    """An alteration as the action takes it."""
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(
+            'alter_columns takes dicts, one argument each: alter_columns(name, {"path": ...}, ...); '
+            f"a {type(given).__name__} given"
+        )
+    body = {key: value for key, value in given.items() if value is not None}
+    if isinstance(body.get("data_type"), pa.DataType):
+        body["schema"] = _encoded(pa.schema([pa.field("", body.pop("data_type"))]))
+    return body
 
 
 def _encoded(schema: pa.Schema) -> str:

@@ -4,6 +4,7 @@ filters to it.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -16,7 +17,7 @@ from pyarrow import flight
 
 from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.lookup import Key, Lookup, are_keys, keys_of
+from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         filter: Condition = None,
         batch_size: int | None = None,
         *,
+        batch_rows: int | None = None,
         limit: int | None = None,
         offset: int | None = None,
         fragments: Sequence[int] | None = None,
@@ -110,6 +112,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             columns: names, nested ones with dots; or names and SQL expressions; all if None, none if empty.
             filter: SQL or a `pyarrow.compute` expression; only rows for which it is true.
             batch_size: rows of a batch, at most; batches are 2 MiB at most in any case.
+            batch_rows: the same, by the name that commands have.
             limit, offset: rows in dataset order, of those that pass.
             fragments: only these fragments.
             with_row_id, with_row_address: add the columns `_rowid`, `_rowaddr`.
@@ -117,6 +120,8 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             **ignored: what `pyarrow.dataset.Dataset.scanner` takes besides; it says how Arrow reads files.
         """
         _check_arguments(ignored)
+        if batch_rows is not None and batch_size not in (None, batch_rows):
+            raise InvalidInputError(f"batch_size {batch_size} and batch_rows {batch_rows}: give one of them")
         columns = _sql_columns(columns)
         sql, condition = self._and(filter)
         selection = Selection(
@@ -126,7 +131,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             limit=limit,
             offset=offset,
             fragments=None if fragments is None else tuple(fragments),
-            batch_rows=batch_size,
+            batch_rows=batch_size if batch_rows is None else batch_rows,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
             verify_checksums=verify_checksums,
@@ -240,6 +245,60 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         ticket = flight.Ticket(to_json({"take": command}))
         return self._snapshot.servers.call(lambda server: server.client.do_get(ticket).read_all())
 
+    def sample(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        randomize_order: bool = True,
+        *,
+        seed: int | None = None,
+    ) -> pa.Table:
+        """Rows chosen at random, none twice.
+
+        Args:
+            num_rows: how many.
+            columns: see `scanner`.
+            randomize_order: give them in random order instead of that of the dataset.
+            seed: the same seed chooses the same rows of the same version, in the same order.
+
+        Raises:
+            InvalidInputError: there are fewer rows, or a column does not exist.
+        """
+        total = self.count_rows()
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError(f"num_rows: 0 to {total} expected, {num_rows} given")
+        indices = random.Random(seed).sample(range(total), num_rows)
+        return self.take(indices if randomize_order else sorted(indices), columns)
+
+    def shuffle(
+        self, seed: int | None = None, columns: Columns = None, *, batch_rows: int = 1024
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows in random order, each once: an epoch of a training.
+
+        The order is drawn for all rows at once, which takes 16 bytes of memory for each. Batches are asked
+        for one by one, on one stream.
+
+        Args:
+            seed: the same seed gives the same order of the same version and condition.
+            columns: see `scanner`.
+            batch_rows: rows of a batch, except the last one.
+
+        Raises:
+            InvalidInputError: `batch_rows` is no positive number, or a column does not exist.
+        """
+        if not isinstance(batch_rows, int) or not 0 < batch_rows <= MAX_KEYS:
+            raise InvalidInputError(f"batch_rows: 1 to {MAX_KEYS} expected, {batch_rows!r} given")
+        initializer = "system" if seed is None else seed
+        if self._sql is None and self._condition is None:
+            key: Key = "_rowoffset"
+            keys = pc.array_sort_indices(pc.random(self._snapshot.num_rows, initializer=initializer))
+        else:
+            key = "_rowaddr"
+            found = self.scanner([], with_row_address=True).to_table()[key]
+            keys = found.take(pc.array_sort_indices(pc.random(len(found), initializer=initializer)))
+        chosen = _sql_columns(columns)
+        return _looked_up(self._snapshot, chosen, key, keys, batch_rows)
+
     def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
         """A stream for many takes, which keeps open on the server what they need.
 
@@ -303,6 +362,15 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     def partition_expression(self) -> None:
         """None: a remote dataset knows no partitions."""
         return None
+
+
+def _looked_up(
+    snapshot: Snapshot, columns: Columns, key: Key, keys: pa.Array | pa.ChunkedArray, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of keys in batches."""
+    with Lookup(snapshot.servers, snapshot.target, columns, key) as lookup:
+        for start in range(0, len(keys), batch_rows):
+            yield from lookup.take(keys.slice(start, batch_rows)).to_batches()
 
 
 def _without_rows(schema: pa.Schema) -> arrow.Dataset:

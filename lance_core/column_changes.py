@@ -35,7 +35,8 @@ class ColumnChanges(OpenedDataset):
         Args:
             transforms: SQL expressions by name; a function from record batches to batches (see
                 `lance_core.batch_udf`); rows that can be written, one for every row of the dataset
-                and in its order; or a field, fields or a schema for columns of nulls, which need no data.
+                and in its order; or, for columns of nulls, which need no data: types by name, a field,
+                fields or a schema.
             read_columns: what the function gets, `_rowid` and `_rowaddr` included; all columns if not given.
             reader_schema: what an iterable of batches is turned into.
             batch_size: most rows that the function gets, or that an expression is computed of, at once.
@@ -53,6 +54,8 @@ class ColumnChanges(OpenedDataset):
         if isinstance(transforms, pa.Field):
             transforms = [transforms]
         if isinstance(transforms, list) and transforms and isinstance(transforms[0], pa.Field):
+            transforms = pa.schema(transforms)
+        if isinstance(transforms, dict) and _are_types(transforms):
             transforms = pa.schema(transforms)
         if isinstance(transforms, pa.Schema):
             self._snapshot = add_null_columns(
@@ -83,8 +86,9 @@ class ColumnChanges(OpenedDataset):
         """Change names, types and nullability.
 
         Args:
-            alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type`. Integers can
-                become other integers, floats other floats, and so on; all values have to fit.
+            alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type` (a type of
+                Arrow, or its name as in a CAST). Integers can become other integers, floats other floats, and
+                so on; all values have to fit.
             transaction_id: a UUID that the transaction gets as its own id.
             sync: on local disks make everything durable before returning.
 
@@ -159,8 +163,16 @@ def new_columns(
     if callable(transforms):
         return RowFunctionColumns(transforms, read_columns, None, batch_size)
     if isinstance(transforms, dict):
-        raise InvalidInputError("expressions must be SQL text", found=transforms)
+        raise InvalidInputError("expressions must be SQL text, or all of them types", found=transforms)
     return StreamColumns(*batches_of(transforms, reader_schema))
+
+
+def _are_types(given: dict[str, Any]) -> bool:
+    return bool(given) and all(isinstance(each, pa.DataType) for each in given.values())
+
+
+def _are_types(given: dict[str, Any]) -> bool:
+    return bool(given) and all(isinstance(each, pa.DataType) for each in given.values())
 
 
 def table_of(data: Any, schema: pa.Schema | None) -> pa.Table:

@@ -36,6 +36,12 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import new_transaction, project
 
 _KEYS = ("name", "nullable", "data_type")
+_VALUES: dict[str, tuple[tuple[type, ...], str]] = {
+    "path": ((str,), "text"),
+    "name": ((str,), "text"),
+    "nullable": ((bool,), "True or False"),
+    "data_type": ((pa.DataType, str), "a type of Arrow, or its name as in a CAST"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,19 @@ class Alteration:
     def parse(given: Mapping[str, Any]) -> Alteration:
         """An alteration as the reference's callers write it.
 
+        Args:
+            given: a dict of these fields; `data_type` is a type of Arrow, or the name of one as in a CAST.
+
         Raises:
-            InvalidInputError: it has no path, nothing to change, or a key that is not known.
+            InvalidInputError: it is no dict, has no path, nothing to change, a key that is not known, or a
+                value of another type.
         """
+        if not isinstance(given, Mapping):
+            raise InvalidInputError(
+                "alter_columns takes dicts, one argument each",
+                expected='alter_columns({"path": ...}, {"path": ...})',
+                found=f"a {type(given).__name__}",
+            )
         if "path" not in given:
             raise InvalidInputError("alteration without a path", found=given)
         unknown = [key for key in given if key not in ("path", *_KEYS)]
@@ -61,6 +77,13 @@ class Alteration:
             raise InvalidInputError("key of an alteration", expected=", ".join(_KEYS), found=unknown[0])
         if all(given.get(key) is None for key in _KEYS):
             raise InvalidInputError("alteration without a change", column=given["path"], expected=_KEYS)
+        for key, (kinds, expected) in _VALUES.items():
+            if given.get(key) is not None and not isinstance(given[key], kinds):
+                raise InvalidInputError(f"{key} of an alteration", expected=expected, found=repr(given[key]))
+        if isinstance(given.get("data_type"), str):
+            from lance_core.expressions.sql import parse_type  # late, as all that reads SQL
+
+            given = {**given, "data_type": parse_type(given["data_type"])}
         return Alteration(**given)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -56,6 +57,55 @@ def test_columns(client: Client) -> None:
     assert client.dataset("t").schema.names == ["id", "name"]
     with pytest.raises(flight_client.InvalidInputError, match="nothing"):
         client.drop_columns("t", ["nothing"])
+
+
+def test_types_of_columns(client: Client) -> None:
+    """By types of Arrow, whether SQL has a name for them or not, and by the names of a CAST."""
+    lists = pa.array([[number] for number in range(10)], pa.list_(pa.int64()))
+    client.write("l", pa.table({"id": range(10), "l": lists}), "create")
+    client.alter_columns("l", {"path": "id", "data_type": pa.int16()})
+    client.alter_columns("l", {"path": "l", "data_type": pa.large_list(pa.int8()), "name": None})
+    assert client.dataset("l").schema.types == [pa.int16(), pa.large_list(pa.int8())]
+    client.alter_columns("l", {"path": "id", "data_type": "int"}, {"path": "l", "name": "list"})
+    assert client.dataset("l").schema.field("id").type == pa.int32()
+    assert client.dataset("l").to_table()["list"].to_pylist() == lists.to_pylist()
+
+    vector = pa.list_(pa.float32(), 3)
+    for columns in (
+        {"a": vector, "b": pa.timestamp("ns", "UTC")},
+        pa.field("c", pa.decimal128(9, 2)),
+        [pa.field("d", pa.string())],
+    ):
+        client.add_columns("l", columns)
+    added = client.dataset("l").schema.types[2:]
+    assert added == [vector, pa.timestamp("ns", "UTC"), pa.decimal128(9, 2), pa.string()]
+
+
+@pytest.mark.parametrize(
+    ("alterations", "message"),
+    [
+        ([[{"path": "id", "name": "n"}]], "one argument each.*list given"),
+        (["id"], "one argument each.*str given"),
+        ([{"path": "id", "data_type": "no type"}], "type"),
+        ([{"path": "id", "data_type": pa.list_(pa.int8())}], "id"),
+        ([{"path": "id", "schema": "AAAA"}], "no schema"),
+        ([{"path": "id"}], "without a change"),
+        ([{"name": "n"}], "path"),
+        ([{"path": "id", "nullable": "no"}], "nullable"),
+        ([{"path": "id", "type": "int"}], "type"),
+    ],
+)
+def test_alterations_that_make_no_sense(client: Client, alterations: list[Any], message: str) -> None:
+    with pytest.raises(flight_client.InvalidInputError, match=message):
+        client.alter_columns("t", *alterations)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"a": 1}, {"a": pa.int8(), "b": "id"}, ["a"], [], pa.int8(), "a"], ids=str
+)
+def test_new_columns_that_make_no_sense(client: Client, columns: Any) -> None:
+    with pytest.raises(flight_client.InvalidInputError, match=r"columns: SQL by name, or types by name"):
+        client.add_columns("t", columns)
 
 
 def test_versions_tags_and_branches(client: Client) -> None:
@@ -186,10 +236,10 @@ def test_every_action_has_a_method_and_every_error_a_class(client: Client) -> No
     offered = {
         action.type for action in client._servers.server(client._servers.uris[0]).client.list_actions()
     }
-    known = {name.removeprefix("list_").removeprefix("get_") for name in offered}
-    # RemoteScanner.explain; Flight's own, where our client plans anew.
-    elsewhere = {"explain_scan", "CancelFlightInfo", "RenewFlightEndpoint"}
-    assert {name for name in known - elsewhere if not hasattr(client, name)} == set()
+    ours = offered - {"CancelFlightInfo", "RenewFlightEndpoint"}  # Flight's own, where our client plans anew
+    assert {name for name in ours if not hasattr(client, name)} == set()
+    assert client.list_tags("t") == client.tags("t")
+    assert client.explain_scan("t", filter="id > 3", columns=["id"])["pages_total"] == 3
     errors = {
         name: kind
         for name, kind in vars(lance_core.errors).items()

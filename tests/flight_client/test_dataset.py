@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.dataset as arrow
 import pytest
 
 import flight_client
-from flight_client import RemoteDataset
+from flight_client import InvalidInputError, RemoteDataset
 from support.comparison import assert_tables_equal
 from support.served import Root
 from support.server import RunningServer, serving
@@ -228,6 +229,58 @@ def test_many_takes_on_one_stream(trips: RemoteDataset, root: Root) -> None:
 def test_a_take_of_more_keys_than_a_command_holds(trips: RemoteDataset, root: Root) -> None:
     keys = [number * 7 % 2700 for number in range(50_000)]
     assert_tables_equal(root.trips.take(keys).select(["id"]), trips.take(keys, ["id"]))
+
+
+def test_samples(trips: RemoteDataset, root: Root) -> None:
+    """None twice; a seed chooses the same rows in the same order."""
+    ids = trips.sample(100, ["id"], seed=7)["id"].to_pylist()
+    assert ids == trips.sample(100, ["id"], seed=7)["id"].to_pylist()
+    assert ids != trips.sample(100, ["id"], seed=8)["id"].to_pylist()
+    assert len(set(ids)) == 100
+    assert ids != sorted(ids)
+    in_order = trips.sample(100, ["id"], False, seed=7)["id"].to_pylist()
+    places = {number: place for place, number in enumerate(root.trips["id"].to_pylist())}
+    assert [places[number] for number in in_order] == sorted(places[number] for number in ids)
+    some = trips.filter(FIELD("id") < 50).filter("id >= 10")
+    assert set(some.sample(5, ["id"])["id"].to_pylist()) <= set(range(10, 50))
+    everything = trips.sample(trips.count_rows(), ["id"])["id"].to_pylist()
+    assert sorted(everything) == sorted(places)
+    assert trips.sample(0).schema == trips.schema
+    for num_rows in (-1, trips.count_rows() + 1):
+        with pytest.raises(InvalidInputError, match="num_rows"):
+            trips.sample(num_rows)
+
+
+def test_shuffles(trips: RemoteDataset, root: Root) -> None:
+    """Every row once, in an order that the seed gives; of a filtered dataset those that pass."""
+
+    def order(dataset: RemoteDataset, seed: int | None, **arguments: Any) -> list[int]:
+        batches = list(dataset.shuffle(seed, ["id"], **arguments))
+        return [number for batch in batches for number in batch["id"].to_pylist()]
+
+    ids = root.trips["id"].to_pylist()
+    first = order(trips, 3)
+    assert first == order(trips, 3, batch_rows=100)
+    assert first != order(trips, 4)
+    assert first != ids
+    assert sorted(first) == sorted(order(trips, None)) == sorted(ids)
+    assert [batch.num_rows for batch in trips.shuffle(batch_rows=1000)] == [1000, 1000, 700]
+    some = trips.filter(FIELD("id") < 50).filter("id >= 10")
+    assert order(some, 3) == order(some, 3)
+    assert sorted(order(some, 3)) == [number for number in sorted(ids) if 10 <= number < 50]
+    assert next(trips.shuffle(3)).schema == trips.schema
+    for batch_rows in (0, -1, 1 << 21, "many"):
+        with pytest.raises(InvalidInputError, match="batch_rows"):
+            trips.shuffle(batch_rows=batch_rows)  # type: ignore[arg-type]
+
+
+def test_rows_of_batches(trips: RemoteDataset) -> None:
+    """By the name of the protocol, or that of Arrow."""
+    for arguments in ({"batch_rows": 100}, {"batch_size": 100}, {"batch_size": 100, "batch_rows": 100}):
+        assert max(batch.num_rows for batch in trips.to_batches(["id"], **arguments)) == 100
+        assert trips.scanner(["id"], **arguments).to_table().num_rows == trips.count_rows()
+    with pytest.raises(InvalidInputError, match="batch_size 7 and batch_rows 8"):
+        trips.to_batches(batch_size=7, batch_rows=8)
 
 
 def test_it_is_a_dataset_of_arrow(trips: RemoteDataset, root: Root) -> None:

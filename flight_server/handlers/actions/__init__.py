@@ -122,8 +122,8 @@ ACTIONS: Mapping[str, Action] = {
         columns.drop_columns,
     ),
     "alter_columns": Action(
-        "{dataset, branch, columns: [{path, name, nullable, data_type}], transaction_id} -> {version}: "
-        "change names, types (as in a CAST) and nullability",
+        "{dataset, branch, columns: [{path, name, nullable, data_type | schema}], transaction_id} -> "
+        "{version}: change names, types (as in a CAST, or that of a field) and nullability",
         columns.alter_columns,
     ),
     "drop_index": Action(

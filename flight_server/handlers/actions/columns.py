@@ -54,8 +54,15 @@ def _alteration(field: str, value: Any) -> Alteration:
         "name": string,
         "nullable": boolean,
         "data_type": _data_type,
+        "schema": schema_field,
     }
-    return Alteration.parse(check_fields(field, value, fields, ("path",)))
+    given = check_fields(field, value, fields, ("path",))
+    if "schema" in given:  # a type of Arrow, of which SQL names a part only
+        schema = given.pop("schema")
+        if "data_type" in given or len(schema) != 1:
+            raise InvalidInputError(f"{field}: expected a data_type, or the schema of one field of this type")
+        given["data_type"] = schema.field(0).type
+    return Alteration.parse(given)
 
 
 def _data_type(field: str, value: Any) -> pa.DataType:

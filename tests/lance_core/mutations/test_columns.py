@@ -404,3 +404,39 @@ def test_other_rows_may_be_a_part_of_a_table(kind: str, tmp_path: Path) -> None:
     by_key |= dict(zip(more["k"].to_pylist(), more["new"].to_pylist(), strict=True))
     rows = sorted(dataset.to_table().to_pylist(), key=lambda row: row["k"])
     assert repr(rows) == repr([{"k": key, "new": value} for key, value in sorted(by_key.items())])
+
+
+def test_types_by_name(tmp_path: Path) -> None:
+    """A type may be the name that a CAST has for it, and new columns of nulls are types by name."""
+    both = copies(tmp_path)
+    ours = lance_core.dataset(both.ours)
+    ours.alter_columns({"path": "a", "data_type": "int"}, {"path": "t", "data_type": pa.large_string()})
+    assert ours.schema.field("a").type == pa.int32()
+    ours.add_columns({"n": pa.int16(), "v": pa.list_(pa.float32(), 2)})
+    assert ours.schema.types[-2:] == [pa.int16(), pa.list_(pa.float32(), 2)]
+    assert ours.to_table()["v"].null_count == ours.count_rows()
+
+
+@pytest.mark.parametrize(
+    ("alterations", "message"),
+    [
+        ([[{"path": "a", "name": "n"}]], r"dicts, one argument each.*found a list"),
+        (["a"], r"dicts, one argument each.*found a str"),
+        ([{"path": "a", "data_type": "no type"}], "not a type"),
+        ([{"path": "a", "data_type": int}], r"data_type of an alteration.*type of Arrow.*<class 'int'>"),
+        ([{"path": ["a"], "name": "n"}], r"path of an alteration.*text"),
+        ([{"path": "a", "name": 1}], r"name of an alteration.*text.*found 1"),
+        ([{"path": "a", "nullable": "no"}], r"nullable of an alteration.*True or False.*'no'"),
+    ],
+)
+def test_alterations_that_make_no_sense(tmp_path: Path, alterations: list[Any], message: str) -> None:
+    dataset = lance_core.dataset(copies(tmp_path).ours)
+    version = dataset.version
+    with pytest.raises(InvalidInputError, match=message):
+        dataset.alter_columns(*alterations)
+    assert dataset.latest_version == version
+
+
+def test_new_columns_are_all_of_one_kind(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="SQL text, or all of them types"):
+        lance_core.dataset(copies(tmp_path).ours).add_columns({"n": pa.int16(), "m": "a + 1"})
