@@ -171,10 +171,6 @@ def _are_types(given: dict[str, Any]) -> bool:
     return bool(given) and all(isinstance(each, pa.DataType) for each in given.values())
 
 
-def _are_types(given: dict[str, Any]) -> bool:
-    return bool(given) and all(isinstance(each, pa.DataType) for each in given.values())
-
-
 def table_of(data: Any, schema: pa.Schema | None) -> pa.Table:
     """Everything that can be written as one table."""
     from lance_core.write.source import batches_of

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 # since statistics judge them.
 LAYERS = [
     {"cache_use", "errors", "hints", "proto", "kernels", "pool", "version"},
+    {"forks"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},
