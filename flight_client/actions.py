@@ -299,7 +299,7 @@ class Actions:
         return self._change("update_config", name, **fields)
 
     def explain_scan(self, name: str, *, analyze: bool = False, **fields: Any) -> dict[str, Any]:
-        """What a scan reads of each fragment and column, and what statistics rule out.
+        """Return what a scan reads of each fragment and column, and what statistics rule out.
 
         Args:
             name: of the dataset.

@@ -1,4 +1,4 @@
-"""What a process shares between its threads begins anew in a forked process.
+"""Shared state of a process begins anew in a forked process.
 
 Only the thread that forks survives in the child. Locks that other threads held stay locked there for ever,
 and what these threads had begun is never finished.

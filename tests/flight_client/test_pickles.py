@@ -1,4 +1,4 @@
-"""What a user of the client sends to worker processes."""
+"""Objects of the client that a user sends to worker processes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_clients_and_what_they_answer(client: flight_client.Client, library: Mod
 
 @LIBRARIES
 def test_plans_endpoints_and_tickets(trips: RemoteDataset, library: ModuleType) -> None:
-    """Of Flight itself, which pyarrow cannot pickle."""
+    """Classes of Flight itself, which pyarrow cannot pickle."""
     plan = trips.scanner(["id"]).plan
     endpoint = plan.endpoints[0]
     for given in (

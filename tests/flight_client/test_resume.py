@@ -155,7 +155,7 @@ def test_a_fork_is_refused(folder: Path, serve: StartServer, state: str) -> None
 
 
 def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer) -> None:
-    """What the parent has prepared and not used is good for its children."""
+    """A client that the parent has prepared and not used is good for its children."""
     script = """if True:
         import os, sys
         import flight_client

@@ -1,4 +1,4 @@
-"""What a user sends to workers: it opens the same version there, whatever was done with it before."""
+"""Objects that a user sends to workers open the same version there, used before or not."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_other_parts_of_a_dataset(dataset: lance_core.LanceDataset) -> None:
 
 
 def test_versions_of_branches(dataset: lance_core.LanceDataset, tmp_path: Path) -> None:
-    """However they were opened: by a pair, by the path of the branch, as what created it."""
+    """Datasets opened in any way: by a pair, by the path of the branch, as what created it."""
     branch = dataset.create_branch("dev")
     branch.insert(ROWS.slice(0, 5))
     dataset.tags.create("gold", ("dev", 2))
@@ -147,7 +147,7 @@ def test_another_dataset_in_its_place_is_refused(dataset: lance_core.LanceDatase
 
 
 def test_workers_that_load_batches(dataset: lance_core.LanceDataset) -> None:
-    """As PyTorch's loader does: each process unpickles the dataset, and reads a share in every epoch."""
+    """PyTorch's loader works so: each process unpickles the dataset, and reads a share in every epoch."""
     expected = dataset.to_table(filter="id >= 0")["id"].to_pylist()
     with spawned() as pool:
         shares = side_by_side(pool, load, [dataset] * 2, range(2), [2] * 2)

@@ -1,4 +1,4 @@
-"""What worker processes run in tests of pickles: functions that a spawned process can import."""
+"""Functions that worker processes run in tests of pickles: a spawned process can import them."""
 
 from __future__ import annotations
 
