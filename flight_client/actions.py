@@ -51,7 +51,8 @@ class Actions:
         return self.action("describe", {"dataset": name, **fields}, repeat=True)
 
     def fragments(self, name: str, **fields: Any) -> list[dict[str, Any]]:
-        """The fragments in dataset order: `id`, `rows`, `physical_rows` (deleted ones included) and `bytes`.
+        """Return the fragments in dataset order: `id`, `rows`, `physical_rows` (deleted ones included) and
+        `bytes`.
 
         Args:
             name: of the dataset.
@@ -199,7 +200,7 @@ class Actions:
         return self._changed("compact", name, options=dict(options or {}), **fields)
 
     def compact_plan(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> list[Any]:
-        """The tasks of a compaction, for `compact_execute` at any server."""
+        """Return the tasks of a compaction, for `compact_execute` at any server."""
         body = {"dataset": name, "options": dict(options or {}), **fields}
         return list(self.action("compact_plan", body, repeat=True)["tasks"])
 
@@ -233,7 +234,7 @@ class Actions:
         return list(self.action("list_versions", body, repeat=True)["versions"])
 
     def find_transaction(self, name: str, transaction_id: str, **fields: Any) -> WriteResult | None:
-        """The version that a transaction made, and what it added; None if it made none.
+        """Return the version that a transaction made, and what it added; None if it made none.
 
         Args:
             name: of the dataset; where there is none, no transaction made a version.
@@ -252,7 +253,7 @@ class Actions:
         return self._change("restore", name, version=version, **fields)
 
     def changes(self, name: str, from_version: int, to_version: int, **fields: Any) -> Changes:
-        """The rows that were inserted, updated and deleted between two versions."""
+        """Return the rows that were inserted, updated and deleted between two versions."""
         body = {"dataset": name, "from_version": from_version, "to_version": to_version, **fields}
         return Changes(self._servers, self.action("changes", body, repeat=True))
 

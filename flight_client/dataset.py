@@ -106,7 +106,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         verify_checksums: bool = False,
         **ignored: Any,
     ) -> RemoteScanner:
-        """A scan, which is planned and read when its rows are asked for.
+        """Return a scan, which is planned and read when its rows are asked for.
 
         Args:
             columns: names, nested ones with dots; or names and SQL expressions; all if None, none if empty.
@@ -143,7 +143,8 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return self.scanner().__arrow_c_stream__(requested_schema)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints themselves.
+        """Return the rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints
+        themselves.
 
         Conditions that are evaluated here are not: use SQL, see `RemoteScanner`.
 
@@ -164,7 +165,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         progress: bool | None = None,
         **arguments: Any,
     ) -> pa.Table:
-        """The rows as a table; arguments are those of `scanner`, and `progress` as in
+        """Return the rows as a table; arguments are those of `scanner`, and `progress` as in
         `RemoteScanner.to_table`.
         """
         return self.scanner(columns, filter, **arguments).to_table(progress=progress)
@@ -172,13 +173,13 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     def to_batches(
         self, columns: Columns = None, filter: Condition = None, **arguments: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as they come, in bounded memory; arguments are those of `scanner`."""
+        """Return the rows as they come, in bounded memory; arguments are those of `scanner`."""
         return self.scanner(columns, filter, **arguments).to_batches()
 
     def to_reader(
         self, columns: Columns = None, filter: Condition = None, **arguments: Any
     ) -> pa.RecordBatchReader:
-        """The rows as a reader; arguments are those of `scanner`."""
+        """Return the rows as a reader; arguments are those of `scanner`."""
         return self.scanner(columns, filter, **arguments).to_reader()
 
     def to_pandas(
@@ -189,11 +190,11 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         progress: bool | None = None,
         **arguments: Any,
     ) -> pd.DataFrame:
-        """The rows as a pandas frame; arguments are those of `to_table`."""
+        """Return the rows as a pandas frame; arguments are those of `to_table`."""
         return self.scanner(columns, filter, **arguments).to_pandas(progress=progress)
 
     def to_polars(self) -> pl.LazyFrame:
-        """A lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
+        """Return a lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
         from flight_client.polars import scan_remote
 
         return scan_remote(self)
@@ -201,7 +202,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     def head(
         self, num_rows: int, columns: Columns = None, filter: Condition = None, **arguments: Any
     ) -> pa.Table:
-        """The first rows; arguments are those of `scanner`."""
+        """Return the first rows; arguments are those of `scanner`."""
         return self.scanner(columns, filter, limit=num_rows, **arguments).to_table()
 
     def take(
@@ -300,7 +301,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return _looked_up(self._snapshot, chosen, key, keys, batch_rows)
 
     def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
-        """A stream for many takes, which keeps open on the server what they need.
+        """Return a stream for many takes, which keeps open on the server what they need.
 
         Args:
             columns: see `scanner`.
@@ -325,7 +326,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return RemoteDataset(self._snapshot, condition=condition, sql=sql)
 
     def _and(self, added: Condition) -> tuple[str | None, pc.Expression | None]:
-        """The SQL and the expression that hold for the rows, and for those that pass `added`, too."""
+        """Return the SQL and the expression that hold for the rows, and for those that pass `added`, too."""
         sql, condition = self._sql, self._condition
         if isinstance(added, str):
             sql = added if sql is None else f"({sql}) AND ({added})"

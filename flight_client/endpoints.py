@@ -65,7 +65,7 @@ class EndpointReader:
 
     @staticmethod
     def _after(stream: Stream, num_rows: int) -> Iterator[pa.RecordBatch]:
-        """The batches of a stream without their first rows."""
+        """Yield the batches of a stream without their first rows."""
         try:
             while (batch := stream.read()) is not None:
                 if num_rows == 0:
@@ -81,7 +81,9 @@ class EndpointReader:
 def read_endpoint(
     servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of an endpoint. Closing the iterator ends the stream; arguments are those of the reader."""
+    """Yield the batches of an endpoint. Closing the iterator ends the stream; arguments are those of the
+    reader.
+    """
     reader = EndpointReader(servers, endpoint, first)
     try:
         yield from reader

@@ -67,7 +67,7 @@ class Target:
     """
 
     def fields(self) -> dict[str, Any]:
-        """The fields of a command that name it."""
+        """Return the fields of a command that name it."""
         fields: dict[str, Any] = {"dataset": self.name, "version": self.version}
         named = {"branch": self.branch, "identity": self.identity}
         return fields | {name: value for name, value in named.items() if value}
@@ -91,11 +91,11 @@ class Snapshot:
     options: ReadOptions
 
     def scanner(self, selection: Selection) -> RemoteScanner:
-        """A scan, which is planned and read when its rows are asked for."""
+        """Return a scan, which is planned and read when its rows are asked for."""
         return RemoteScanner(self, selection)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
+        """Return the rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
         return read_endpoint(self.servers, endpoint, first)
 
 
@@ -160,7 +160,8 @@ class RemoteScanner:
         return self._servers.action("explain_scan", {"scan": self._command()}, repeat=True)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come, in dataset order; memory is bounded. Closing the iterator ends the streams.
+        """Return the rows as they come, in dataset order; memory is bounded. Closing the iterator ends the
+        streams.
 
         Raises:
             LanceError: what the server reported.
@@ -178,11 +179,13 @@ class RemoteScanner:
         return _limited(batches, self._selection) if self._limit_is_ours else batches
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a reader."""
+        """Return the rows as a reader."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows for whatever takes streams of Arrow: `pa.table(scanner)`, `pl.DataFrame(scanner)`."""
+        """Return the rows for whatever takes streams of Arrow: `pa.table(scanner)`,
+        `pl.DataFrame(scanner)`.
+        """
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_table(self, *, progress: bool | None = None) -> pa.Table:
@@ -204,7 +207,7 @@ class RemoteScanner:
         return self.to_table(progress=progress).to_pandas(**arguments)
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows."""
+        """Return the first rows."""
         limit = self._selection.limit
         fewer = num_rows if limit is None else min(num_rows, limit)
         return self._with(limit=fewer).to_table()
@@ -298,7 +301,7 @@ class RemoteScanner:
 
 
 def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int]) -> Iterator[pa.RecordBatch]:
-    """The rows for which our part of the filter holds, without the columns that only it needs."""
+    """Yield the rows for which our part of the filter holds, without the columns that only it needs."""
     try:
         for batch in batches:
             kept = passing_rows(part, batch)
@@ -309,7 +312,7 @@ def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int])
 
 
 def _limited(batches: Iterator[pa.RecordBatch], selection: Selection) -> Iterator[pa.RecordBatch]:
-    """The rows from `offset` on, `limit` at most."""
+    """Yield the rows from `offset` on, `limit` at most."""
     skip = selection.offset or 0
     left = sys.maxsize if selection.limit is None else selection.limit
     try:

@@ -98,7 +98,7 @@ class OpenedDataset:
         return snapshot if self._session is None else replace(snapshot, session=self._session)
 
     def open_reference(self, reference: Reference) -> Snapshot:
-        """A version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
+        """Return a version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
             return self._bound(open_kept(self._storage, reference))
         if isinstance(reference, str):
@@ -135,6 +135,6 @@ def _main_uri(uri: str, branch: str | None) -> str:
 
 
 def _parts(uri: str) -> tuple[str, str]:
-    """The path of a dataset, and the query with its question mark, where it is an URL that has one."""
+    """Return the path of a dataset, and the query with its question mark, where it is an URL that has one."""
     path, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
     return path.rstrip("/"), mark + query

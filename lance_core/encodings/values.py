@@ -141,9 +141,9 @@ class _Seen:
 
 
 def uncut(array: pa.Array) -> pa.Array:
-    """Return the array; copied where it has vectors of vectors that do not begin with the first.
+    """Return the array, copied if it contains nested fixed-size lists with an offset.
 
-    `take` and `filter` of Arrow give other vectors than the wanted ones out of such.
+    Arrow's `take` and `filter` return wrong rows for such lists.
     """
     for part in _all_parts(array):
         is_nested = pa.types.is_fixed_size_list(part.type) and pa.types.is_fixed_size_list(part.values.type)

@@ -85,7 +85,8 @@ def in_type_of_column(operand: Expression, column: Column) -> Expression:
 
 
 def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
-    """A number in the type of the float column that it is added to or multiplied with, as in the reference.
+    """Return a number in the type of the float column that it is added to or multiplied with, as in the
+    reference.
 
     What is too large for a float is infinite; what is too large for a half float is refused.
     """

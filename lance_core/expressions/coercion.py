@@ -133,7 +133,9 @@ def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
 
 
 def _range(data_type: pa.DataType) -> tuple[int, int, int]:
-    """The least and the greatest value of an integer or decimal type as they are stored, and the scale."""
+    """Return the least and the greatest value of an integer or decimal type as they are stored, and the
+    scale.
+    """
     if types.is_decimal(data_type):
         most = 10**data_type.precision - 1
         return -most, most, data_type.scale

@@ -55,7 +55,7 @@ class Alteration:
 
     @staticmethod
     def parse(given: Mapping[str, Any]) -> Alteration:
-        """An alteration as the reference's callers write it.
+        """Return an alteration as the reference's callers write it.
 
         Args:
             given: a dict of these fields; `data_type` is a type of Arrow, or the name of one as in a CAST.
@@ -127,7 +127,7 @@ def alter_columns(
 
 
 def _altered(schema: Schema, alterations: Sequence[Alteration]) -> Schema:
-    """The schema with new names and nullability; columns are found by their old names."""
+    """Return the schema with new names and nullability; columns are found by their old names."""
     by_id = {message.id: _copy(message) for message in schema.messages}
     for alteration in alterations:
         message = by_id[schema.resolve(alteration.path).id]
@@ -197,7 +197,7 @@ def _check_cast(manifest: Manifest, field: Field, wanted: pa.DataType) -> None:
 
 
 def _with_types(schema: Schema, types: Mapping[int, pa.DataType], first_id: int) -> tuple[Schema, set[int]]:
-    """The schema with fields of other types in the places of some, and the ids of these fields.
+    """Return the schema with fields of other types in the places of some, and the ids of these fields.
 
     New fields take ids from `first_id` on, and no metadata along.
     """
@@ -222,7 +222,7 @@ def _with_types(schema: Schema, types: Mapping[int, pa.DataType], first_id: int)
 
 
 def _part(schema: Schema, ids: set[int]) -> Schema:
-    """The fields with these ids, what is below them, and the structs that they are in."""
+    """Return the fields with these ids, what is below them, and the structs that they are in."""
     wanted: set[int] = set()
     for field_id in ids:
         field = schema.field_by_id[field_id]

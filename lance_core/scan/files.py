@@ -72,7 +72,7 @@ class _Columns:
         self._lock = threading.Lock()
 
     def get(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """The reader of `field`; see `OpenedFile.column`."""
+        """Return the reader of `field`; see `OpenedFile.column`."""
         key = (field, tuple(columns.items()))
         with self._lock:
             reader = self._readers.get(key)
@@ -108,7 +108,7 @@ class OpenFile:
         return _FILE_BYTES + self.reader.known_bytes + self._columns.known_bytes
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """The reader of `field`; see `OpenedFile`."""
+        """Return the reader of `field`; see `OpenedFile`."""
         return self._columns.get(field, columns)
 
     def verified(self) -> OpenedFile:
@@ -163,7 +163,9 @@ class VerifiedFile:
         self._columns = _Columns(open_column)
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """The reader of `field`; see `OpenedFile`. Raises CorruptFileError for damaged checksums, too."""
+        """Return the reader of `field`; see `OpenedFile`. Raises CorruptFileError for damaged checksums,
+        too.
+        """
         return self._columns.get(field, columns)
 
 
@@ -281,7 +283,7 @@ class FileCache:
         return opened
 
     def _open(self, storage: Storage, data_file: DataFile, size: int | None) -> OpenFile:
-        """A file of which it is not known whether it is open."""
+        """Return a file of which it is not known whether it is open."""
         file = storage.open_file(data_file.path, size)
         key = (storage.uri, file.name, file.identity)
         opened = self._find(key, size)
@@ -295,7 +297,7 @@ class FileCache:
         return opened
 
     def _find(self, key: tuple[str, str, str], size: int | None) -> OpenFile | None:
-        """A file that is open, unless it has another size than `size`."""
+        """Return a file that is open, unless it has another size than `size`."""
         with self._lock:
             opened = self._files.get(key)
             if opened is None or (size and size != opened.file.size):
@@ -354,13 +356,17 @@ class FragmentFiles:
         return opened
 
     def blobs(self, data_file: DataFile, column: str) -> BlobSource:
-        """The blobs that a column of one of the files describes; errors are those of `DataFiles.open`."""
+        """Return the blobs that a column of one of the files describes; errors are those of
+        `DataFiles.open`.
+        """
         opened = self.open(data_file)
         return BlobSource(self._snapshot, data_file, opened.file, column, opened.checksums)
 
 
 def _spare_descriptors() -> int:
-    """A quarter of those the process may have, 4096 at most, so that enough is left to sockets and others."""
+    """Return a quarter of those the process may have, 4096 at most, so that enough is left to sockets and
+    others.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if limit == resource.RLIM_INFINITY else min(4096, limit // 4)
 

@@ -173,12 +173,11 @@ class Passing:
 
 @dataclass(frozen=True)
 class FilterRead:
-    """Finds what passes of some segments of one fragment.
+    """Finds the matching rows in some segments of one fragment.
 
     Attributes:
-        num_bytes: What is decoded for that.
-        place: Live rows of the plan's earlier tasks, less those of the fragment before its task: what a live
-            row number of the fragment lacks to be one of the plan.
+        num_bytes: Estimated size of the columns that are decoded for this.
+        place: Add this to a live-row number of the fragment to get the number of the row in the whole plan.
     """
 
     fragment: FragmentReader

@@ -150,7 +150,7 @@ def project_filtered(schema: Schema, options: ScanOptions, condition: Expression
 
 
 def expression_schema(schema: Schema) -> pa.Schema:
-    """The columns that expressions may name: those of the table, and those that tell of the rows."""
+    """Return the columns that expressions may name: those of the table, and those that tell of the rows."""
     known = _expression_schemas.get(schema)
     if known is None:
         fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
@@ -196,7 +196,7 @@ def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], sche
 
 
 def stored_column(field: Field) -> DataColumn:
-    """A top-level column in the form that data files hold, but with the values of blobs."""
+    """Return a top-level column in the form that data files hold, but with the values of blobs."""
     described, binary = describe_blobs(field), binary_blobs(field)
     output = pa.field(field.name, binary.arrow_type, field.nullable)
     return DataColumn(output, described, (), described if described != field else None)
@@ -205,7 +205,7 @@ def stored_column(field: Field) -> DataColumn:
 def _computed(
     schema: Schema, name: str, value: Expression, blob_values: bool, stored: bool
 ) -> DataColumn | RowColumn | ComputedColumn:
-    """A column that a caller computes; one that is only renamed is read as it is."""
+    """Return a column that a caller computes; one that is only renamed is read as it is."""
     if isinstance(value, Column):
         for field in schema.fields:
             if field.name == value.path[0]:
@@ -221,7 +221,9 @@ def _computed(
 
 
 def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColumn, ...]:
-    """The top-level columns that hold what `paths` lead to, without the children that none leads to."""
+    """Return the top-level columns that hold what `paths` lead to, without the children that none leads
+    to.
+    """
     below: dict[str, list[Path]] = {}
     for top, *rest in paths:
         below.setdefault(top, []).append(tuple(rest))
@@ -233,7 +235,7 @@ def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColu
 
 
 def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
-    """The field with what `paths`, which count from it, lead to; a packed struct is read whole."""
+    """Return the field with what `paths`, which count from it, lead to; a packed struct is read whole."""
     if not all(paths) or field.is_packed:
         return field
     below: dict[str, list[Path]] = {}
@@ -244,7 +246,7 @@ def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
 
 
 def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
-    """The field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
+    """Return the field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
     if not all(paths):
         return field
     if field.is_blob or field.is_blob_v2:  # the whole descriptor, as the reference takes it
@@ -309,7 +311,8 @@ def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool)
 
 
 def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple[int, ...], Field, bool]:
-    """The field cut down to one path, the child positions of that path, its last field, and its nullability.
+    """Return the field cut down to one path, the child positions of that path, its last field, and its
+    nullability.
 
     A null struct makes everything inside it null, so the column is nullable when any field on its path is.
     """

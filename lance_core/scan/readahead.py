@@ -84,10 +84,10 @@ class Source(Protocol[W_co]):
     """Source of the work of jobs."""
 
     def is_ready(self) -> bool:
-        """Whether `take` answers without waiting for other jobs."""
+        """Return whether `take` answers without waiting for other jobs."""
 
     def take(self, num_bytes: int) -> W_co | None:
-        """The next work, of about `num_bytes` where that can be chosen; `None` when all is done."""
+        """Return the next work, of about `num_bytes` where that can be chosen; `None` when all is done."""
 
 
 class Job(Generic[W]):
@@ -194,7 +194,7 @@ class _Upcoming(Generic[W]):
         self._is_done = False
 
     def get(self, *, wait: bool) -> W | None:
-        """The next work; `None` at the end, or when nobody wants to `wait` until it is known."""
+        """Return the next work; `None` at the end, or when nobody wants to `wait` until it is known."""
         if self._work is not None or self._is_done:
             return self._work
         share = max(_LEAST_BYTES, self._budget.share_bytes)

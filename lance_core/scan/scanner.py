@@ -125,11 +125,13 @@ class LanceScanner:
         return scan_table(self._snapshot, self._plan, self._files)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as batches; a bounded amount is decoded ahead of the caller."""
+        """Return the rows as batches; a bounded amount is decoded ahead of the caller."""
         return scan_batches(self._snapshot, self._plan, self._budget, self._files)
 
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
-        """The rows of one fragment, for whoever asks for many: of a scan of all rows, without a filter."""
+        """Return the rows of one fragment, for whoever asks for many: of a scan of all rows, without a
+        filter.
+        """
         rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
         plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
         return scan_projection(self._snapshot, plan, self._projection, self._budget, self._files)
@@ -139,7 +141,7 @@ class LanceScanner:
         return project(self._snapshot.manifest.schema, self._options)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The batches as an Arrow stream."""
+        """Return the batches as an Arrow stream."""
         return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
 
     def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
@@ -147,7 +149,7 @@ class LanceScanner:
         return self.to_table().to_pandas(**kwargs)
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first `num_rows` rows of the scan."""
+        """Return the first `num_rows` rows of the scan."""
         limit = self._options.limit
         fewer = num_rows if limit is None else min(num_rows, limit)
         return LanceScanner(self._snapshot, replace(self._options, limit=fewer)).to_table()
@@ -191,7 +193,7 @@ def scan_options(
     verify_checksums: bool = False,
     **others: Any,
 ) -> ScanOptions:
-    """The reference's scan arguments as options of ours.
+    """Return the reference's scan arguments as options of ours.
 
     Args:
         schema: The columns of the table.
@@ -237,7 +239,7 @@ def scan_options(
 
 
 def _integer(name: str, value: Any) -> Any:
-    """An argument that is an integer of any kind, or left out."""
+    """Return an argument that is an integer of any kind, or left out."""
     try:
         return None if value is None else operator.index(value)
     except TypeError:
@@ -260,7 +262,9 @@ def stored_batches(
     batch_rows: int | None = None,
     verify_checksums: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of fragments in the form that data files hold; see `lance_core.scan.stored.scan_stored`."""
+    """Return the rows of fragments in the form that data files hold; see
+    `lance_core.scan.stored.scan_stored`.
+    """
     session = session_of(snapshot)
     files = session.files.verified() if verify_checksums else session.files
     return scan_stored(snapshot, fragment_ids, fields, session.budget, files, batch_rows=batch_rows)
@@ -269,7 +273,7 @@ def stored_batches(
 def blob_files(
     snapshot: Snapshot, column: str, *, ids: Any, addresses: Any, indices: Any
 ) -> list[BlobFile | None]:
-    """The blobs of single rows; see `LanceDataset.take_blobs`."""
+    """Return the blobs of single rows; see `LanceDataset.take_blobs`."""
     given = {
         name: as_keys(values, name)
         for name, values in (("ids", ids), ("addresses", addresses), ("indices", indices))
@@ -283,7 +287,7 @@ def blob_files(
 
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:
-    """The names of a list; a dict has none."""
+    """Return the names of a list; a dict has none."""
     if isinstance(columns, dict):
         return None
     if columns is not None and not isinstance(columns, list):

@@ -108,7 +108,7 @@ class Session:
         return sum(use.bytes for use in self.cache_use().values())
 
     def is_same_as(self, other: Session) -> bool:
-        """Whether both are the same session."""
+        """Return whether both are the same session."""
         return self is other
 
 

@@ -109,19 +109,25 @@ class RowTaker:
         return self._projection.schema
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
-        """The rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be read."""
+        """Return the rows at `offsets`, see `addresses_at`; raises LanceError when something cannot be
+        read.
+        """
         return self._rows(self.addresses_at(offsets, fragments))
 
     def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
-        """The rows of `row_ids`, see `addresses_of`; raises LanceError when something cannot be read."""
+        """Return the rows of `row_ids`, see `addresses_of`; raises LanceError when something cannot be
+        read.
+        """
         return self._rows(self.addresses_of(row_ids))
 
     def by_address(self, addresses: Keys) -> pa.RecordBatch:
-        """The rows at `addresses`, see `live_addresses`; raises LanceError when something cannot be read."""
+        """Return the rows at `addresses`, see `live_addresses`; raises LanceError when something cannot be
+        read.
+        """
         return self._rows(self.live_addresses(addresses))
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
-        """The rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
+        """Yield the rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
 
         The last batch of all teaches the first one, too: takes of as many rows as before are one batch.
 
@@ -153,7 +159,8 @@ class RowTaker:
         return finders[key]
 
     def addresses_at(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> Keys:
-        """The addresses of rows at `offsets`, which count live rows of the table or of some of its fragments.
+        """Return the addresses of rows at `offsets`, which count live rows of the table or of some of its
+        fragments.
 
         Raises:
             InvalidInputError: an offset is not below the number of rows.
@@ -175,7 +182,7 @@ class RowTaker:
         return addresses
 
     def live_addresses(self, addresses: Keys) -> Keys:
-        """The `addresses` of rows that are not deleted.
+        """Return the `addresses` of rows that are not deleted.
 
         Raises:
             InvalidInputError: there is no such fragment, or it has fewer rows.
@@ -199,7 +206,8 @@ class RowTaker:
         return addresses[kept]
 
     def addresses_of(self, row_ids: Keys) -> Keys:
-        """The addresses of those `row_ids` that live rows have; without stable row ids they are addresses.
+        """Return the addresses of those `row_ids` that live rows have; without stable row ids they are
+        addresses.
 
         Raises:
             CorruptFileError: two live rows have the same id.
@@ -241,7 +249,7 @@ class RowTaker:
         return opened
 
     def _rows(self, addresses: Keys) -> pa.RecordBatch:
-        """The rows at addresses that all exist, in any order."""
+        """Return the rows at addresses that all exist, in any order."""
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
@@ -371,7 +379,7 @@ class TakerCache:
         self._lock = Lock()
 
     def get(self, snapshot: Snapshot, columns: tuple[str, ...] | None) -> RowTaker:
-        """The taker of columns of a snapshot; errors are those of `RowTaker`."""
+        """Return the taker of columns of a snapshot; errors are those of `RowTaker`."""
         # Every opened dataset has a snapshot of its own. The taker keeps the manifest, and so its number.
         key = (id(snapshot.manifest), columns)
         with self._lock:
@@ -403,7 +411,7 @@ class _OpenFragment:
         return LiveRows(self._fragment.physical_rows, self._snapshot.read_deletions(self._fragment))
 
     def columns(self, opener: FragmentOpener) -> tuple[Column, ...]:
-        """The projected columns; errors are those of `FragmentOpener.open_columns`."""
+        """Return the projected columns; errors are those of `FragmentOpener.open_columns`."""
         if self._columns is not None:
             columns, files = self._columns
             if all(
@@ -429,7 +437,9 @@ class _OpenFragment:
 
 
 def _ends(rows: Sequence[int]) -> Keys:
-    """The row offset at which each of some fragments with so many rows begins, and the number of rows."""
+    """Return the row offset at which each of some fragments with so many rows begins, and the number of
+    rows.
+    """
     return np.cumsum([0, *rows], dtype=np.uint64)
 
 
@@ -463,7 +473,7 @@ def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | Non
 
 
 def concatenated(parts: list[pa.Array]) -> pa.Array:
-    """The parts one after the other, wherever in them dictionaries stand.
+    """Return the parts one after the other, wherever in them dictionaries stand.
 
     The dictionaries of all parts may need larger indices than what the rows use of them. Raises
     `pyarrow.ArrowCapacityError` where these need larger ones, too.

@@ -134,13 +134,13 @@ class Clients:
 
     @property
     def patient(self) -> Any:
-        """Repeats what fails: for requests that may be repeated."""
+        """Client with automatic retries, for idempotent requests."""
         self._check_process()
         return self._patient
 
     @property
     def once(self) -> Any:
-        """Sends every request one time: for those whose repetition must be decided upon."""
+        """Client without automatic retries, for requests that are not idempotent."""
         self._check_process()
         return self._once
 

@@ -220,12 +220,12 @@ class Fragment:
         return self.physical_rows - deleted
 
     def inline_lineage(self, kind: Lineage) -> bytes | None:
-        """The serialized sequence, where it is in the manifest."""
+        """Return the serialized sequence, where it is in the manifest."""
         name = _INLINE[kind]
         return getattr(self._message, name) if self._message.HasField(name) else None
 
     def lineage_file(self, kind: Lineage) -> DataFile | None:
-        """The data file that has the sequence as a hidden column, where it is in one.
+        """Return the data file that has the sequence as a hidden column, where it is in one.
 
         Raises:
             CorruptFileError: no file has it though the manifest says so; or as `files` does.
@@ -297,7 +297,7 @@ def refuse_external(message: table_pb2.DataFragment, kind: Lineage, manifest: st
 
 
 def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str:
-    """The name of a deletion file in its directory."""
+    """Return the name of a deletion file in its directory."""
     suffix = "bin" if message.file_type == table_pb2.DeletionFile.BITMAP else "arrow"
     return f"{fragment_id}-{message.read_version}-{message.id}.{suffix}"
 

@@ -228,7 +228,9 @@ class Manifest:
         return parse_segments(section, self.name)
 
     def describe_indices(self) -> list[IndexDescription]:
-        """The indices of the table by name; errors are those of `index_segments`, `schema`, `fragments`."""
+        """Return the indices of the table by name; errors are those of `index_segments`, `schema`,
+        `fragments`.
+        """
         if not self.index_segments:
             return []
         return describe_indices(self.index_segments, self.schema, self.fragments)
@@ -326,7 +328,9 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 def written_manifest(
     message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, data: bytes
 ) -> Manifest:
-    """The manifest that was just written to the file `name`, without reading it: see `serialize_manifest`."""
+    """Return the manifest that was just written to the file `name`, without reading it: see
+    `serialize_manifest`.
+    """
     return Manifest(
         name=name,
         size=len(data),
@@ -343,7 +347,7 @@ def serialize_manifest(
     index_section: bytes | None = None,
     head: bytes = b"",
 ) -> bytes:
-    """The bytes of a manifest file; the positions of the sections in it are set in `message`.
+    """Return the bytes of a manifest file; the positions of the sections in it are set in `message`.
 
     Args:
         message: the manifest, without positions.
@@ -365,7 +369,9 @@ def serialize_manifest(
 
 
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:
-    """Whether 0.1 files may need values that are in the manifest; later versions leave the places empty."""
+    """Return whether 0.1 files may need values that are in the manifest; later versions leave the places
+    empty.
+    """
     return any(field.HasField("dictionary") and field.dictionary.length for field in message.fields)
 
 
@@ -377,7 +383,7 @@ def _require_row_ids(manifest: Manifest) -> None:
 
 
 def _section(data: bytes, position: int, what: str, name: str) -> bytes:
-    """The bytes of a length-prefixed section before the footer."""
+    """Return the bytes of a length-prefixed section before the footer."""
     limit = len(data) - _FOOTER.size
     start = position + _LENGTH.size
     if start > limit:

@@ -58,7 +58,7 @@ class Snapshot:
         return storage
 
     def read_deletions(self, fragment: Fragment) -> Offsets:
-        """The deleted row offsets of a fragment, see `deletions.read_deletions`."""
+        """Return the deleted row offsets of a fragment, see `deletions.read_deletions`."""
         deletion_file = fragment.deletion_file
         storage = self.storage_of(deletion_file.base_id if deletion_file else None)
         return read_deletions(storage, fragment)
@@ -92,7 +92,7 @@ def open_snapshot(
 
 
 def read_manifest(storage: Storage, version: int, path: str | None = None) -> Manifest:
-    """The manifest of one version, at `path` if that is known; errors of `open_snapshot`.
+    """Return the manifest of one version, at `path` if that is known; errors of `open_snapshot`.
 
     Row counts are those of the file, see `counted_manifest`.
     """
@@ -115,7 +115,8 @@ def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
 
 
 def version_before(storage: Storage, time: datetime) -> int | None:
-    """The last version that was committed before `time` (which has a zone); None when all are later.
+    """Return the last version that was committed before `time` (which has a zone); None when all are
+    later.
 
     Errors are those of `open_snapshot`.
     """

@@ -48,7 +48,7 @@ class SnapshotCache:
             )
 
     def open(self, storage: Storage, version: int) -> Snapshot:
-        """A version of the table in `storage`; errors are those of `open_snapshot`."""
+        """Return a version of the table in `storage`; errors are those of `open_snapshot`."""
         key = (storage.uri, version)
         identity = manifest_identity(storage, version)
         with self._lock:

@@ -61,18 +61,18 @@ def list_versions(storage: Storage) -> tuple[int, ...]:
 
 
 def detached_versions(storage: Storage) -> tuple[int, ...]:
-    """The versions that are not part of the history, in no order."""
+    """Return the versions that are not part of the history, in no order."""
     matches = map(_DETACHED_NAME.fullmatch, storage.list_names(VERSIONS))
     return tuple(int(match[1]) for match in matches if match)
 
 
 def latest_version(storage: Storage) -> int:
-    """The newest version; errors are those of `latest_manifest`."""
+    """Return the newest version; errors are those of `latest_manifest`."""
     return latest_manifest(storage)[0]
 
 
 def latest_manifest(storage: Storage) -> tuple[int, str]:
-    """The newest version and the path of its manifest.
+    """Return the newest version and the path of its manifest.
 
     A storage that lists in the order of names is asked for the first ones only where names are inverted.
 
@@ -141,7 +141,7 @@ class Listing:
 
 
 def list_manifests(storage: Storage) -> Listing | None:
-    """The state of the table to write to; None when there is no table.
+    """Return the state of the table to write to; None when there is no table.
 
     Raises:
         CorruptFileError: the manifests are named by both schemes.
@@ -162,7 +162,7 @@ def list_manifests(storage: Storage) -> Listing | None:
 
 
 def version_path(version: int, is_inverted: bool) -> str:
-    """The path of the manifest of a version of a table that names them this way."""
+    """Return the path of the manifest of a version of a table that names them this way."""
     number = f"{_MAX_VERSION - version:0{_DIGITS}}" if is_inverted else f"{version}"
     return f"{VERSIONS}/{number}{_SUFFIX}"
 
@@ -234,14 +234,14 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
 
 
 def _may_have_names(storage: Storage) -> bool:
-    """Whether a version may have a tag, or a branch may have begun with it."""
+    """Return whether a version may have a tag, or a branch may have begun with it."""
     if f"/{TREE}/" in storage.uri:  # what names versions of a branch is at the root
         return True
     return any(True for _ in storage.list_files(REFS))
 
 
 def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
-    """Whether the file is ours, durably."""
+    """Return whether the file is ours, durably."""
     try:
         found = storage.read_file(path) == data
         if found and sync:
@@ -252,7 +252,7 @@ def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
 
 
 def manifest_path(storage: Storage, version: int) -> str:
-    """The path of the manifest of one version, detached ones included.
+    """Return the path of the manifest of one version, detached ones included.
 
     Raises:
         VersionNotFoundError: the table has no such version.
@@ -291,7 +291,7 @@ def manifest_identity(storage: Storage, version: int) -> str:
 
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
-    """The numbers in the names of all manifests, and whether they are inverted."""
+    """Return the numbers in the names of all manifests, and whether they are inverted."""
     try:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
@@ -303,7 +303,7 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
 
 
 def _versions(names: list[str]) -> list[int]:
-    """The versions among names of files, in no order."""
+    """Return the versions among names of files, in no order."""
     return _decoded(*_numbers(names))
 
 

@@ -47,12 +47,12 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 
 def modules(package: str) -> list[Path]:
-    """The hand-written modules of a package."""
+    """Return the hand-written modules of a package."""
     return [path for path in sorted((ROOT / package).rglob("*.py")) if not path.stem.endswith("_pb2")]
 
 
 def part_of(module: str) -> str:
-    """The part of lance_core that one of its modules, or a name in it, belongs to."""
+    """Return the part of lance_core that one of its modules, or a name in it, belongs to."""
     part = module.split(".")[1] if "." in module else ""
     if module.startswith("lance_core.expressions"):
         part = "expressions"

@@ -66,5 +66,5 @@ def _alteration(field: str, value: Any) -> Alteration:
 
 
 def _data_type(field: str, value: Any) -> pa.DataType:
-    """A type as SQL writes it in a CAST."""
+    """Return a type as SQL writes it in a CAST."""
     return parse_type(string(field, value))

@@ -133,7 +133,7 @@ class _Expansions:
 
 @lru_cache(maxsize=1)
 def _expansions() -> Mapping[str, str]:
-    """The characters whose upper case is several characters."""
+    """Return the characters whose upper case is several characters."""
     every = map(chr, [*range(0x80, 0xD800), *range(0xE000, 0x10000)])
     return {char: several for char in every if len(several := char.upper()) > 1}
 
@@ -152,7 +152,7 @@ def _word_characters() -> npt.NDArray[np.bool_]:
 
 
 def _characters(text: pa.Array) -> set[str]:
-    """The different characters of texts, if there are others than ASCII; else nothing."""
+    """Return the different characters of texts, if there are others than ASCII; else nothing."""
     if pc.all(pc.string_is_ascii(text)).as_py():
         return set()
     return set(_content(text))
@@ -167,7 +167,7 @@ def _content(text: pa.Array) -> str:
 
 
 def _points(text: pa.Array) -> Points:
-    """The characters of texts without nulls, behind one another."""
+    """Return the characters of texts without nulls, behind one another."""
     return np.frombuffer(_content(text).encode("utf-32-le"), "<u4")
 
 

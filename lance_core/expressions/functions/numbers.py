@@ -62,7 +62,9 @@ def _by_numpy(function: Callable[..., np.ndarray]) -> Callable[[Datum], Datum]:
 
 
 def _cube_root(values: np.ndarray) -> np.ndarray:
-    """To the last digit, which the shorter types have or lack by the processor that NumPy found."""
+    """Compute in long double, then round: for shorter types, NumPy's SIMD loops differ in the last digit
+    between processors.
+    """
     return np.cbrt(values.astype(np.longdouble)).astype(values.dtype)
 
 

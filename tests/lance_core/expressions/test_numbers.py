@@ -39,7 +39,7 @@ INF = math.inf
 
 
 def rows(values: pa.Array, condition: str) -> list[int]:
-    """The rows of the column `c` that pass, by evaluation, and by statistics where these decide."""
+    """Return the rows of the column `c` that pass, by evaluation, and by statistics where these decide."""
     batch = pa.record_batch({"c": values})
     expression = parse_filter(condition, batch.schema)
     passed = np.flatnonzero(passing(expression, batch)).tolist()
@@ -52,7 +52,7 @@ def rows(values: pa.Array, condition: str) -> list[int]:
 
 
 def above(value: float, number: Fraction) -> Fraction | float:
-    """A value that compares with fractions: NaN is the greatest number."""
+    """Return a value that compares with fractions: NaN is the greatest number."""
     return value if math.isinf(value) else INF if math.isnan(value) else Fraction(value)
 
 

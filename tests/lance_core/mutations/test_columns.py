@@ -25,7 +25,7 @@ LIVE = NUM_ROWS - 9
 
 
 def table() -> pa.Table:
-    """A few types, nulls, structs that are null, a column without nulls."""
+    """Return a few types, nulls, structs that are null, a column without nulls."""
     numbers = range(NUM_ROWS)
     schema = pa.schema(
         [

@@ -1,4 +1,4 @@
-"""Pages that one call of a kernel reads and decodes, beside the same pages read the long way."""
+"""Pages that one call of a kernel reads and decodes, compared with the Python decoders."""
 
 import os
 from collections.abc import Sequence
@@ -206,7 +206,7 @@ def test_batches_of_several_columns_in_one_step(
     found = read_batches(list(chosen.values()), inside, rows.select(list(chosen)).schema)
     expected = rows.select(list(chosen)).slice(start, num_rows).combine_chunks()
     if found is None:
-        # Bits that stand in lists and do not begin at a byte are left to the long way.
+        # The Python decoder handles bits in lists that do not begin at a byte.
         del chosen["switches"]
         found = read_batches(list(chosen.values()), inside, rows.select(list(chosen)).schema)
         expected = expected.select(list(chosen))

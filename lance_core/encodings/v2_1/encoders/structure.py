@@ -185,7 +185,8 @@ def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
     """Return whether the layer is nullable in every page: at or around fixed-size lists, if nulls are
     allowed.
 
-    Where pages of a batch differ in it, the reference takes slots for lists and cannot read the batch.
+    The reference fails on a batch whose pages disagree about this: it mistakes the slots of the fixed-size
+    lists for lists.
     """
     return any(step.is_nullable for step in steps[: layer + 1]) and any(
         step.kind is Kind.FIXED_SIZE_LIST for step in steps[layer:]
