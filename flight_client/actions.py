@@ -365,7 +365,7 @@ class Changes:
 
 
 def _schema_of_nulls(columns: Any) -> pa.Schema | None:
-    """The schema of columns that begin with nulls; None if `columns` are something else."""
+    """Return the schema of columns that begin with nulls; None if `columns` are something else."""
     if isinstance(columns, pa.Schema):
         return columns
     given = list(columns.values()) if isinstance(columns, Mapping) else columns
@@ -379,7 +379,7 @@ def _schema_of_nulls(columns: Any) -> pa.Schema | None:
 
 
 def _alteration(given: Any) -> dict[str, Any]:
-    """An alteration as the action takes it."""
+    """Return an alteration as the action takes it."""
     if not isinstance(given, Mapping):
         raise InvalidInputError(
             'alter_columns takes dicts, one argument each: alter_columns(name, {"path": ...}, ...); '

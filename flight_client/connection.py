@@ -216,7 +216,7 @@ class Stream:
         self._uri = uri
 
     def read(self) -> pa.RecordBatch | None:
-        """The next batch, None at the end; errors are those of the server and of `check_process`."""
+        """Return the next batch, None at the end; errors are those of the server and of `check_process`."""
         check_process()
         try:
             return self._reader.read_chunk().data
@@ -249,7 +249,7 @@ class Servers:
         return Servers, (self.uris, self.access)
 
     def server(self, uri: str) -> Server:
-        """The server at an address; connections are kept. Errors are those of `check_process`."""
+        """Return the server at an address; connections are kept. Errors are those of `check_process`."""
         check_process()  # before the lock, which a thread of the other process may have held
         with self._lock:
             server = self._servers.get(uri)

@@ -368,7 +368,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 def _looked_up(
     snapshot: Snapshot, columns: Columns, key: Key, keys: pa.Array | pa.ChunkedArray, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of keys in batches."""
+    """Yield the rows of keys in batches."""
     with Lookup(snapshot.servers, snapshot.target, columns, key) as lookup:
         for start in range(0, len(keys), batch_rows):
             yield from lookup.take(keys.slice(start, batch_rows)).to_batches()

@@ -150,7 +150,7 @@ class ParallelReader:
                 thread.join()
 
     def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
-        """The next batch of an endpoint, None at its end; errors include those of `check_process`."""
+        """Return the next batch of an endpoint, None at its end; errors include those of `check_process`."""
         check_process()
         with self._changed:
             self._changed.wait_for(lambda: waiting.batches or waiting.is_complete or self._failure)

@@ -21,17 +21,19 @@ def spawned(num_workers: int = 2) -> Iterator[ProcessPoolExecutor]:
 
 
 def rows_of(given: Any) -> list[dict[str, Any]]:
-    """The rows of whatever can be read: a dataset, a fragment or a scanner."""
+    """Return the rows of whatever can be read: a dataset, a fragment or a scanner."""
     return list(given.to_table().to_pylist())
 
 
 def first_rows(given: Any) -> list[dict[str, Any]]:
-    """The first two rows of a dataset by position."""
+    """Return the first two rows of a dataset by position."""
     return list(given.take([0, 1]).to_pylist())
 
 
 def load(dataset: Any, worker: int, num_workers: int, epochs: int = 2) -> list[list[int]]:
-    """The ids of a worker's share of the batches, by epoch: what a loader of PyTorch does in each process."""
+    """Return the ids of a worker's share of the batches, by epoch: what a loader of PyTorch does in each
+    process.
+    """
     return [
         [
             number
@@ -44,12 +46,12 @@ def load(dataset: Any, worker: int, num_workers: int, epochs: int = 2) -> list[l
 
 
 def execute(task: Any, dataset: lance_core.LanceDataset) -> Any:
-    """The result of one task of a compaction."""
+    """Return the result of one task of a compaction."""
     return task.execute(dataset)
 
 
 def read_endpoint(client: Any, endpoint: Any) -> pa.Table:
-    """The rows of one endpoint of a remote plan."""
+    """Return the rows of one endpoint of a remote plan."""
     return pa.Table.from_batches(client.read_endpoint(endpoint))
 
 
@@ -59,5 +61,5 @@ def fails(error: Exception) -> None:
 
 
 def side_by_side(pool: ProcessPoolExecutor, run: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-    """The results of a function for several arguments, each from a worker."""
+    """Return the results of a function for several arguments, each from a worker."""
     return list(pool.map(run, *arguments))
