@@ -19,6 +19,7 @@ import typer
 from pyarrow import flight
 
 from flight_server.cli.errors import stderr
+from flight_server.cli.rendering import count
 
 PLACES = [above / "demo" / "data" for above in Path(__file__).parents[1:3]]
 """In an installed package (pyproject.toml puts it there), and in the sources."""
@@ -88,7 +89,7 @@ def _list_datasets(client: flight.FlightClient) -> None:
     """Print what the server offers; the figures come from manifests, no data is read for them."""
     for offer in client.list_flights():
         name = "/".join(part.decode() for part in offer.descriptor.path)
-        print(f"  {name}: {offer.total_records} rows, {len(offer.schema)} columns")
+        print(f"  {name}: {count(offer.total_records, 'row')}, {count(len(offer.schema), 'column')}")
 
 
 def _fetch(client: flight.FlightClient) -> pa.Table:
@@ -99,8 +100,8 @@ def _fetch(client: flight.FlightClient) -> pa.Table:
     table = pa.concat_tables(parts)
     took_ms = (time.perf_counter() - began) * 1000
     print(
-        f"  {table.num_rows} rows, {table.nbytes / 1000:.0f} kB in {took_ms:.0f} ms, "
-        f"{len(info.endpoints)} endpoints (one per fragment)"
+        f"  {count(table.num_rows, 'row')}, {table.nbytes / 1000:.0f} kB in {took_ms:.0f} ms, "
+        f"{count(len(info.endpoints), 'endpoint')} (one per fragment)"
     )
     return table
 

@@ -207,7 +207,7 @@ class _Sent:
         self.num_batches = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        shown = TextColumn("{task.completed:,} rows, {task.fields[size]}")
+        shown = TextColumn("rows: {task.completed:,}, {task.fields[size]}")
         with Progress(shown, BarColumn(), TimeElapsedColumn(), console=stderr) as progress:
             task = progress.add_task("rows", total=self._rows.num_rows, size="0 B")
             num_bytes = 0

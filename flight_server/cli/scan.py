@@ -85,7 +85,7 @@ def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _with_progress(rows: Rows) -> Iterator[pa.RecordBatch]:
-    text = "{task.completed:,} rows" if rows.num_rows is None else "{task.completed:,} of {task.total:,} rows"
+    text = "rows: {task.completed:,}" + ("" if rows.num_rows is None else " of {task.total:,}")
     columns = (TextColumn(text), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=stderr) as progress:
         task = progress.add_task("rows", total=rows.num_rows)
