@@ -13,6 +13,7 @@ from lance_core.errors import (
     IndexNotFoundError,
     InvalidInputError,
     LanceError,
+    RefConflictError,
     RefNotFoundError,
     StorageError,
     UnsupportedFeatureError,
@@ -46,6 +47,7 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "RefConflictError",
     "RefNotFoundError",
     "Session",
     "StorageError",
@@ -77,3 +79,7 @@ def __getattr__(name: str) -> object:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.opened import OpenedDataset
+from lance_core.schema.paths import check_names
 
 if TYPE_CHECKING:
     from lance_core.mutations.new_columns import NewColumns
@@ -74,10 +75,12 @@ class ColumnChanges(OpenedDataset):
 
         Raises:
             InvalidInputError: there is no such column, or none would be left.
+            TypeError: not a list of names.
             CommitConflictError: another commit made it impossible.
         """
         from lance_core.mutations.drop_columns import drop_columns
 
+        check_names("columns", columns)
         self._snapshot = drop_columns(self.snapshot, columns, transaction_id=transaction_id, sync=sync)
 
     def alter_columns(
@@ -150,12 +153,14 @@ def new_columns(
 
     Raises:
         InvalidInputError: an iterable of batches without a schema.
-        TypeError: something else, or expressions that are no text.
+        TypeError: something else, expressions that are no text, or `read_columns` that is not a list.
     """
     from lance_core.mutations.new_columns import Expressions, RowFunctionColumns, StreamColumns
     from lance_core.udf import BatchUDF
     from lance_core.write.source import batches_of
 
+    if read_columns is not None:
+        check_names("read_columns", read_columns)
     if isinstance(transforms, dict) and all(isinstance(value, str) for value in transforms.values()):
         return Expressions(transforms, batch_size)
     if isinstance(transforms, BatchUDF):

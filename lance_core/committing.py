@@ -71,12 +71,17 @@ class Committing(OpenedDataset):
             UnsupportedFeatureError: what is not supported.
             CommitConflictError: another version makes this one impossible.
             CommitUnknownError: nobody can say whether the version was made.
+            TypeError: `operation` is something else.
         """
+        if not isinstance(operation, LanceOperation.BaseOperation | Transaction):
+            raise TypeError(
+                f"operation must be one of LanceOperation, or a Transaction, got {type(operation).__name__}"
+            )
         if commit_lock is not None or detached:
             raise UnsupportedFeatureError("commit_lock" if commit_lock is not None else "detached commits")
         opened = base_uri if isinstance(base_uri, OpenedDataset) else None
-        uri = opened.uri if opened else fspath(base_uri)  # type: ignore[arg-type]
-        storage = opened.snapshot.storage if opened else storage_for(uri, storage_options)
+        uri = opened.uri if opened is not None else fspath(base_uri)  # type: ignore[arg-type]
+        storage = opened.snapshot.storage if opened is not None else storage_for(uri, storage_options)
         if isinstance(operation, Transaction):
             if commit_message is not None:
                 raise InvalidInputError("commit_message", expected="none beside a transaction")
@@ -99,7 +104,7 @@ class Committing(OpenedDataset):
             sync=sync,
             max_attempts=max(max_retries, 1),
         )
-        options = opened.snapshot.storage.options if opened else storage_options
+        options = opened.snapshot.storage.options if opened is not None else storage_options
         if not manifest.has_row_counts:  # libraries before 0.8 left them out
             return cls(uri, storage_options=options, snapshot=open_snapshot(storage, manifest.version))
         return cls(uri, storage_options=options, snapshot=Snapshot(storage, manifest))

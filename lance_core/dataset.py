@@ -29,7 +29,7 @@ from lance_core.scan.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.session import Session
 from lance_core.scan.take import as_keys
-from lance_core.storage import scheme_of
+from lance_core.storage import scheme_of, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
@@ -115,6 +115,35 @@ def dataset(
 
 class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     """One version of a dataset."""
+
+    def __len__(self) -> int:
+        """Return the number of rows that are not deleted; without rows a dataset is false, as a list is."""
+        return self.count_rows()
+
+    @staticmethod
+    def drop(
+        base_uri: str | PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Remove a dataset with all its versions, tags and branches.
+
+        Args:
+            base_uri: Path or URL of the dataset.
+            storage_options: Settings of the storage that the URI names.
+            ignore_not_found: Do nothing where there is no dataset.
+
+        Raises:
+            DatasetNotFoundError: there is no dataset.
+            StorageError: the storage failed; `lance_core.table.drop` says what is left then.
+        """
+        from lance_core.table.drop import drop_table  # late: most processes only read
+
+        try:
+            drop_table(storage_for(fspath(base_uri), storage_options))
+        except DatasetNotFoundError:
+            if not ignore_not_found:
+                raise
 
     @property
     def latest_version(self) -> int:
@@ -288,8 +317,9 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
             InvalidInputError: a column does not exist or is named twice, a number is out of range, an
                 expression cannot be used.
             UnsupportedFeatureError: an argument or a column that is not supported yet.
+            TypeError: an argument of another type.
         """
-        ids = None if fragments is None else tuple(fragment.fragment_id for fragment in fragments)
+        ids = None if fragments is None else tuple(_fragment_id(fragment) for fragment in fragments)
         options = scan_options(
             self._snapshot.manifest.schema, columns, filter, limit, offset, fragments=ids, **arguments
         )
@@ -398,6 +428,12 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
         self._snapshot = self._bound(open_kept(self._storage))
+
+
+def _fragment_id(fragment: object) -> int:
+    if not isinstance(fragment, LanceFragment):
+        raise TypeError(f"fragments must be fragments of `get_fragments`, got {type(fragment).__name__}")
+    return fragment.fragment_id
 
 
 def _version_before(opened: LanceDataset, asof: datetime | str) -> int:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.column_changes import new_columns, table_of
+from lance_core.errors import InvalidInputError
 from lance_core.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take import as_keys
 from lance_core.schema import Schema
-from lance_core.table.fragment import Fragment
+from lance_core.table.fragment import MAX_ROWS, Fragment
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from lance_core.dataset import LanceDataset
     from lance_core.mutations.new_columns import NewColumns
+    from lance_core.write.dataset import Mode
+    from lance_core.write.fragments import FragmentWriteProgress
 
 
 class LanceFragment:
@@ -28,6 +34,50 @@ class LanceFragment:
     def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
         self._dataset = dataset
         self._metadata = metadata
+
+    @staticmethod
+    def create(
+        dataset_uri: str | PathLike[str],
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = 1024,
+        progress: FragmentWriteProgress | None = None,
+        mode: Mode = "append",
+        *,
+        data_storage_version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        sync: bool = True,
+    ) -> FragmentMetadata:
+        """Write all rows as one fragment, and commit nothing; `write_fragments` makes as many as it takes.
+
+        Args:
+            dataset_uri, data, schema, max_rows_per_group, progress: see `write_fragments`.
+            fragment_id: noted in the result. A commit of `LanceOperation.Append` gives another one.
+            mode, data_storage_version, storage_options, sync: as there.
+
+        Raises:
+            InvalidInputError: no rows.
+            LanceError: as `write_fragments` does.
+        """
+        from lance_core.writing import write_fragments  # late: readers need no writers
+
+        written = write_fragments(
+            data,
+            dataset_uri,
+            schema,
+            mode=mode,
+            max_rows_per_file=MAX_ROWS - 1,
+            max_bytes_per_file=sys.maxsize,
+            max_rows_per_group=max_rows_per_group,
+            progress=progress,
+            data_storage_version=data_storage_version,
+            storage_options=storage_options,
+            sync=sync,
+        )
+        if not isinstance(written, list) or len(written) != 1:
+            raise InvalidInputError("a fragment needs rows", found="none")
+        return written[0] if fragment_id is None else replace(written[0], id=fragment_id)
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self.data_files()]})"

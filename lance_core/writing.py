@@ -110,7 +110,7 @@ def write_dataset(
         enable_v2_manifest_paths=enable_v2_manifest_paths,
         sync=sync,
     )
-    base = opened.snapshot if opened else None
+    base = opened.snapshot if opened is not None else None
     storage = base.storage if base else storage_for(path, storage_options)
     snapshot = write_data(storage, data_obj, schema, mode, options, base=base)
     if opened is not None:
@@ -163,7 +163,7 @@ def write_fragments(
         transaction_id=transaction_id,
         sync=sync,
     )
-    base = opened.snapshot if opened else None
+    base = opened.snapshot if opened is not None else None
     storage = base.storage if base else storage_for(path, storage_options)
     given, batches = batches_of(data, schema)
     writer = DatasetWriter(storage, given, mode, options, base=base)

@@ -24,6 +24,7 @@ from lance_core.scan.stored import scan_stored
 from lance_core.scan.take import RowTaker, as_keys
 from lance_core.scan.take_blobs import take_blobs
 from lance_core.schema import Field, Schema
+from lance_core.schema.paths import check_names
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.snapshot_cache import kept_snapshots
 
@@ -288,11 +289,7 @@ def blob_files(
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:
     """Return the names of a list; a dict has none."""
-    if isinstance(columns, dict):
+    if columns is None or isinstance(columns, dict):
         return None
-    if columns is not None and not isinstance(columns, list):
-        raise TypeError(f"columns must be a list of names, got {type(columns).__name__}")
-    for name in columns or ():
-        if not isinstance(name, str):
-            raise TypeError(f"columns must be a list of names, it holds {name!r}")
-    return None if columns is None else tuple(columns)
+    check_names("columns", columns, (list,))  # as the reference
+    return tuple(columns)

@@ -1,6 +1,28 @@
 """Dotted paths that name columns."""
 
+from collections.abc import Iterable
+
 from lance_core.errors import InvalidInputError
+
+
+def check_names(argument: str, names: Iterable[object], kinds: tuple[type, ...] = (list, tuple)) -> None:
+    """Refuse names of columns that are not a list of texts.
+
+    One text would pass for the list of its letters, and each letter may be a column.
+
+    Args:
+        argument: what the caller gave them as.
+        names: what was given.
+        kinds: what passes for a list.
+
+    Raises:
+        TypeError: names the argument, and what was found.
+    """
+    if not isinstance(names, kinds):
+        raise TypeError(f"{argument} must be a list of names, got {type(names).__name__}")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} must be a list of names, it holds {name!r}")
 
 
 def split_path(path: str) -> list[str]:

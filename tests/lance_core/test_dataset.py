@@ -227,6 +227,44 @@ def test_integers_may_be_of_numpy(ours):
 def test_public_names():
     assert lance_core.__all__ == sorted(lance_core.__all__)
     assert all(hasattr(lance_core, name) for name in lance_core.__all__)
+    assert set(lance_core.__all__) <= set(dir(lance_core))
+
+
+def test_a_dataset_has_a_length(reference, ours, tmp_path: pathlib.Path) -> None:
+    assert len(ours) == len(reference) == 117
+    empty = lance_core.write_dataset(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "d")
+    assert len(empty) == 0
+
+
+def test_an_empty_dataset_is_written_through_its_object(tmp_path: pathlib.Path) -> None:
+    """Such an object is false; its session and storage are used all the same."""
+    session = lance_core.Session()
+    rows = pa.table({"id": pa.array([], pa.int64())})
+    lance_core.write_dataset(rows, tmp_path / "d")
+    empty = lance_core.dataset(tmp_path / "d", session=session)
+    written = lance_core.write_dataset(pa.table({"id": [1]}), empty, mode="append")
+    assert written.session is session
+    appended = lance_core.LanceOperation.Append(
+        lance_core.fragment.write_fragments(pa.table({"id": [2]}), empty)
+    )
+    assert len(lance_core.LanceDataset.commit(written, appended, read_version=written.version)) == 2
+    assert len(lance_core.LanceDataset.commit(empty, lance_core.LanceOperation.Restore(1))) == 0
+
+
+def test_a_dataset_is_dropped(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "d"
+    lance_core.write_dataset(pa.table({"id": [1]}), path).create_branch("dev")
+    lance_core.LanceDataset.drop(path)
+    assert not path.exists() or not any(path.rglob("*"))
+    with pytest.raises(lance_core.DatasetNotFoundError):
+        lance_core.LanceDataset.drop(path)
+    lance_core.LanceDataset.drop(path, ignore_not_found=True)
+
+
+def test_what_is_no_fragment_is_refused(reference, ours):
+    for dataset in (reference, ours):
+        with pytest.raises(TypeError, match=r"^fragments must be"):
+            dataset.scanner(fragments=[0])
 
 
 def test_samples(tmp_path: pathlib.Path) -> None:

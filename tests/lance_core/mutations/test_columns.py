@@ -440,3 +440,20 @@ def test_alterations_that_make_no_sense(tmp_path: Path, alterations: list[Any], 
 def test_new_columns_are_all_of_one_kind(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="SQL text, or all of them types"):
         lance_core.dataset(copies(tmp_path).ours).add_columns({"n": pa.int16(), "m": "a + 1"})
+
+
+def test_a_text_is_no_list_of_names(tmp_path: Path) -> None:
+    """Who asks to drop `st` does not drop the columns `s` and `t`."""
+    rows = pa.table({"s": [1], "t": [2], "st": [3]})
+    for library in (lance, lance_core):
+        dataset = library.write_dataset(rows, str(tmp_path / library.__name__))
+        for names in ("st", [1], 5):
+            with pytest.raises(TypeError):
+                dataset.drop_columns(names)
+            with pytest.raises(TypeError):
+                dataset.add_columns(lambda batch: batch.rename_columns(["n"]), read_columns=names)
+            with pytest.raises(TypeError):
+                dataset.get_fragments()[0].merge_columns(lambda batch: batch, columns=names)
+        assert dataset.version == 1
+        dataset.drop_columns(("s", "t"))
+        assert dataset.schema.names == ["st"]

@@ -334,3 +334,33 @@ def test_staged_columns_of_what_is_no_more(change: str, tmp_path: Path) -> None:
         commit_staged_columns(lance_core.dataset(both.ours).snapshot, staged)
     assert not caught.value.retryable
     assert lance.dataset(str(both.ours)).version == before
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.2"])
+def test_all_rows_become_one_fragment(tmp_path: Path, version: str) -> None:
+    """Also more rows than `write_fragments` puts into one by default."""
+    rows = pa.table({"x": range((1 << 20) + 5)})
+    lance.write_dataset(rows[:1], tmp_path / "d", data_storage_version=version)
+    written = lance_core.LanceFragment.create(str(tmp_path / "d"), rows)
+    assert (written.id, written.physical_rows) == (0, rows.num_rows)
+    dataset = lance_core.LanceDataset.commit(tmp_path / "d", LanceOperation.Append([written]), read_version=1)
+    assert [fragment.physical_rows for fragment in dataset.get_fragments()] == [1, rows.num_rows]
+    assert lance.dataset(tmp_path / "d").to_table() == pa.concat_tables([rows[:1], rows])
+
+
+@pytest.mark.parametrize("library", [lance, lance_core], ids=lambda library: library.__name__)
+def test_fragments_are_created_as_by_the_reference(tmp_path: Path, library: Any) -> None:
+    create, rows = library.LanceFragment.create, pa.table({"x": [1, 2]})
+    assert create(str(tmp_path / "d"), rows, fragment_id=7).id == 7
+    assert create(str(tmp_path / "d"), rows.to_reader(), schema=rows.schema, mode="overwrite").num_rows == 2
+    with pytest.raises((OSError, InvalidInputError)):
+        create(str(tmp_path / "d"), rows[:0])
+    left = list((tmp_path / "d" / "data").iterdir())
+    assert library is lance or len(left) == 2  # the reference leaves a file of the last one
+
+
+@pytest.mark.parametrize("library", [lance, lance_core], ids=lambda library: library.__name__)
+def test_only_operations_are_committed(tmp_path: Path, library: Any) -> None:
+    library.write_dataset(pa.table({"x": [1]}), str(tmp_path / "d"))
+    with pytest.raises(TypeError, match=r"^operation must be"):
+        library.LanceDataset.commit(str(tmp_path / "d"), "append", read_version=1)
