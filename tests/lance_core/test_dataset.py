@@ -237,7 +237,7 @@ def test_a_dataset_has_a_length(reference, ours, tmp_path: pathlib.Path) -> None
 
 
 def test_an_empty_dataset_is_written_through_its_object(tmp_path: pathlib.Path) -> None:
-    """Such an object is false; its session and storage are used all the same."""
+    """The object is false, and its session and storage are used all the same."""
     session = lance_core.Session()
     rows = pa.table({"id": pa.array([], pa.int64())})
     lance_core.write_dataset(rows, tmp_path / "d")

@@ -443,7 +443,7 @@ def test_new_columns_are_all_of_one_kind(tmp_path: Path) -> None:
 
 
 def test_a_text_is_no_list_of_names(tmp_path: Path) -> None:
-    """Who asks to drop `st` does not drop the columns `s` and `t`."""
+    """The columns `s` and `t` stay when somebody asks to drop `st`."""
     rows = pa.table({"s": [1], "t": [2], "st": [3]})
     for library in (lance, lance_core):
         dataset = library.write_dataset(rows, str(tmp_path / library.__name__))
