@@ -75,11 +75,12 @@ def in_type_of_column(operand: Expression, column: Column) -> Expression:
     """
     if not isinstance(operand, Literal) or types.is_null(column.type):
         return operand
-    value = exact_literal(operand.value, column.type)
-    if value is None and _written(operand) is not None and not types.is_integer(value_type(column.type)):
+    kind = value_type(column.type)
+    value = exact_literal(operand.value, kind)
+    if value is None and _written(operand) is not None and is_number(kind) and not types.is_integer(kind):
         return operand  # a comparison takes its place among the values of the column, see `_placed`
     if value is None:
-        hint = _hint(column.type) if is_string(operand.type) else ""
+        hint = _hint(kind, operand.type)
         raise InvalidInputError(f"{describe(operand)} does not fit {describe(column)}{hint}")
     return Literal(value, operand.written)
 
@@ -139,10 +140,13 @@ def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expressio
     return Comparison(op, operand, Literal(at))
 
 
-def _hint(data_type: pa.DataType) -> str:
-    if types.is_timestamp(data_type):
+def _hint(column: pa.DataType, constant: pa.DataType) -> str:
+    """Return how the constant beside a column is to be written instead, if that is known."""
+    if is_string(column) and is_number(constant):
+        return "; write text in quotes"
+    if is_string(constant) and types.is_timestamp(column):
         return "; write timestamp '...'"
-    if types.is_date(data_type):
+    if is_string(constant) and types.is_date(column):
         return "; write date '...'"
     return ""
 

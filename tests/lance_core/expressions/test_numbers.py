@@ -117,6 +117,26 @@ def test_integers_compare_without_becoming_doubles(condition: str, expected: lis
         rows(values, condition)
 
 
+@pytest.mark.parametrize("condition", ["c = 7", "c < 7.5", "7 >= c", "c IN (7, 8)", "c BETWEEN 6 AND 8"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["007", "07", "7"]),
+        pa.array(["007", "07", "7"]).dictionary_encode(),
+        pa.array([b"007", b"07", b"7"]),
+        pa.array([True, False, None]),
+        pa.array([7, 8, None], pa.date32()),
+        pa.array([7, 8, None], pa.timestamp("us")),
+        pa.array([7, 8, None], pa.duration("us")),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_only_columns_of_numbers_take_numbers(values: pa.Array, condition: str) -> None:
+    """The reference refuses them, too: `zip = 7` must not find, or delete, the rows with '007' and '07'."""
+    with pytest.raises(InvalidInputError, match=r"does not fit column 'c'"):
+        rows(values, condition)
+
+
 DECIMALS = st.one_of(
     st.tuples(st.just(pa.decimal128), st.integers(1, 38), st.integers(-6, 12)),
     st.tuples(st.just(pa.decimal256), st.integers(1, 76), st.integers(-6, 12)),
