@@ -17,8 +17,9 @@
         ├── AlreadyExistsError   (FileExistsError)      a file was to be created where one is
         └── PutUnknownError                             nobody can say whether the file was created
 
-Each child is also the built-in error that the reference library raises in the same case, so that callers
-written for one work with the other. Messages name files relative to the dataset, never a path of the host.
+Each child is also a built-in error: in most cases the one that the reference library raises. For wrong
+arguments of changes the reference raises OSError, and this package ValueError, as for those of reads
+(docs/pylance.md). Messages name files relative to the dataset, never a path of the host.
 """
 
 from functools import partial
