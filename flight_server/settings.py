@@ -268,4 +268,6 @@ def _resolve_root(root: str) -> str:
     resolved = os.path.realpath(root)
     if not os.path.isdir(resolved):
         raise InvalidInputError(f"the root to serve is not a directory: {root!r}")
+    if os.path.isdir(os.path.join(resolved, "_versions")):
+        raise InvalidInputError(f"the root to serve is a dataset, not a directory of datasets: {root!r}")
     return resolved

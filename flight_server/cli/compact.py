@@ -26,6 +26,9 @@ def compact(
     if as_json:
         print(json.dumps(done))
     else:
+        if not done["files_removed"]:
+            print(f"version {done['version']}: nothing to compact")
+            return
         fragments = f"{count(done['fragments_removed'], 'fragment')} became {done['fragments_added']:,}"
         files = f"{count(done['files_removed'], 'file')} became {done['files_added']:,}"
         print(f"version {done['version']}: {fragments}, {files}")

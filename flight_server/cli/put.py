@@ -256,7 +256,7 @@ def _send(
     try:
         for batch in rows.batches():
             writer.write_batch(batch)
-    except Exception:  # of a file or of the server, which says the same again
+    except BaseException:  # of a file, of the server, which says the same again, or Ctrl-C
         with suppress(pa.ArrowException):
             writer.close()
         raise

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -192,10 +193,20 @@ def parse_pairs(given: Sequence[str], hint: str) -> dict[str, str]:
     return pairs
 
 
+_ADDRESS = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}(/|$)")
+
+
 def is_remote(target: str) -> bool:
     """Return whether a server has the target. Local paths and URLs of object stores are read by this
     process.
+
+    Raises:
+        typer.BadParameter: the target looks like the address of a server without its scheme.
     """
+    if _ADDRESS.match(target) and not os.path.lexists(target.partition("/")[0]):
+        raise typer.BadParameter(
+            f"{target} is a local path; write grpc://{target} for a server, or ./{target}"
+        )
     return scheme_of(target) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB)
 
 

@@ -263,7 +263,8 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
             inspection.old.append(_Old(version, manifest.name, manifest.size))
     if refused and policy.error_if_tagged_old_versions:
         raise RefConflictError(
-            "versions to clean up have tags; delete them or set error_if_tagged_old_versions=False",
+            "versions to clean up have tags; delete the tags, or keep these versions with "
+            "error_if_tagged_old_versions=False or --keep-tagged",
             found=sorted(refused),
         )
     detached = detached_versions(storage)

@@ -138,7 +138,7 @@ def test_cleanup(target: str, path: Path) -> None:
     assert "would be removed" in run("cleanup", target, "--older-than", "0s", "--dry-run").stdout
     assert run("cleanup", target).stdout == "0 versions and 0 other files removed, 0 B\n"
     run("tag", "create", target, "gold", "--at", "1")
-    assert "tag" in run("cleanup", target, "--retain", "1", code=1).stderr
+    assert "--keep-tagged" in run("cleanup", target, "--retain", "1", code=1).stderr
     assert answer("cleanup", target, "--retain", "1", "--keep-tagged")["old_versions"] == 0
     run("tag", "delete", target, "gold")
     assert run("cleanup", target, "--older-than", "0").stdout.startswith("1 version and ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import pytest
 from pyarrow import csv, feather, ipc, parquet
 from typer.testing import Result
 
+from flight_server.cli.put import _send
 from support.command_line import run_verb
 from support.comparison import assert_tables_equal
 from support.puts import files_below
@@ -85,7 +87,7 @@ def test_every_kind_of_file(
     assert result["version"] == 1
     assert (result["rows"], result["fragments"]) == (30_000, 1)
     assert result["bytes"] > 100_000
-    assert "30,000 rows" in done.stderr
+    assert "rows: 30,000" in done.stderr
     assert_tables_equal(TABLE, written(root, target(name)))
 
 
@@ -266,6 +268,43 @@ def test_failures_leave_nothing(target: Callable[[str], str], name: str, root: P
     assert "exists" in put(good, aim, "--mode", "create", code=1).stderr
     assert "column" in put(other, aim, code=1).stderr
     assert files_below(root) == before
+
+
+@pytest.mark.parametrize("prefix", ["127.0.0.1:8815", "localhost:8815", "[::1]:8815", "lance-1.example:8815"])
+def test_an_address_without_its_scheme_is_no_path(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows for a server must not end in a local folder of its name, which nobody looks into."""
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table({"x": [1]}), "a.parquet")
+    before = files_below(tmp_path)
+    failed = put("a.parquet", f"{prefix}/trips", "--mode", "create", code=2)
+    assert f"grpc://{prefix}/trips" in failed.stderr.replace("\n", "").replace("│", "").replace(" ", "")
+    assert files_below(tmp_path) == before
+    put("a.parquet", f"./{prefix}/trips", "--mode", "create")
+    put("a.parquet", f"{prefix}/trips")  # now there is such a folder
+
+
+class _Interrupted:
+    """Rows during which somebody presses Ctrl-C."""
+
+    schema = pa.schema({"x": pa.int64()})
+    num_rows = num_batches = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"x": [1]})
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_writes_nothing_and_is_quiet(
+    root: Path, server: RunningServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Arrow complains on stderr about a stream that nobody closed."""
+    with pytest.raises(KeyboardInterrupt):
+        _send(_Interrupted(), f"{server.uri}/interrupted", "create", None, {})  # type: ignore[arg-type]
+    gc.collect()
+    assert capfd.readouterr().err == ""
+    assert not (root / "interrupted.lance").exists()
 
 
 def test_wrong_usage(target: Callable[[str], str], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lance_core
 from flight_server.cli.options import _OPTIONS
 from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings, parse_bytes
 from lance_core.errors import InvalidInputError
@@ -83,6 +84,14 @@ def test_the_root_is_a_directory_without_links(tmp_path: Path) -> None:
     for root in (str(tmp_path / "missing"), "ftp://host"):
         with pytest.raises(InvalidInputError):
             Settings.resolve(root, environment={})
+
+
+def test_a_dataset_is_no_root(tmp_path: Path) -> None:
+    """A server on the folder of a dataset would start and serve nothing."""
+    lance_core.write_dataset({"x": [1]}, tmp_path / "t.lance")
+    with pytest.raises(InvalidInputError, match="is a dataset"):
+        Settings.resolve(str(tmp_path / "t.lance"), environment={})
+    assert Settings.resolve(str(tmp_path), environment={}).root == str(tmp_path)
 
 
 def test_the_ticket_key_stays_out_of_sight(tmp_path: Path) -> None:
