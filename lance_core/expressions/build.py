@@ -18,10 +18,13 @@ from lance_core.expressions.coercion import (
     exact_literal,
     is_binary,
     is_list,
+    is_moment,
     is_number,
     is_string,
+    is_time,
     place,
     rounded_decimal,
+    seconds,
     value_type,
 )
 from lance_core.expressions.comparisons import FLIPPED
@@ -69,6 +72,19 @@ def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
     return Literal(pa.scalar(value, data_type))
 
 
+def time_literal(text: Literal, data_type: pa.DataType) -> Literal:
+    """Return the timestamp, date or time of a text.
+
+    Digits finer than the unit are cut off, but stay known to comparisons.
+    """
+    value = cast(text, data_type)
+    assert isinstance(value, Literal)
+    if not value.value.is_valid or "." not in text.value.as_py():
+        return value
+    written = casts.seconds_of_text(text.value, data_type)
+    return value if written == seconds(value.value) else Literal(value.value, written)
+
+
 def in_type_of_column(operand: Expression, column: Column) -> Expression:
     """Return a literal in the type of the column that it is compared with; refused where it does not fit
     exactly.
@@ -77,7 +93,7 @@ def in_type_of_column(operand: Expression, column: Column) -> Expression:
         return operand
     kind = value_type(column.type)
     value = exact_literal(operand.value, kind)
-    if value is None and _written(operand) is not None and is_number(kind) and not types.is_integer(kind):
+    if value is None and _number(operand) is not None and is_number(kind) and not types.is_integer(kind):
         return operand  # a comparison takes its place among the values of the column, see `_placed`
     if value is None:
         hint = _hint(kind, operand.type)
@@ -92,7 +108,7 @@ def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
     What is too large for a float is infinite; what is too large for a half float is refused.
     """
     kind = value_type(beside.type)
-    if not isinstance(beside, Column) or not types.is_floating(kind) or _written(operand) is None:
+    if not isinstance(beside, Column) or not types.is_floating(kind) or _number(operand) is None:
         return operand
     assert isinstance(operand, Literal)
     if types.is_decimal(operand.type) or types.is_float16(kind):
@@ -104,7 +120,7 @@ def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
     return Literal(value)
 
 
-def _written(operand: Expression) -> Decimal | None:
+def _number(operand: Expression) -> Decimal | None:
     """Return the number that a literal stands for; None if it is no number."""
     if not isinstance(operand, Literal) or not operand.value.is_valid or not is_number(operand.type):
         return None
@@ -115,20 +131,54 @@ def _written(operand: Expression) -> Decimal | None:
 
 
 def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] | None:
-    """Find where a number lies among the values of an operand, see `coercion.place`.
+    """Find where a number or time lies among the values of an operand, see `coercion.place`.
 
     None where a common type decides: beside text, and of a decimal or an infinite number beside floats.
     """
-    number, kind = _written(constant), value_type(operand.type)
-    if number is None or isinstance(operand, Literal) or not is_number(kind):
+    kind = value_type(operand.type)
+    if isinstance(operand, Literal) or not isinstance(constant, Literal) or not constant.value.is_valid:
+        return None
+    if is_time(kind):
+        if constant.type == kind and constant.written is None:
+            return constant.value, 0
+        moment = _seconds(constant, kind)
+        return None if moment is None else place(moment, kind)
+    number = _number(constant)
+    if number is None or not is_number(kind):
         return None
     if types.is_floating(kind) and (types.is_decimal(constant.type) or not number.is_finite()):
         return None
     return place(number, kind)
 
 
+def _seconds(constant: Literal, kind: pa.DataType) -> Decimal | None:
+    """Return the seconds that a constant stands for beside a type of time; None if they do not compare."""
+    given = constant.type
+    kinds_that_compare = (is_moment, types.is_time, types.is_duration)
+    try:
+        if is_string(given):
+            return casts.seconds_of_text(constant.value, kind)
+        if not any(is_kind(given) and is_kind(kind) for is_kind in kinds_that_compare):
+            return None
+        number = constant.written if constant.written is not None else seconds(constant.value)
+        if types.is_timestamp(kind) and kind.tz and types.is_timestamp(given) and not given.tz:
+            return casts.local_to_instant(number, kind.tz)
+        return number
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _in_zone(operand: Expression, constant: Expression) -> Expression:
+    """Return the instants of local times, in their own unit, if the constant beside them is an instant."""
+    kind, given = value_type(operand.type), constant.type
+    is_local = types.is_timestamp(kind) and not kind.tz and not isinstance(operand, Literal)
+    if is_local and isinstance(constant, Literal) and types.is_timestamp(given) and given.tz:
+        return cast(operand, pa.timestamp(kind.unit, given.tz))
+    return operand
+
+
 def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expression:
-    """Compare an operand with a number that is `at` (0), right above `at` (1) or right below it (-1)."""
+    """Compare an operand with a number or time at `at` (0), right above it (1) or right below it (-1)."""
     if side and op in ("=", "!="):
         never = IsIn(operand, pa.array([], at.type), False)
         return never if op == "=" else Not(never)
@@ -156,11 +206,15 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
     if operand.type == data_type:
         return operand
     if isinstance(operand, Literal) and not try_cast:
-        number = _written(operand) if types.is_decimal(data_type) else None
+        number = _number(operand) if types.is_decimal(data_type) else None
         try:
             if number is not None:
                 return Literal(rounded_decimal(number, data_type))
-            return Literal(casts.cast(operand.value, data_type))
+            value = casts.cast(operand.value, data_type)
+            if operand.written is not None and is_time(data_type):  # a finer unit has room for more digits
+                moment = _seconds(operand, data_type)
+                value = value if moment is None else place(moment, data_type)[0]
+            return Literal(value)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidInputError(f"{describe(operand)} cannot become {data_type}: {error}") from None
     try:
@@ -168,14 +222,6 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InvalidInputError(f"{describe(operand)} cannot become {data_type}") from None
     return Cast(operand, data_type, try_cast)
-
-
-def _type_beside(data_type: pa.DataType, constant: pa.DataType) -> pa.DataType | None:
-    """Return the common type of values and a constant; values keep their unit of time, nothing is cut off."""
-    common = common_type(data_type, constant)
-    if common is not None and types.is_timestamp(common) and types.is_timestamp(value_type(data_type)):
-        return pa.timestamp(value_type(data_type).unit, common.tz)
-    return common
 
 
 def same_type(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -189,12 +235,7 @@ def same_type(left: Expression, right: Expression) -> tuple[Expression, Expressi
             value = exact_literal(one.value, other.type)
             if value is not None:
                 return (Literal(value), other) if one is left else (other, Literal(value))
-    if isinstance(left, Literal) == isinstance(right, Literal):
-        common = common_type(left.type, right.type)
-    elif isinstance(left, Literal):
-        common = _type_beside(right.type, left.type)
-    else:
-        common = _type_beside(left.type, right.type)
+    common = common_type(left.type, right.type)
     if common is None:
         raise InvalidInputError(f"{describe(left)} and {describe(right)} have no common type")
     left, right = (
@@ -207,6 +248,7 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     """`left op right`; a constant goes to the right side."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         op, left, right = FLIPPED[op], right, left
+    left = _in_zone(left, right)
     if (found := _place(left, right)) is not None:
         return _placed(op, left, *found)
     left, right = same_type(left, right)
@@ -219,6 +261,7 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
 def distinct_from(left: Expression, right: Expression) -> Expression:
     """`left IS DISTINCT FROM right`."""
     for operand, constant in ((left, right), (right, left)):
+        operand = _in_zone(operand, constant)
         if (found := _place(operand, constant)) is not None:
             at, side = found
             return literal(True) if side else DistinctFrom(operand, Literal(at))
@@ -244,7 +287,6 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     constants: list[Literal] = []
     others: list[Expression] = []
     has_null = False
-    common: pa.DataType = value_type(operand.type)
     for value in values:
         if not isinstance(value, Literal):
             others.append(comparison("=", operand, value))
@@ -252,13 +294,15 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
             has_null = True
         else:
             constants.append(value)
-    # A number between the values of the operand, or beyond them, is equal to none.
+            operand = _in_zone(operand, value)
+    common: pa.DataType = value_type(operand.type)
+    # A number or time between the values of the operand, or beyond them, is equal to none.
     places = [(value, _place(operand, value)) for value in constants]
     places = [(value, found) for value, found in places if found is None or not found[1]]
     exact = [found[0] if found else exact_literal(value.value, common) for value, found in places]
     if any(value is None for value in exact):
         for value, _ in places:
-            wider = _type_beside(common, value.type)
+            wider = common_type(common, value.type)
             if wider is None:
                 raise InvalidInputError(f"{describe(value)} does not fit {describe(operand)}")
             common = wider

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import re
+from decimal import ROUND_FLOOR, Context, Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.expressions.coercion import as_decimal, is_string
+from lance_core.expressions.coercion import as_decimal, is_string, seconds
 from lance_core.expressions.comparisons import Datum, viewed, without_negative_scale
 
 # No Arrow arrays: making one imports pandas, where there is one, into every process that filters.
@@ -19,6 +20,7 @@ _FINER = {"s": r"(:\d\d:\d\d)\.\d+"} | {
 }
 _WIDE = pa.decimal256(37, 0)
 """Integers of the most digits that Arrow multiplies and divides without losing some."""
+_FRACTION = re.compile(r":\d\d:\d\d\.(\d+)")
 _ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
@@ -177,6 +179,35 @@ def _parsed(text: Datum, data_type: pa.DataType) -> Datum:
     except pa.ArrowInvalid:
         # Without its last digits a text is an earlier time, before 1970 too, and in any year.
         return pc.cast(pc.replace_substring_regex(text, _FINER[data_type.unit], r"\1"), data_type)
+
+
+def seconds_of_text(text: pa.Scalar, data_type: pa.DataType) -> Decimal:
+    """Return the seconds, see `coercion.seconds`, that a text stands for in a type of time, with all digits.
+
+    Raises:
+        pa.ArrowInvalid: the text has another form.
+    """
+    whole = cast(text, _whole_seconds(data_type))
+    fraction = _FRACTION.search(text.as_py())
+    if fraction is None or not (types.is_timestamp(whole.type) or types.is_time(whole.type)):
+        return seconds(whole)
+    # The fraction was cut off the text, so that it lies above the whole seconds before 1970 too.
+    return Context(prec=len(fraction[1]) + 25).add(seconds(whole), Decimal(f"0.{fraction[1]}"))
+
+
+def local_to_instant(number: Decimal, zone: str) -> Decimal:
+    """Return the seconds since 1970 of a time that a zone's clocks show, given in seconds in the same way."""
+    whole = number.to_integral_value(ROUND_FLOOR)
+    local = pa.scalar(int(whole), pa.timestamp("s"))
+    shift = seconds(cast(local, pa.timestamp("s", zone))) - whole
+    return Context(prec=len(number.as_tuple().digits) + 25).add(number, shift)
+
+
+def _whole_seconds(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of a kind of time that counts seconds; dates remain what they are."""
+    if types.is_timestamp(data_type):
+        return pa.timestamp("s", data_type.tz)
+    return pa.time32("s") if types.is_time(data_type) else data_type
 
 
 def _local_to_instant(datum: Datum, data_type: pa.DataType) -> Datum:

@@ -20,6 +20,8 @@ _MOST_DIGITS = 200
 """More digits than any value of a decimal has in front of the point, or zeros."""
 _MOST_FLOATS = {16: 65504.0, 32: float(np.finfo(np.float32).max), 64: float(np.finfo(np.float64).max)}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_DAY_SECONDS = 86_400
 
 
 def value_type(data_type: pa.DataType) -> pa.DataType:
@@ -87,33 +89,54 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     return _cast(value, data_type) if allowed else None
 
 
+def is_moment(data_type: pa.DataType) -> bool:
+    """Return whether values are timestamps or dates, which compare with each other."""
+    return bool(types.is_timestamp(data_type) or types.is_date(data_type))
+
+
+def is_time(data_type: pa.DataType) -> bool:
+    """Return whether values count a unit of time: timestamps, dates, times of day and durations."""
+    return is_moment(data_type) or bool(types.is_time(data_type) or types.is_duration(data_type))
+
+
+def seconds(value: pa.Scalar) -> Decimal:
+    """Return the seconds that a timestamp or date lies after 1970, that a time of day lies after midnight, or
+    that a duration has.
+    """
+    if types.is_date32(value.type):
+        return Decimal(value.value * _DAY_SECONDS)
+    return Decimal(value.value).scaleb(-_scale(value.type))
+
+
 def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
-    """Find where `number` lies among the values of an integer, decimal or floating type.
+    """Find where `number` lies among the values of a number type, or, in seconds, of a type of time.
 
     Returns:
         A value of the type, and 0 if it equals the number, 1 if the number lies above it and below the next
         value, -1 if the number lies below it and it is the least value. An infinite number and NaN lie beyond
-        the values of integers and decimals, a finite number beyond those of floats is one beyond the finite
-        ones. A number within the range of floats equals the nearest one.
+        the values of integers, decimals and times, a finite number beyond those of floats is one beyond
+        the finite ones. A number within the range of floats equals the nearest one.
     """
     if types.is_floating(data_type):
         most = _MOST_FLOATS[data_type.bit_width]
         if number.is_finite() and abs(number) > Decimal(most):
             return pa.scalar(math.copysign(most, number), data_type), 1 if number > 0 else -1
         return pa.scalar(float(number), data_type), 0
-    least, most, scale = _range(data_type)
+    least, most = _range(data_type)
     if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # without writing down a number of many digits
         beyond = number.is_nan() or not number.is_signed()
         return _stored(most if beyond else least, data_type), 1 if beyond else -1
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    steps = Decimal((sign, digits, exponent + scale))
+    steps = _steps(number, data_type)
     below = int(steps.to_integral_value(ROUND_FLOOR))
+    is_between = below != steps
+    if types.is_date32(data_type):
+        below, rest = divmod(below, _DAY_SECONDS)
+        is_between = is_between or rest > 0
     if below > most:
         return _stored(most, data_type), 1
     if below < least:
         return _stored(least, data_type), -1
-    return _stored(below, data_type), int(below != steps)
+    return _stored(below, data_type), int(is_between)
 
 
 def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
@@ -122,37 +145,45 @@ def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
     Raises:
         pa.ArrowInvalid: the type has no digits for it.
     """
-    least, most, scale = _range(data_type)
+    least, most = _range(data_type)
     if number.is_finite() and number.adjusted() <= _MOST_DIGITS:
-        sign, digits, exponent = number.as_tuple()
-        assert isinstance(exponent, int)
-        steps = int(Decimal((sign, digits, exponent + scale)).to_integral_value(ROUND_HALF_UP))
+        steps = int(_steps(number, data_type).to_integral_value(ROUND_HALF_UP))
         if least <= steps <= most:
             return _stored(steps, data_type)
     raise pa.ArrowInvalid(f"{number} is out of the range of {data_type}")
 
 
-def _range(data_type: pa.DataType) -> tuple[int, int, int]:
-    """Return the least and the greatest value of an integer or decimal type as they are stored, and the
-    scale.
-    """
+def _range(data_type: pa.DataType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer, decimal or time type as they are stored."""
     if types.is_decimal(data_type):
         most = 10**data_type.precision - 1
-        return -most, most, data_type.scale
+        return -most, most
     bits = data_type.bit_width
-    return (
-        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, 0)
-        if types.is_signed_integer(data_type)
-        else (
-            0,
-            (1 << bits) - 1,
-            0,
-        )
-    )
+    if types.is_unsigned_integer(data_type):
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def _scale(data_type: pa.DataType) -> int:
+    """Return the decimal digits of a value's fraction; those of a second, but for dates in days."""
+    if types.is_decimal(data_type):
+        return int(data_type.scale)
+    if types.is_date64(data_type):
+        return 3
+    return _UNIT_DIGITS[data_type.unit] if hasattr(data_type, "unit") else 0
+
+
+def _steps(number: Decimal, data_type: pa.DataType) -> Decimal:
+    """Return a finite number in units of its last digit in the type; without rounding to a precision."""
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return Decimal((sign, digits, exponent + _scale(data_type)))
 
 
 def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
     """Return the value that is stored as `number`."""
+    if is_time(data_type):
+        return viewed(pa.scalar(number, pa.int32() if data_type.bit_width == 32 else pa.int64()), data_type)
     if types.is_decimal(data_type):
         whole = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
         return viewed(pa.scalar(Decimal(number), whole(data_type.precision, 0)), data_type)

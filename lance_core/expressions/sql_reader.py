@@ -17,7 +17,7 @@ from sqlglot import exp
 from lance_core.errors import InvalidInputError
 from lance_core.expressions import build
 from lance_core.expressions.arithmetic import arithmetic, negative
-from lance_core.expressions.coercion import common_type, is_string
+from lance_core.expressions.coercion import common_type, is_string, is_time
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
 from lance_core.expressions.names import child_type, resolve_column
@@ -192,7 +192,11 @@ class Reader:
         return build.case(branches, build.literal(None) if default is None else self.read(default))
 
     def _cast(self, node: Any, top: bool, column: Column | None) -> Expression:
-        return build.cast(self.read(node.this), sql_type(node.to), try_cast=isinstance(node, exp.TryCast))
+        operand, data_type = self.read(node.this), sql_type(node.to)
+        is_plain = is_time(data_type) and not node.to.expressions and not isinstance(node, exp.TryCast)
+        if is_plain and isinstance(operand, Literal) and is_string(operand.type):
+            return build.time_literal(operand, data_type)  # `timestamp '...'`, without a unit
+        return build.cast(operand, data_type, try_cast=isinstance(node, exp.TryCast))
 
     def _interval(self, node: exp.Interval, top: bool, column: Column | None) -> Expression:
         if not isinstance(node.this, exp.Literal) or not isinstance(

@@ -55,7 +55,8 @@ class Literal(Expression):
     value: pa.Scalar
     written: Decimal | None = None
     """The number as it was written, where it was written with a fraction or is too large for an integer: a
-    double cannot hold it exactly, a decimal or integer column beside it can."""
+    double cannot hold it exactly, a decimal or integer column beside it can. Of a time that was written with
+    digits finer than its unit, the seconds since 1970 or midnight."""
 
     @property
     def type(self) -> pa.DataType:

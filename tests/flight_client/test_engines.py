@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import lance
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -222,6 +224,13 @@ def rows() -> pa.Table:
     }
     kinds = {"n": pa.int64(), "x": pa.float64(), "s": pa.string()}
     columns = {name: pa.array(source.choices(domains[name], k=400), kinds[name]) for name in kinds}
+    seconds = source.choices([None, *range(-3, 4), 86_400, 253_402_300_799], k=400)
+    columns |= {
+        "moment": pa.array(seconds, pa.timestamp("s")),
+        "zoned": pa.array(seconds, pa.timestamp("s", "UTC")),
+        "day": pa.array(source.choices([None, -1, 0, 1, 2], k=400), pa.date32()),
+        "clock": pa.array(source.choices([None, 0, 1, 2, 5], k=400), pa.time32("s")),
+    }
     return pa.table({"row": pa.array(range(400)), **columns})
 
 
@@ -261,3 +270,46 @@ def test_polars_agrees_on_drawn_predicates(rows: pa.Table, values: RemoteDataset
     condition = pl.sql_expr(predicate)
     local = pl.from_arrow(rows).lazy().filter(condition).collect()
     assert_frame_equal(values.to_polars().filter(condition).collect(), local)
+
+
+MOMENT, FINER = datetime(1970, 1, 1, 0, 0, 1), datetime(1970, 1, 1, 0, 0, 1, 500_000)
+FINER_TIMES = {
+    "moment": (FINER, "timestamp '1970-01-01 00:00:01.5'"),
+    "zoned": (FINER.replace(tzinfo=UTC), "timestamptz '1970-01-01 00:00:01.5+00'"),
+    "day": (FINER, "timestamp '1970-01-01 00:00:01.5'"),
+    "clock": (FINER.time(), "time '00:00:01.5'"),
+}
+"""Constants finer than the unit of the column, for Polars and Arrow, and for DuckDB."""
+
+
+@pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">=", "IN"])
+@pytest.mark.parametrize("name", FINER_TIMES)
+def test_times_finer_than_the_unit_of_a_column(
+    both: duckdb.DuckDBPyConnection, rows: pa.Table, values: RemoteDataset, name: str, operator: str
+) -> None:
+    """T22: the engines trust rows that pass a filter they pushed, so a constant must lose no digits."""
+    moment, text = FINER_TIMES[name]
+    condition = f"{name} {operator} ({text})"
+    local, remote = (
+        both.sql(f"SELECT row FROM {table} WHERE {condition} ORDER BY row").fetchall()
+        for table in ("local", "remote")
+    )
+    assert remote == local
+    compared = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+
+    def pushed(column: Any) -> Any:
+        return getattr(column, compared[operator])(moment)
+
+    if operator != "IN":
+        filtered = values.to_polars().filter(pushed(pl.col(name))).collect()
+        assert_frame_equal(filtered, pl.from_arrow(rows).lazy().filter(pushed(pl.col(name))).collect())
+        arrow = pushed(pc.field(name))
+        assert (
+            values.to_table(filter=arrow)["row"].combine_chunks()
+            == rows.filter(arrow)["row"].combine_chunks()
+        )
+    elif name == "moment":  # Polars compares no other columns with lists of such values
+        listed = pl.col(name).is_in([moment, MOMENT])
+        filtered = values.to_polars().filter(listed).collect()
+        assert_frame_equal(filtered, pl.from_arrow(rows).lazy().filter(listed).collect())
+        assert values.to_table(filter=pc.field(name).isin([moment])).num_rows == 0
