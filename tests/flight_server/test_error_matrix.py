@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from flight_server.admission import Admission
+from flight_server.commands import ScanCommand
 from flight_server.errors import DrainingError, OverloadedError
 from flight_server.mutations import Mutations
 from flight_server.server import FlightServer
-from flight_server.service import ScanStream, Service
+from flight_server.service import Asked, ScanStream, Service
 from flight_server.settings import Settings
 from flight_server.staged_writes import StagedWrites
 from lance_core.errors import (
@@ -63,9 +64,9 @@ CALLS = {
     "ListFlights": ("ListFlights", criteria(b"")),
     "GetFlightInfo": ("GetFlightInfo", path_descriptor("a")),
     "GetSchema": ("GetSchema", path_descriptor("a")),
-    "DoGet": ("DoGet", ticket(b"t")),
-    "DoGet, in the stream": ("DoGet", ticket(b"stream")),
-    "DoGet, in a stream with dictionaries": ("DoGet", ticket(b"dictionary")),
+    "DoGet": ("DoGet", ticket(b'{"scan": {"dataset": "t"}}')),
+    "DoGet, in the stream": ("DoGet", ticket(b'{"scan": {"dataset": "stream"}}')),
+    "DoGet, in a stream with dictionaries": ("DoGet", ticket(b'{"scan": {"dataset": "dictionary"}}')),
     "DoAction health": ("DoAction", action("health")),
     "DoAction describe": ("DoAction", action("describe", b'{"dataset": "a"}')),
     "DoAction drop_dataset": ("DoAction", action("drop_dataset", b'{"dataset": "a"}')),
@@ -106,11 +107,12 @@ class FailingService(Service):
 
     list_datasets = plan = schema = describe = health = lookup = _fail  # type: ignore[assignment]
 
-    def stream(self, ticket: bytes) -> ScanStream:
+    def stream(self, asked: Asked) -> ScanStream:
+        assert isinstance(asked, ScanCommand)
         column = pa.array([1, 2])
-        if ticket == b"dictionary":
+        if asked.dataset.name == "dictionary":
             column = column.dictionary_encode()
-        elif ticket != b"stream":
+        elif asked.dataset.name != "stream":
             self._fail()
         batch = pa.record_batch({"x": column})
 
