@@ -102,7 +102,7 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression
         words = _DIALECT.tokenize(text)
         parsed = _DIALECT.parser().parse_into(exp.Condition, words, text)
     except ParseError as error:
-        raise InvalidInputError(_syntax_error(error)) from None
+        raise InvalidInputError(_syntax_error(error, schema)) from None
     except TokenError:
         raise InvalidInputError(
             "the expression has a quote or comment without an end, or digits that are none"
@@ -120,14 +120,18 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression
         raise InvalidInputError("the expression is nested too deeply") from None
 
 
-def _syntax_error(error: ParseError) -> str:
+def _syntax_error(error: ParseError, schema: pa.Schema) -> str:
     found = error.errors[0] if error.errors else {}
     if not found.get("highlight"):
         return "the expression ends too early"
-    token, place = found["highlight"], f"line {found.get('line')}, column {found.get('col')}"
+    token: str = found["highlight"]
+    start = found["col"] - len(token) + 1  # sqlglot tells where a token ends
+    place = f"line {found['line']}, column {start}"
+    is_keyword = token in schema.names and _DIALECT.tokenize(token)[0].token_type is not TokenType.VAR
+    hint = f"; write `{token}` in backticks for the column" if is_keyword else ""
     if found.get("end_context"):
-        return f"the expression makes no sense at {token!r} ({place})"
-    return f"the expression makes no sense at its end, {token!r} ({place})"
+        return f"the expression makes no sense at {token!r} ({place}){hint}"
+    return f"the expression makes no sense at its end, {token!r} ({place}){hint}"
 
 
 def _check_size(tree: Any) -> None:

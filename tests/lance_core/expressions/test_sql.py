@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +32,25 @@ def references(tmp_path_factory: pytest.TempPathFactory) -> dict[str, lance.Lanc
         name: lance.write_dataset(table, folder / f"{name}.lance", data_storage_version="2.2")
         for name, table in TABLES.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        ("when > 5", "column 1", "; write `when` in backticks for the column"),
+        ("x > when", "column 5", "; write `when` in backticks for the column"),
+        ("x > 5 and\nfrom = 1", "line 2, column 1", ""),
+        ("x > 5 5", "column 7", ""),
+        ("(x", "column 2", ""),
+    ],
+)
+def test_syntax_errors_tell_the_place_and_columns_with_names_of_keywords(
+    text: str, place: str, hint: str
+) -> None:
+    schema = pa.schema({"x": pa.int64(), "when": pa.int64()})
+    with pytest.raises(InvalidInputError, match=re.escape(f"{place}){hint}") + "$"):
+        parse_filter(text, schema)
+    parse_filter("`when` > 5", schema)
 
 
 def both(plain: list[str], typed: list[str]) -> pytest.MarkDecorator:
@@ -254,7 +274,7 @@ def test_shapes_that_pruning_relies_on() -> None:
         ("s.x = 1", ["'s'", "string", "'x'"]),
         ("i8 = 300", ["300", "'i8'", "int8"]),
         ("ts > '2020-01-01'", ["'2020-01-01'", "'ts'", "timestamp '...'"]),
-        ("id = 1 AND AND b", ["'AND'", "line 1, column 14"]),
+        ("id = 1 AND AND b", ["'AND'", "line 1, column 12"]),
         ("id =\n 1 x", ["'x'", "line 2"]),
         ("id =", ["'='", "end"]),
         ("lowr(s) = 'a'", ["'lowr'", "lower"]),
