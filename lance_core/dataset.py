@@ -337,6 +337,10 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         """All rows as a pandas frame; arguments are those of `scanner`."""
         return self.scanner(*args, **arguments).to_pandas()
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return all rows as a stream of Arrow's PyCapsule interface; see `LanceScanner`."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def head(self, num_rows: int, **arguments: Any) -> pa.Table:
         """Return the first rows; arguments are those of `scanner`."""
         return self.to_table(limit=num_rows, **arguments)

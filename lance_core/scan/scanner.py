@@ -145,6 +145,10 @@ class LanceScanner:
         """Return the batches as an Arrow stream."""
         return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of Arrow's PyCapsule interface: DuckDB, Polars and PyArrow read it."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
         """All rows as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
         return self.to_table().to_pandas(**kwargs)

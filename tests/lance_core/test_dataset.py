@@ -4,8 +4,10 @@ import inspect
 import pathlib
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import lance
 import numpy as np
+import polars
 import pyarrow as pa
 import pytest
 
@@ -249,6 +251,18 @@ def test_an_empty_dataset_is_written_through_its_object(tmp_path: pathlib.Path) 
     )
     assert len(lance_core.LanceDataset.commit(written, appended, read_version=written.version)) == 2
     assert len(lance_core.LanceDataset.commit(empty, lance_core.LanceOperation.Restore(1))) == 0
+
+
+def test_others_read_datasets_and_scanners_as_streams(reference, ours) -> None:
+    scanner = ours.scanner(columns=["id"], filter="id >= 120")
+    for dataset in (reference, ours):
+        with duckdb.connect() as connection:
+            connection.register("t", dataset).register("s", scanner)
+            counts = connection.sql("SELECT count(*), max(text) FROM t WHERE id > 100")
+            assert counts.fetchall() == [(27, "row 129")]
+            assert connection.sql("SELECT count(*) FROM t JOIN s USING (id)").fetchall() == [(9,)]
+    assert pa.table(ours).cast(ours.schema) == reference.to_table()
+    assert polars.DataFrame(scanner)["id"].to_list() == list(range(121, 130))
 
 
 def test_a_dataset_is_dropped(tmp_path: pathlib.Path) -> None:
