@@ -36,7 +36,9 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} cannot be read", found=error) from None
+        is_encoding = isinstance(error, UnicodeDecodeError) or "invalid utf8" in str(error).lower()
+        hint = "; give --encoding" if is_encoding else ""
+        raise InvalidInputError(f"{path} cannot be read{hint}", found=error) from None
 
 
 def readable(data_type: pa.DataType) -> pa.DataType:

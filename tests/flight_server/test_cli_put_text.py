@@ -197,7 +197,7 @@ def test_what_columns_become_is_told_before_the_write(put: Put, rows: Callable[[
         {"name": "none", "type": "string", "source": "text", "example": "no values"},
     ]
     assert "zip    string  stays text: '007' in row 1" in done.stderr.splitlines()
-    assert done.stderr.index("'007'") < done.stderr.index("2 rows")
+    assert done.stderr.index("'007'") < done.stderr.index("rows: 2")
     assert rows().to_pydict() == {
         "id": [1, 2],
         "zip": ["007", "123"],
@@ -252,7 +252,8 @@ def test_types_that_are_given(put: Put, rows: Callable[[], pa.Table]) -> None:
         ("a\n1\n", ["--types", "a=list<int64>"], ["column a", "nested"]),
         ("a,b\n1\n", [], ["rows.csv", "Expected 2 columns"]),
         ("a,a\n1,2\n", [], ["two columns", "column a"]),
-        ("ä\n".encode("latin-1"), [], ["rows.csv", "utf-8"]),
+        ("ä\n".encode("latin-1"), [], ["rows.csv", "utf-8", "--encoding"]),
+        ("a\nä\n".encode("latin-1"), [], ["rows.csv", "UTF8", "--encoding"]),
     ],
 )
 def test_csv_that_is_refused(put: Put, text: str | bytes, arguments: list[str], words: list[str]) -> None:
@@ -260,6 +261,13 @@ def test_csv_that_is_refused(put: Put, text: str | bytes, arguments: list[str], 
     assert error.startswith("error: ")
     for word in words:
         assert word in error
+
+
+def test_json_in_another_encoding_is_refused(put: Put) -> None:
+    for text in ('{"a": "ä"}\n', '{"ä": 1}\n'):
+        error = put(text.encode("latin-1"), file="rows.json", code=1).stderr.splitlines()[-1]
+        assert "rows.json" in error
+        assert "--encoding" in error
 
 
 def test_dialects(put: Put, rows: Callable[[], pa.Table]) -> None:
