@@ -11,6 +11,11 @@ from typing import overload
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_client.terminal import count
+
+_MAX_SHOWN_COLUMNS = 20
+"""Names of columns that the listing shows of a dataset."""
+
 
 @dataclass(frozen=True)
 class DatasetSummary:
@@ -76,4 +81,10 @@ class Listing(Sequence[DatasetSummary]):
                 yield summary.name, "", "", f"cannot be read: {summary.error}"
             else:
                 rows = "" if summary.num_rows is None else f"{summary.num_rows:,} rows"
-                yield summary.name, f"version {summary.version}", rows, ", ".join(summary.schema.names)
+                yield summary.name, f"version {summary.version}", rows, _columns(summary.schema.names)
+
+
+def _columns(names: list[str]) -> str:
+    shown = names[:_MAX_SHOWN_COLUMNS]
+    hidden = [f"... {count(len(names) - len(shown), 'more column')}"] if len(names) > len(shown) else []
+    return ", ".join([*shown, *hidden])

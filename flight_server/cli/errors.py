@@ -1,5 +1,9 @@
 """Failures of the command line: one line on stderr and exit code 1, no traceback for what was foreseen."""
 
+import os
+import select
+import signal
+import sys
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,11 +29,29 @@ class ErrorReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         asked_server.set(None)
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError as error:
+            if not _is_reader_gone():
+                raise
+            # Nobody reads any more, as in `scan ... | head`: end like a program that the signal ended.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(128 + signal.SIGPIPE) from error
         except (LanceError, pa.ArrowException, OSError) as error:
             message = printable(message_of(error, asked_server.get()))
             stderr.print(f"error: {message}", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
+
+
+def _is_reader_gone() -> bool:
+    """Return whether stdout is a pipe that nobody reads any more."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except OSError:  # stdout is no file, as in tests
+        return False
 
 
 def message_of(error: Exception, server: str | None = None) -> str:

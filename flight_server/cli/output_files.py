@@ -18,7 +18,7 @@ from pyarrow import csv, ipc, parquet
 from flight_server.cli.compressed import open_output, suffixes
 from flight_server.cli.source_file import readable
 from flight_server.cli.values import json_lines
-from lance_core.errors import AlreadyExistsError, InvalidInputError
+from lance_core.errors import AlreadyExistsError, FileMissingError, InvalidInputError
 
 Format = Literal["parquet", "arrow", "csv", "json"]
 
@@ -65,6 +65,7 @@ class Output:
         Raises:
             typer.BadParameter: the name says no format, or the format cannot be written to such a file.
             AlreadyExistsError: the file exists, and `force` does not replace it.
+            FileMissingError: the folder of the file does not exist.
         """
         if path is None:
             if given not in (None, *_TEXT):
@@ -78,6 +79,8 @@ class Output:
             )
         if codec is not None and chosen not in _TEXT:
             raise typer.BadParameter(f"{path}: {chosen} files are not compressed", param_hint="--output")
+        if not path.parent.is_dir():
+            raise FileMissingError("the folder of the file does not exist", file=str(path))
         if path.exists() and not force:
             raise AlreadyExistsError("the file exists; --force replaces it", file=str(path))
         return cls(path, chosen)

@@ -26,6 +26,8 @@ _MOST_NAMES = 100
 """Limit for the names of columns that are left out."""
 _CELL_FRAME = 3
 """Characters that a column takes beside its text: a border and two spaces. A table has one border more."""
+_RECORD_GAP = 2
+"""Spaces between the names and the values of a record."""
 
 
 def plain(text: str) -> Text:
@@ -106,17 +108,19 @@ def _fitting(widths: Sequence[int], width: int) -> list[int]:
 def _print_records(names: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     """One line for each column of each row."""
     console = Console()
-    longest = max(cell_len(printable(name)) for name in names)
+    # Both widths are given: rich would take what a long value needs from the names as well.
+    name_width = min(max(cell_len(printable(name)) for name in names), console.width // 2)
+    value_width = console.width - name_width - _RECORD_GAP
     for number, row in enumerate(cells):
         if len(cells) > 1:
             console.print(Text(f"row {number}"), style="bold")
         table = Table(
-            Column(no_wrap=True, max_width=min(longest, console.width // 2)),
-            Column(no_wrap=True, overflow="ellipsis"),
+            Column(no_wrap=True, max_width=name_width),
+            Column(no_wrap=True, max_width=value_width),
             box=None,
             show_header=False,
             pad_edge=False,
-            padding=(0, 2, 0, 0),
+            padding=(0, _RECORD_GAP, 0, 0),
         )
         for name, text in zip(names, row, strict=True):
             table.add_row(plain(name), Text(text))

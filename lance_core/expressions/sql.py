@@ -51,6 +51,8 @@ class _Lance(Dialect):
 
 
 _DIALECT = _Lance()
+_MOST_HINT_CHARACTERS = 1000
+"""Limit for the part of a text in which an error looks for names of columns."""
 _TYPE_TEXT = re.compile(r"[A-Za-z]{1,32}( [A-Za-z]{1,32})?(\([0-9]{1,4}(, ?[0-9]{1,4})?\))?")
 
 
@@ -102,7 +104,7 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression
         words = _DIALECT.tokenize(text)
         parsed = _DIALECT.parser().parse_into(exp.Condition, words, text)
     except ParseError as error:
-        raise InvalidInputError(_syntax_error(error, schema)) from None
+        raise InvalidInputError(_syntax_error(error, text, schema)) from None
     except TokenError:
         raise InvalidInputError(
             "the expression has a quote or comment without an end, or digits that are none"
@@ -120,18 +122,28 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression
         raise InvalidInputError("the expression is nested too deeply") from None
 
 
-def _syntax_error(error: ParseError, schema: pa.Schema) -> str:
+def _syntax_error(error: ParseError, text: str, schema: pa.Schema) -> str:
     found = error.errors[0] if error.errors else {}
     if not found.get("highlight"):
         return "the expression ends too early"
     token: str = found["highlight"]
     start = found["col"] - len(token) + 1  # sqlglot tells where a token ends
     place = f"line {found['line']}, column {start}"
-    is_keyword = token in schema.names and _DIALECT.tokenize(token)[0].token_type is not TokenType.VAR
-    hint = f"; write `{token}` in backticks for the column" if is_keyword else ""
+    hint = _backtick_hint(token, text, schema)
     if found.get("end_context"):
         return f"the expression makes no sense at {token!r} ({place}){hint}"
     return f"the expression makes no sense at its end, {token!r} ({place}){hint}"
+
+
+def _backtick_hint(token: str, text: str, schema: pa.Schema) -> str:
+    """Name a column that needs backticks: `token` if it is a keyword, or a name of several words in `text`."""
+    names = [name for name in schema.names if not name.isidentifier() and name.strip()]
+    if token in schema.names and _DIALECT.tokenize(token)[0].token_type is not TokenType.VAR:
+        names.insert(0, token)
+    beginning = text[:_MOST_HINT_CHARACTERS]
+    missing = (name for name in names if name in beginning and f"`{name}`" not in beginning)
+    name = next(missing, None)
+    return "" if name is None else f"; write `{name}` in backticks for the column"
 
 
 def _check_size(tree: Any) -> None:

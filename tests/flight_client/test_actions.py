@@ -184,6 +184,13 @@ def test_datasets(client: Client) -> None:
     assert client.datasets().names == ["t"]
 
 
+def test_a_listing_shows_the_first_columns_of_a_wide_dataset(client: Client) -> None:
+    client.create_dataset("wide", pa.schema([(f"c{number}", pa.int8()) for number in range(2000)]))
+    for shown in (repr(client.datasets()), client.datasets()._repr_html_()):
+        assert "c0, c1, " in shown
+        assert "c19, ... 1,980 more columns" in shown
+
+
 def test_clones(client: Client) -> None:
     client.delete("t", "id < 5")
     client.create_tag("t", "all", 1)

@@ -109,6 +109,13 @@ def test_a_file_that_exists_stays_unless_it_is_to_be_replaced(dataset: Path, tmp
     assert file.read_text() == '"flag"\ntrue\nfalse\n\n'
 
 
+def test_a_folder_that_does_not_exist_is_named(dataset: Path, tmp_path: Path) -> None:
+    done = run_verb("scan", dataset, "-o", tmp_path / "none" / "rows.parquet", code=1)
+    assert (
+        done.stderr == f"error: the folder of the file does not exist (file {tmp_path}/none/rows.parquet)\n"
+    )
+
+
 def test_a_scan_that_fails_leaves_no_file(dataset: Path, tmp_path: Path) -> None:
     """The file that is replaced stays as it was."""
     columns = '{"x": "CAST(digits AS INT)"}'

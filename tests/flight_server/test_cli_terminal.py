@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -147,6 +148,32 @@ def test_one_row_is_a_record(tmp_path: Path) -> None:
     lance.write_dataset(WIDE, tmp_path / "wide")
     lines = run("head", tmp_path / "wide", "-n", "1").stdout.splitlines()
     assert [line.split() for line in lines] == [[f"column_{k}", f"{k}"] for k in range(30)]
+
+
+def test_records_keep_names_beside_long_values(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(["order id", "ordered at", "address"], [[1, "now", "long " * 100]])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rstrip() for line in lines[:2]] == ["order id    1", "ordered at  now"]
+    assert lines[2].startswith("address     long long")
+    assert lines[2].endswith("…")
+    assert len(lines[2]) == 80
+
+
+@pytest.mark.parametrize(
+    "arguments", [("scan",), ("scan", "--format", "csv"), ("head", "-n", "9999999", "--json")]
+)
+def test_a_pipe_that_nobody_reads_any_more_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """`lance-flight scan ... | head` ends like a program that the signal SIGPIPE ended, without a word."""
+    lance.write_dataset(pa.table({"n": range(300_000)}), tmp_path / "t.lance")
+    verb, *options = arguments
+    command = [sys.executable, "-m", "flight_server.cli", verb, str(tmp_path / "t.lance"), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 128 + signal.SIGPIPE
 
 
 def test_rows_of_few_long_columns_are_records(capsys: pytest.CaptureFixture[str]) -> None:

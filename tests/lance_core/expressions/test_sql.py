@@ -436,6 +436,19 @@ def test_times_for_which_python_has_no_value(far: str) -> None:
     assert passing(condition, batch).to_pylist() == [expected, False, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("order id = 3", "order id"), ("select = 3", "select"), ("x > 1 AND\n order id = 2", "order id")],
+)
+def test_an_error_says_which_column_needs_backticks(text: str, name: str) -> None:
+    schema = pa.schema([(column, pa.int64()) for column in ("order id", "select", "x")])
+    with pytest.raises(InvalidInputError, match=re.escape(f"write `{name}` in backticks")):
+        parse_filter(text, schema)
+    with pytest.raises(InvalidInputError) as caught:
+        parse_filter(f"`{name}` = = 1", schema)
+    assert "backticks" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["array_has(['a', 1], 1)", "array_has([timestamp '2020-01-01'], 9e300)"])
 def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
     """T20: lists of such items ended in errors of Arrow."""
