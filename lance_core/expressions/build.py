@@ -198,6 +198,8 @@ def _hint(column: pa.DataType, constant: pa.DataType) -> str:
         return "; write timestamp '...'"
     if is_string(constant) and types.is_date(column):
         return "; write date '...'"
+    if is_string(constant) and types.is_time(column):
+        return "; write time '...'"
     return ""
 
 

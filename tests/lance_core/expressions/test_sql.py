@@ -436,6 +436,14 @@ def test_times_for_which_python_has_no_value(far: str) -> None:
     assert passing(condition, batch).to_pylist() == [expected, False, False]
 
 
+def test_an_error_says_how_a_time_of_day_is_written() -> None:
+    schema = pa.schema([("opens", pa.time64("us"))])
+    with pytest.raises(
+        InvalidInputError, match=r"'12:00:00' does not fit column 'opens' .*; write time '\.\.\.'"
+    ):
+        parse_filter("opens > '12:00:00'", schema)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [("order id = 3", "order id"), ("select = 3", "select"), ("x > 1 AND\n order id = 2", "order id")],
