@@ -136,13 +136,12 @@ def _syntax_error(error: ParseError, text: str, schema: pa.Schema) -> str:
 
 
 def _backtick_hint(token: str, text: str, schema: pa.Schema) -> str:
-    """Name a column that needs backticks: `token` if it is a keyword, or a name of several words in `text`."""
-    names = [name for name in schema.names if not name.isidentifier() and name.strip()]
-    if token in schema.names and _DIALECT.tokenize(token)[0].token_type is not TokenType.VAR:
-        names.insert(0, token)
-    beginning = text[:_MOST_HINT_CHARACTERS]
-    missing = (name for name in names if name in beginning and f"`{name}`" not in beginning)
-    name = next(missing, None)
+    """Name a column that needs backticks: `token` if it is a keyword, or a name with spaces or signs."""
+    name: str | None = token
+    if token not in schema.names or _DIALECT.tokenize(token)[0].token_type is TokenType.VAR:
+        beginning = text[:_MOST_HINT_CHARACTERS]
+        names = (name for name in schema.names if name.strip() and not name.isidentifier())
+        name = next((name for name in names if name in beginning and f"`{name}`" not in beginning), None)
     return "" if name is None else f"; write `{name}` in backticks for the column"
 
 
