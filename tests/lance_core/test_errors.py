@@ -9,6 +9,7 @@ BUILT_IN = {
     errors.DatasetNotFoundError: ValueError,
     errors.VersionNotFoundError: ValueError,
     errors.RefNotFoundError: ValueError,
+    errors.IndexNotFoundError: RuntimeError,
     errors.DatasetExistsError: OSError,
     errors.RefConflictError: ValueError,
     errors.UnsupportedFeatureError: NotImplementedError,

@@ -15,7 +15,6 @@ import lance_core
 from lance_core.errors import CorruptFileError
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
-from lance_core.scan import scanner
 from lance_core.scan.files import FileCache
 from lance_core.scan.filtering import _joined
 from lance_core.scan.fragment import FragmentOpener
@@ -23,6 +22,7 @@ from lance_core.scan.options import ScanOptions
 from lance_core.scan.plan import FragmentScan
 from lance_core.scan.projection import project
 from lance_core.scan.pruning import Segment
+from lance_core.scan.session import session_of
 from lance_core.scan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import PageSummary, page_bounds
@@ -265,7 +265,7 @@ def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
     expected = lance.dataset(tmp_path / "d").to_table(filter=text)
     assert dataset.to_table(filter=text) == expected
     assert dataset.to_table(filter=text) == expected
-    tables = of(dataset, scanner._files, ("a",)).tables
+    tables = of(dataset, session_of(dataset.snapshot).files, ("a",)).tables
     assert kept_rows(parse_filter("a < 1000", dataset.schema), tables, ROWS) == [(0, 8192)]
 
 
