@@ -54,7 +54,7 @@ def _tasks(path: Path) -> dict[str, dict[str, Callable[[], object]]]:
         lance.write_dataset(_ROWS, str(path), mode="append")
 
     # The same data file in each version: whose it is makes no difference to a commit.
-    fragments = lance_core.fragment.write_fragments(_ROWS, path)
+    fragments = lance_core.api.fragment.write_fragments(_ROWS, path)
     their_fragments = lance.fragment.write_fragments(_ROWS, str(path))
 
     def commit(sync: bool) -> Callable[[], object]:

@@ -10,10 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 import lance_core
-from flight_server.admission import Admission
-from flight_server.allocator import Allocator
-from flight_server.catalog import Catalog
-from flight_server.commands import (
+from flight_server.catalog.local import Catalog
+from flight_server.catalog.store import StoreCatalog
+from flight_server.errors import report_error
+from flight_server.limits.admission import Admission
+from flight_server.limits.allocator import Allocator
+from flight_server.reading.endpoints import split_tasks
+from flight_server.reading.lookups import Lookup
+from flight_server.reading.scans import plan_of, scan_options
+from flight_server.requests.commands import (
     Columns,
     CountCommand,
     LookupCommand,
@@ -22,29 +27,24 @@ from flight_server.commands import (
     TakeCommand,
     parse_command,
 )
-from flight_server.endpoints import split_tasks
-from flight_server.errors import report_error
-from flight_server.lookups import Lookup
-from flight_server.mutations import Mutations
-from flight_server.names import DatasetReference
-from flight_server.scans import plan_of, scan_options
+from flight_server.requests.names import DatasetReference
+from flight_server.requests.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket, is_ticket
 from flight_server.settings import Settings
-from flight_server.staged_writes import StagedWrites
-from flight_server.store_catalog import StoreCatalog
-from flight_server.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket, is_ticket
+from flight_server.writing.changes import Mutations
+from flight_server.writing.staged_writes import StagedWrites
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
-from lance_core.scan.batches import BatchCutter, Stretch
-from lance_core.scan.bind import bind_columns, bind_filter
-from lance_core.scan.columns import holds_dictionary
-from lance_core.scan.execute import count_passing, scan_stretches
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
-from lance_core.scan.options import DEFAULT_BATCH_BYTES, ScanOptions
-from lance_core.scan.plan import ScanPlan, plan_scan
-from lance_core.scan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
+from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
+from lance_core.scan.plan.row_ranges import ScanPlan, plan_scan
+from lance_core.scan.read.columns import holds_dictionary
+from lance_core.scan.run.batches import BatchCutter, Stretch
+from lance_core.scan.run.execute import count_passing, scan_stretches
 from lance_core.scan.session import Session
-from lance_core.scan.take import RowTaker
+from lance_core.scan.take.rows import RowTaker
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot

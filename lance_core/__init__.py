@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lance_core.dataset import LanceDataset, dataset
+from lance_core.api.dataset import LanceDataset, dataset
+from lance_core.api.fragment import LanceFragment
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -19,17 +20,16 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.fragment import LanceFragment
 from lance_core.scan.scanner import LanceScanner, cache_stats, set_cache_directory
 from lance_core.scan.session import Session
 from lance_core.table.bases import DatasetBasePath
 
 if TYPE_CHECKING:
-    from lance_core.operations import LanceOperation, Transaction
-    from lance_core.udf import BatchUDF, batch_udf
+    from lance_core.api.operations import LanceOperation, Transaction
+    from lance_core.api.udf import BatchUDF, batch_udf
+    from lance_core.api.write import write_dataset
     from lance_core.version import __version__
     from lance_core.write.fragments import FragmentWriteProgress
-    from lance_core.writing import write_dataset
 
 __all__ = [
     "BatchUDF",
@@ -64,13 +64,13 @@ __all__ = [
 
 # Most processes only read, and start sooner without the rest: it is imported when it is asked for.
 _LATE = {
-    "BatchUDF": "lance_core.udf",
+    "BatchUDF": "lance_core.api.udf",
     "__version__": "lance_core.version",
-    "batch_udf": "lance_core.udf",
+    "batch_udf": "lance_core.api.udf",
     "FragmentWriteProgress": "lance_core.write.fragments",
-    "LanceOperation": "lance_core.operations",
-    "Transaction": "lance_core.operations",
-    "write_dataset": "lance_core.writing",
+    "LanceOperation": "lance_core.api.operations",
+    "Transaction": "lance_core.api.operations",
+    "write_dataset": "lance_core.api.write",
 }
 
 

@@ -17,9 +17,9 @@ from lance_core.encodings.v2_0.describe import describe_page
 from lance_core.encodings.v2_1.describe import describe_page_layout
 from lance_core.file.footer import FileVersion, read_version
 from lance_core.file.metadata import FileMetadata, PageMetadata, read_file_metadata
-from lance_core.file.v0_1 import LegacyFile
-from lance_core.schema.columns import leaves, nodes
+from lance_core.file.v0_1.reader import LegacyFile
 from lance_core.schema.fields import Field
+from lance_core.schema.physical_columns import leaves, nodes
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.storage import ReadableFile, storage_for
 

@@ -13,20 +13,20 @@ import typer
 from pyarrow import flight
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from flight_server.cli.compressed import suffixes
 from flight_server.cli.errors import stderr
+from flight_server.cli.files.compressed import suffixes
+from flight_server.cli.files.source_files import COMPRESSIBLE, KINDS, Rows
+from flight_server.cli.files.text_options import Column, text_options
 from flight_server.cli.rendering import count, printable
-from flight_server.cli.source_files import COMPRESSIBLE, KINDS, Rows
 from flight_server.cli.targets import connect, is_remote, open_target
-from flight_server.cli.text_options import Column, text_options
 from flight_server.cli.values import readable_bytes
-from flight_server.mutations import written_by
-from lance_core.dataset import dataset
+from flight_server.writing.changes import written_by
+from lance_core.api.dataset import dataset
+from lance_core.api.write import write_dataset
+from lance_core.changes.rows.merge import merge_insert
+from lance_core.changes.rows.merge_plan import MergePlan
+from lance_core.changes.rows.merge_source import MergeSource
 from lance_core.errors import InvalidInputError
-from lance_core.mutations.merge_insert import merge_insert
-from lance_core.mutations.merge_plan import MergePlan
-from lance_core.mutations.merge_source import MergeSource
-from lance_core.writing import write_dataset
 
 PutMode = Literal["create", "append", "overwrite", "merge"]
 WhenMatched = Literal["update_all", "do_nothing", "fail", "delete"]

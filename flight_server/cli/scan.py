@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.errors import stderr
-from flight_server.cli.output_files import Format, Output
+from flight_server.cli.files.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
 from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
 

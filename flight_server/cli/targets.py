@@ -18,14 +18,14 @@ import typer
 from pyarrow import flight
 
 from flight_server.cli.errors import asked_server, damage_of
-from flight_server.index_facts import index_facts
-from lance_core.dataset import LanceDataset, dataset
+from flight_server.reading.index_facts import index_facts
+from lance_core.api.dataset import LanceDataset, dataset
+from lance_core.api.optimize import Compaction
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.expressions.sql import parse_type
-from lance_core.optimize import Compaction
+from lance_core.maintenance.drop import drop_table
 from lance_core.scan.validate import find_damage
 from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of, storage_for
-from lance_core.table.drop import drop_table
 
 Alterations = Sequence[Mapping[str, Any]]
 """Changes of columns: `path`, and `name` or `data_type` (as SQL writes a type)."""

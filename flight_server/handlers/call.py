@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
-from flight_server.json_fields import parse_object
 from flight_server.logs import is_logged, log_event
-from flight_server.names import DatasetReference, shown
+from flight_server.requests.json_fields import parse_object
+from flight_server.requests.names import DatasetReference, shown
+from flight_server.requests.tickets import Ticket
 from flight_server.service import Service
-from flight_server.tickets import Ticket
 from lance_core.errors import LanceError
 
 Facts = Mapping[str, object]

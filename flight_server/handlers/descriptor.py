@@ -2,7 +2,7 @@
 
 from pyarrow import flight
 
-from flight_server.commands import (
+from flight_server.requests.commands import (
     LookupCommand,
     ScanCommand,
     TakeCommand,
@@ -10,8 +10,8 @@ from flight_server.commands import (
     parse_lookup,
     parse_write,
 )
-from flight_server.names import parse_path
-from flight_server.write_command import WriteCommand, write_target
+from flight_server.requests.names import parse_path
+from flight_server.requests.write_command import WriteCommand, write_target
 
 
 def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand:

@@ -11,7 +11,7 @@ from flight_server.handlers.actions import ACTIONS
 from flight_server.handlers.actions.bodies import Done
 from flight_server.handlers.call import Call, named_in
 from flight_server.handlers.rpc import rpc
-from flight_server.names import shown
+from flight_server.requests.names import shown
 from flight_server.service import Service
 from lance_core.errors import UnsupportedFeatureError
 

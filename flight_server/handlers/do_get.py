@@ -11,9 +11,9 @@ from pyarrow import flight, ipc
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
+from flight_server.requests.tickets import Ticket
 from flight_server.service import ScanStream, Service
-from flight_server.tickets import Ticket
-from lance_core.scan.batches import Stretch
+from lance_core.scan.run.batches import Stretch
 
 
 @rpc

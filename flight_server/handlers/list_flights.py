@@ -7,7 +7,7 @@ from pyarrow import flight
 
 from flight_server.handlers.call import Call
 from flight_server.handlers.rpc import rpc
-from flight_server.names import MAXIMUM_NAME_CHARACTERS
+from flight_server.requests.names import MAXIMUM_NAME_CHARACTERS
 from flight_server.service import DatasetSummary, Service
 from lance_core.errors import InvalidInputError
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from flight_server.names import shown
+from flight_server.requests.names import shown
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_FIELDS = 20_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_server.handlers.incoming import Incoming
-from flight_server.json_fields import check_fields, integer, parse_object
+from flight_server.requests.json_fields import check_fields, integer, parse_object
 from lance_core.errors import InvalidInputError
 
 MAXIMUM_MESSAGE_BYTES = 4096

@@ -223,7 +223,7 @@ class Case(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """Any other function or operator, by its name in the function table (`functions.py`)."""
+    """Any other function or operator, by its name in the function table (`functions/registry.py`)."""
 
     function: str
     arguments: tuple[Expression, ...]

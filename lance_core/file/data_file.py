@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from lance_core.file.columns import ColumnReader, open_column
+from lance_core.file.column_readers import ColumnReader, open_column
 from lance_core.file.footer import FileVersion, read_version
 from lance_core.file.metadata import read_file_metadata
 from lance_core.schema import Schema
@@ -31,7 +31,7 @@ class DataFileReader(Protocol):
         """About how much memory the metadata takes, without the columns."""
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """Return the reader of a top-level column; see `lance_core.file.columns.open_column`.
+        """Return the reader of a top-level column; see `lance_core.file.column_readers.open_column`.
 
         `columns` says where the fields at and below `field` are: the numbers that the table's manifest gives
         them (`DataFile.columns`).
@@ -51,7 +51,7 @@ def open_data_file(file: ReadableFile, version: FileVersion | None = None) -> Da
         StorageError: the storage failed.
     """
     if (version or read_version(file)) == FileVersion.V0_1:
-        from lance_core.file.v0_1 import LegacyFile  # not needed by most processes
+        from lance_core.file.v0_1.reader import LegacyFile  # not needed by most processes
 
         return LegacyFile(file)
     return ModernFile(file)

@@ -534,7 +534,7 @@ class ArrowRows:
 
     @property
     def num_bytes(self) -> int:
-        """Of the values of all batches, where there are such; counted like lance_core/scan/sizes.py."""
+        """Of the values of all batches, where there are such; counted like lance_core/scan/read/sizes.py."""
 
     @property
     def largest_bits(self) -> int:

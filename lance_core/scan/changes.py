@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError, VersionNotFoundError
 from lance_core.proto.transaction_pb2 import Transaction
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
 from lance_core.scan.scanner import LanceScanner
 from lance_core.table.snapshot import Snapshot, read_manifest
 from lance_core.table.transaction import read_transaction

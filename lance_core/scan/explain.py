@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.columns import Column
-from lance_core.scan.execute import scan_batches
-from lance_core.scan.files import DataFiles
-from lance_core.scan.fragment import FragmentOpener
-from lance_core.scan.plan import FragmentScan, ScanPlan
-from lance_core.scan.projection import Projection, project, project_filtered
-from lance_core.scan.pruning import Kept, Pruner, Segment
-from lance_core.scan.strategy import Strategy
-from lance_core.scan.trace import Trace
+from lance_core.scan.plan.projection import Projection, project, project_filtered
+from lance_core.scan.plan.row_ranges import FragmentScan, ScanPlan
+from lance_core.scan.read.columns import Column
+from lance_core.scan.read.files import DataFiles
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.read.pruning import Kept, Pruner, Segment
+from lance_core.scan.read.trace import Trace
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from lance_core.cache_use import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
-from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.files import DataFiles, FileCache
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.take import RowTaker, TakerCache
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.read.files import DataFiles, FileCache
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.take.rows import RowTaker, TakerCache
 from lance_core.table.snapshot import Snapshot
 
 _FILE_CACHE_BYTES = 64 << 20

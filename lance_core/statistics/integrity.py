@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.encodings.values import flatten_lists
 from lance_core.errors import CorruptFileError
-from lance_core.file.columns import ColumnReader, open_column
+from lance_core.file.column_readers import ColumnReader, open_column
 from lance_core.file.footer import (
     FOOTER_BYTES,
     SEAL,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lance_core.encodings.values import offset_bits
 from lance_core.errors import CorruptFileError
-from lance_core.file.v0_1 import ColumnReader, LegacyFile, PageTable
+from lance_core.file.v0_1.reader import ColumnReader, LegacyFile, PageTable
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
 from lance_core.statistics.collect import page_bounds

@@ -1,7 +1,8 @@
 """Files of the local machine, read with positional reads.
 
 What is handed out is never mapped: a mapped file that somebody truncates kills the process on first touch.
-Single values alone are copied out of a map, under a guard (`kernels/file_map.hpp`), once many were asked for.
+Single values alone are copied out of a map, under a guard (`kernels/base/file_map.hpp`), once
+many were asked for.
 """
 
 import os

@@ -8,6 +8,9 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
+from lance_core.commit.commit import commit
+from lance_core.commit.committed import find_committed
+from lance_core.commit.next_manifest import TableSettings
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -18,18 +21,15 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.file.footer import FileVersion
-from lance_core.file.v0_1_dictionaries import Dictionaries
+from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import open_base
-from lance_core.table.commit import commit
-from lance_core.table.committed import find_committed
 from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.manifest import Manifest
-from lance_core.table.next_manifest import TableSettings
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.transaction import append, new_transaction, overwrite
 from lance_core.write.conform import Conformer
@@ -154,7 +154,7 @@ class DatasetWriter:
         returned, and the files are removed.
 
         Raises:
-            CommitConflictError: another version makes this one impossible, see `lance_core.table.commit`.
+            CommitConflictError: another version makes this one impossible, see `lance_core.commit.commit`.
             CommitUnknownError: nobody can say whether the version was made; its files are kept.
             DatasetExistsError: somebody else created the dataset meanwhile.
             LanceError: others mean that nothing was committed; all files are removed.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, StorageError
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import SideFiles, delete_data_file
-from lance_core.file.v0_1_dictionaries import Dictionaries
+from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions, WrittenFile
 from lance_core.proto import table_pb2

@@ -85,7 +85,7 @@ def broken_references(text: str) -> list[str]:
 def test_there_are_documents_and_sources() -> None:
     assert ROOT / "docs" / "format.md" in PAGES
     assert ROOT / "docs" / "decisions" / "0001-packaging.md" in PAGES
-    assert ROOT / "lance_core" / "kernels" / "levels.hpp" in SOURCES
+    assert ROOT / "lance_core" / "kernels" / "pages" / "levels.hpp" in SOURCES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

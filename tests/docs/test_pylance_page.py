@@ -16,8 +16,8 @@ import pytest
 from lance.fragment import LanceFragment
 
 import lance_core
-from lance_core.merging import MergeInsertBuilder
-from lance_core.optimize import DatasetOptimizer
+from lance_core.api.merge_insert import MergeInsertBuilder
+from lance_core.api.optimize import DatasetOptimizer
 
 REFERENCE = import_module("lance.dataset")  # `lance.dataset` is a function
 TEXT = (Path(__file__).parents[2] / "docs" / "pylance.md").read_text(encoding="utf-8")

@@ -12,14 +12,14 @@ import grpc
 import pyarrow as pa
 import pytest
 
-from flight_server.admission import Admission
-from flight_server.commands import ScanCommand
 from flight_server.errors import DrainingError, OverloadedError
-from flight_server.mutations import Mutations
+from flight_server.limits.admission import Admission
+from flight_server.requests.commands import ScanCommand
 from flight_server.server import FlightServer
 from flight_server.service import Asked, ScanStream, Service
 from flight_server.settings import Settings
-from flight_server.staged_writes import StagedWrites
+from flight_server.writing.changes import Mutations
+from flight_server.writing.staged_writes import StagedWrites
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -32,7 +32,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.scan.batches import Stretch
+from lance_core.scan.run.batches import Stretch
 from support.puts import flight_data, ipc_messages
 from support.raw_flight import action, call, criteria, path_descriptor, ticket
 

@@ -14,10 +14,10 @@ import pytest
 from pyarrow import flight
 
 import lance_core.errors
-from flight_server.admission import DrainingError, OverloadedError
 from flight_server.errors import FLIGHT_CLASSES, ErrorReport, flight_error, report_error
+from flight_server.limits.admission import DrainingError, OverloadedError
+from flight_server.requests.tickets import Ticket, encode_ticket
 from flight_server.settings import WELL_KNOWN_TICKET_KEY
-from flight_server.tickets import Ticket, encode_ticket
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -31,7 +31,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.scan.plan import FragmentScan
+from lance_core.scan.plan.row_ranges import FragmentScan
 from support.raw_flight import (
     Outcome,
     action,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset import dataset
+from lance_core.api.dataset import dataset
 from support.comparison import assert_tables_equal
 from support.reference import read_reference
 

@@ -14,8 +14,8 @@ import lance_core
 LATE = (
     "importlib.metadata",
     "lance_core.expressions.evaluate",
-    "lance_core.mutations.change",
-    "lance_core.scan.filtering",
+    "lance_core.changes.change",
+    "lance_core.scan.run.filtering",
     "lance_core.statistics.intervals",
     "lance_core.write",
     "obstore",

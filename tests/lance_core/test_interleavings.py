@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset import LanceDataset
+from lance_core.api.dataset import LanceDataset
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.table.snapshot import open_snapshot
 from support.faults import CallStorage, before

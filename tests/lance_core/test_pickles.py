@@ -19,8 +19,8 @@ from pyspark import cloudpickle
 
 import lance_core
 from lance_core import LanceOperation, errors
-from lance_core.fragment import write_fragments
-from lance_core.optimize import Compaction
+from lance_core.api.fragment import write_fragments
+from lance_core.api.optimize import Compaction
 from support.workers import execute, fails, load, rows_of, side_by_side, spawned
 
 ROWS = pa.table({"id": range(1000), "word": [f"w{number % 7}" for number in range(1000)]})

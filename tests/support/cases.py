@@ -42,7 +42,7 @@ LEFT_OUT = {
     "fixed_size_list<bool> forced to full-zip": "refused: not byte aligned (in a list: the writer panics)",
     "vectors wider than a mini-block chunk forced to mini-block": "refused",
     "maps with sorted keys": "refused by the reference's schema",
-    "blob columns": "the result describes where the bytes lie; see tests/lance_core/test_blobs.py",
+    "blob columns": "the result describes where the bytes lie; see tests/lance_core/api/test_blobs.py",
     "arrow.json": "stored in a binary form of its own; see tests/lance_core/encodings/test_json_binary.py",
 }
 

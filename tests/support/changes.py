@@ -8,16 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_core
-from lance_core.dataset import LanceDataset
-from lance_core.fragment_metadata import DataFile
-from lance_core.mutations import compaction
-from lance_core.mutations.compaction.options import CompactionOptions
-from lance_core.mutations.replaced_columns import ReplacedColumnsWriter
-from lance_core.mutations.settings import restore_version, update_settings
-from lance_core.operations import LanceOperation
+from lance_core.api.dataset import LanceDataset
+from lance_core.api.fragment_metadata import DataFile
+from lance_core.api.operations import LanceOperation
+from lance_core.api.write import write_fragments
+from lance_core.changes import compaction
+from lance_core.changes.columns.replace import ReplacedColumnsWriter
+from lance_core.changes.compaction.options import CompactionOptions
+from lance_core.changes.settings import restore_version, update_settings
 from lance_core.storage import Storage
 from lance_core.table.snapshot import open_snapshot
-from lance_core.writing import write_fragments
 
 ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c001"
 """Id of the transaction of every change."""

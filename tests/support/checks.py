@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import event
 
-from lance_core.dataset import dataset as open_dataset
+from lance_core.api.dataset import dataset as open_dataset
 from support.cases import Case
 from support.comparison import TableDifferenceError, assert_tables_equal, assert_values_equal
 from support.null_structs import miscount

@@ -18,8 +18,8 @@ import pyarrow as pa
 from lance.dataset import Index
 from pyroaring import BitMap
 
-import lance_core.fragment_metadata
-import lance_core.operations
+import lance_core.api.fragment_metadata
+import lance_core.api.operations
 from lance_core.proto.transaction_pb2 import Transaction
 
 ROWS = 10
@@ -47,7 +47,7 @@ class Maker:
         kinds: Any = lance.fragment if self.is_reference else lance_core.fragment_metadata
         self.fragment: Any = kinds.FragmentMetadata
         self.data_file: Any = kinds.DataFile
-        self.index: Any = Index if self.is_reference else lance_core.operations.Index
+        self.index: Any = Index if self.is_reference else lance_core.api.operations.Index
 
     def new(self) -> Any:
         """Return a fragment without an id."""

@@ -8,17 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_core
-from lance_core.storage import LocalStorage, Storage
-from lance_core.table.branch_changes import create_branch, delete_branch
-from lance_core.table.clone import clone_table
-from lance_core.table.snapshot import open_snapshot
-from lance_core.table.tag_changes import (
+from lance_core.maintenance.branches import create_branch, delete_branch
+from lance_core.maintenance.clone import clone_table
+from lance_core.maintenance.tags import (
     create_tag,
     delete_tag,
     replace_branch_metadata,
     replace_tag_metadata,
     update_tag,
 )
+from lance_core.storage import LocalStorage, Storage
+from lance_core.table.snapshot import open_snapshot
 
 ID = "7f3e1d52-4f0a-4c8e-9b57-2f54a6f1c002"
 """Id of the transaction of a clone."""

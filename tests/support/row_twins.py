@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 
 import lance_core
-from lance_core.dataset import LanceDataset
+from lance_core.api.dataset import LanceDataset
 from support.comparison import assert_tables_equal
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]

@@ -12,13 +12,13 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from flight_server.names import DatasetReference
+from flight_server.requests.names import DatasetReference
+from flight_server.requests.write_command import CommitCommand, WriteCommand
 from flight_server.service import Service
 from flight_server.settings import Settings
-from flight_server.uploads import NoRows
-from flight_server.write_command import CommitCommand, WriteCommand
-from lance_core.mutations.compaction import CompactionOptions, CompactionTask
-from lance_core.mutations.merge_insert import MergePlan
+from flight_server.writing.uploads import NoRows
+from lance_core.changes.compaction import CompactionOptions, CompactionTask
+from lance_core.changes.rows.merge import MergePlan
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.faults import FaultStorage

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flight_server.json_fields import Checker, check_fields, parse_object, string
-from flight_server.names import DatasetReference, is_segment, parse_name, shown
-from flight_server.write_command import transaction_id, write_target
+from flight_server.requests.json_fields import Checker, check_fields, parse_object, string
+from flight_server.requests.names import DatasetReference, is_segment, parse_name, shown
+from flight_server.requests.write_command import transaction_id, write_target
 from lance_core.errors import InvalidInputError
 
 

@@ -6,16 +6,16 @@ import pyarrow as pa
 
 from flight_server.handlers.actions.bodies import expressions, parse_change
 from flight_server.handlers.actions.datasets import schema_field
-from flight_server.json_fields import Checker, boolean, check_fields, list_of, string
+from flight_server.requests.json_fields import Checker, boolean, check_fields, list_of, string
 from flight_server.service import Service
+from lance_core.changes.columns.add import add_columns as add_with_values
+from lance_core.changes.columns.add import add_null_columns
+from lance_core.changes.columns.alter import Alteration
+from lance_core.changes.columns.alter import alter_columns as alter
+from lance_core.changes.columns.drop import drop_columns as drop
+from lance_core.changes.columns.new_values import Expressions
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.sql import parse_type
-from lance_core.mutations.add_columns import add_columns as add_with_values
-from lance_core.mutations.add_columns import add_null_columns
-from lance_core.mutations.alter_columns import Alteration
-from lance_core.mutations.alter_columns import alter_columns as alter
-from lance_core.mutations.drop_columns import drop_columns as drop
-from lance_core.mutations.new_columns import Expressions
 
 
 def add_columns(service: Service, body: bytes) -> dict[str, Any]:

@@ -5,12 +5,20 @@ from dataclasses import asdict
 from typing import Any
 
 from flight_server.handlers.actions.bodies import parse_change
-from flight_server.json_fields import Checker, boolean, check_fields, integer, list_of, number, string
+from flight_server.requests.json_fields import (
+    Checker,
+    boolean,
+    check_fields,
+    integer,
+    list_of,
+    number,
+    string,
+)
+from flight_server.requests.write_command import CommitCommand, receipts
 from flight_server.service import Service
-from flight_server.write_command import CommitCommand, receipts
+from lance_core.changes import compaction
+from lance_core.changes.compaction import CompactionOptions, CompactionTask
 from lance_core.errors import InvalidInputError
-from lance_core.mutations import compaction
-from lance_core.mutations.compaction import CompactionOptions, CompactionTask
 
 _MAXIMUM_THREADS = 64
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from flight_server.commands import parse_describe
 from flight_server.handlers.actions.bodies import parse_change, texts
-from flight_server.json_fields import boolean
-from flight_server.names import shown
+from flight_server.requests.commands import parse_describe
+from flight_server.requests.json_fields import boolean
+from flight_server.requests.names import shown
 from flight_server.service import Service
+from lance_core.changes.settings import update_settings
 from lance_core.errors import InvalidInputError
-from lance_core.mutations.settings import update_settings
 
 
 def get_config(service: Service, body: bytes) -> dict[str, Any]:

@@ -5,17 +5,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from flight_server.commands import VERSION
 from flight_server.handlers.actions.bodies import parse_change
 from flight_server.handlers.schema_caps import check_schema
-from flight_server.json_fields import Checker, base64_bytes, check_fields, parse_object, string
-from flight_server.mutations import earlier_result
-from flight_server.names import DatasetReference, parse_name
+from flight_server.requests.commands import VERSION
+from flight_server.requests.json_fields import Checker, base64_bytes, check_fields, parse_object, string
+from flight_server.requests.names import DatasetReference, parse_name
+from flight_server.requests.write_command import TABLE_FIELDS, WriteCommand, write_target
 from flight_server.service import Service
-from flight_server.uploads import NoRows
-from flight_server.write_command import TABLE_FIELDS, WriteCommand, write_target
+from flight_server.writing.changes import earlier_result
+from flight_server.writing.uploads import NoRows
 from lance_core.errors import DatasetExistsError, InvalidInputError
-from lance_core.table.clone import clone_table
+from lance_core.maintenance.clone import clone_table
 
 
 def create_dataset(service: Service, body: bytes) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from flight_server.handlers.actions.bodies import parse_change
-from flight_server.json_fields import string
+from flight_server.requests.json_fields import string
 from flight_server.service import Service
-from lance_core.mutations.drop_index import drop_index as drop
+from lance_core.changes.drop_index import drop_index as drop
 
 
 def drop_index(service: Service, body: bytes) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from flight_server.commands import VERSION
 from flight_server.handlers.actions.bodies import branch_name, parse_refs, ref_name
-from flight_server.names import DatasetReference
+from flight_server.requests.commands import VERSION
+from flight_server.requests.names import DatasetReference
 from flight_server.service import Service
 from lance_core.errors import InvalidInputError, RefConflictError
-from lance_core.table import branch_changes, tag_changes
+from lance_core.maintenance import branches as branch_changes
+from lance_core.maintenance import tags as tag_changes
 from lance_core.table import refs as stored
 from lance_core.table.snapshot import Snapshot
 

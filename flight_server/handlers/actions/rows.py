@@ -3,10 +3,10 @@
 from typing import Any
 
 from flight_server.handlers.actions.bodies import expressions, parse_change
-from flight_server.json_fields import string
+from flight_server.requests.json_fields import string
 from flight_server.service import Service
-from lance_core.mutations.delete import delete as delete_rows
-from lance_core.mutations.update import update as update_rows
+from lance_core.changes.rows.delete import delete as delete_rows
+from lance_core.changes.rows.update import update as update_rows
 
 
 def delete(service: Service, body: bytes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flight_server.json_fields import check_fields, parse_object
+from flight_server.requests.json_fields import check_fields, parse_object
 from flight_server.service import Service
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from flight_server.handlers.actions.bodies import Done
+from flight_server.requests.write_command import parse_abort, parse_commit
 from flight_server.service import Service
-from flight_server.write_command import parse_abort, parse_commit
 
 
 def commit(service: Service, body: bytes) -> Done:

@@ -3,8 +3,8 @@
 import base64
 from typing import Any
 
-from flight_server.commands import parse_count, parse_describe, parse_explain
-from flight_server.index_facts import index_facts
+from flight_server.reading.index_facts import index_facts
+from flight_server.requests.commands import parse_count, parse_describe, parse_explain
 from flight_server.service import Service
 from lance_core.scan.validate import validate_snapshot
 

@@ -7,22 +7,22 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
-from flight_server.changes import change_commands
-from flight_server.commands import VERSION
 from flight_server.handlers.actions.bodies import parse_change
-from flight_server.json_fields import boolean, check_fields, integer, list_of, parse_object, string
-from flight_server.mutations import earlier_result
-from flight_server.names import parse_name
+from flight_server.reading.changes import change_commands
+from flight_server.requests.commands import VERSION
+from flight_server.requests.json_fields import boolean, check_fields, integer, list_of, parse_object, string
+from flight_server.requests.names import parse_name
+from flight_server.requests.write_command import write_target
 from flight_server.service import PlannedScan, Service
-from flight_server.staging import Staging
-from flight_server.write_command import write_target
-from lance_core.dataset import summarize_version
+from flight_server.writing.changes import earlier_result
+from flight_server.writing.staging import Staging
+from lance_core.api.dataset import summarize_version
+from lance_core.changes.settings import restore_version
 from lance_core.errors import CommitConflictError, InvalidInputError, VersionNotFoundError
-from lance_core.mutations.settings import restore_version
+from lance_core.maintenance.cleanup import CleanupPolicy, clean_up, explain_cleanup
 from lance_core.pool import map_ahead
 from lance_core.scan.changes import Effect, effect_on_rows
 from lance_core.storage import Storage
-from lance_core.table.cleanup import CleanupPolicy, clean_up, explain_cleanup
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.transaction import read_transaction

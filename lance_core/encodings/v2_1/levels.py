@@ -8,7 +8,7 @@ anew.
     list<int32> [[10, 20], null, [], [30]]     layers leaf, null-and-empty list
     rep 1 0 1 1 1     def 0 0 1 2 0            1 = null list, 2 = empty list
 
-docs/format.md, "Levels", has the rules; the loops are in `kernels/levels.cpp`.
+docs/format.md, "Levels", has the rules; the loops are in `kernels/pages/levels.cpp`.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The memory that streams share."""
 
-from lance_core.scan.budget import MemoryBudget
+from lance_core.scan.run.budget import MemoryBudget
 
 
 def test_reading_ahead_stays_below_the_limit_and_what_is_required_does_not_wait():

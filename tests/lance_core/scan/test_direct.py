@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
-from lance_core.file.columns import ColumnReader, open_column
+from lance_core.file.column_readers import ColumnReader, open_column
 from lance_core.file.direct import Piece, read_batches, read_pieces
 from lance_core.file.metadata import PageMetadata, read_file_metadata
-from lance_core.scan.sizes import bits_before, value_bits
-from lance_core.schema.columns import owns_column
+from lance_core.scan.read.sizes import bits_before, value_bits
+from lance_core.schema.physical_columns import owns_column
 from lance_core.storage import LocalStorage
 from support.written import write_file
 

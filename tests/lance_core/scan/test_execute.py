@@ -14,11 +14,11 @@ import pytest
 
 import lance_core
 from lance_core.pool import num_workers, worker_pool
-from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import scan_batches
-from lance_core.scan.files import FileCache
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.plan import FragmentScan, plan_scan
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.row_ranges import FragmentScan, plan_scan
+from lance_core.scan.read.files import FileCache
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batches
 from support.comparison import assert_tables_equal
 from support.descriptors import open_below
 
@@ -420,11 +420,11 @@ def test_scans_run_in_a_forked_child(plain):
 STREAM_AND_MEASURE = """
 import sys
 import lance_core
-from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import scan_batches
-from lance_core.scan.files import FileCache
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.plan import plan_scan
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.read.files import FileCache
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.row_ranges import plan_scan
 
 def anonymous_bytes():
     with open("/proc/self/status") as status:

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
-from lance_core.scan import passing, selection
-from lance_core.scan.bind import bind_filter
-from lance_core.scan.budget import MemoryBudget
-from lance_core.scan.execute import count_passing, scan_batches, scan_table
-from lance_core.scan.files import FileCache
-from lance_core.scan.options import ScanOptions
-from lance_core.scan.plan import plan_scan
-from lance_core.scan.strategy import Strategy
-from lance_core.scan.trace import Trace
+from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.row_ranges import plan_scan
+from lance_core.scan.read import selection
+from lance_core.scan.read.files import FileCache
+from lance_core.scan.read.trace import Trace
+from lance_core.scan.run import passing
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import count_passing, scan_batches, scan_table
+from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import gathered
 from support.comparison import assert_tables_equal
 from support.filters import conditions, random_table

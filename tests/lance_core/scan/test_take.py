@@ -14,9 +14,9 @@ from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
-from lance_core.scan.files import FileCache
+from lance_core.scan.read.files import FileCache
 from lance_core.scan.scanner import row_taker
-from lance_core.scan.take import RowTaker, TakerCache, as_keys
+from lance_core.scan.take.rows import RowTaker, TakerCache, as_keys
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.comparison import assert_tables_equal

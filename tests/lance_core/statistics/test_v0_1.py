@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
-from lance_core.file.v0_1 import LegacyFile
+from lance_core.file.v0_1.reader import LegacyFile
 from lance_core.proto import file_pb2
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.storage import LocalStorage

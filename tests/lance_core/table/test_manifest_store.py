@@ -25,9 +25,9 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
 from lance_core.storage import Storage, storage_for
 from lance_core.table import versions
-from lance_core.table.cleanup import CleanupPolicy, clean_up
 from lance_core.table.manifest_store import ManifestRow, ManifestStore, forget_table
 from lance_core.table.manifest_store.sqlite import SqliteManifestStore
 from lance_core.table.snapshot import open_snapshot

@@ -22,7 +22,7 @@ from lance_core.errors import (
     InvalidInputError,
     UnsupportedFeatureError,
 )
-from lance_core.file import v2_1_writer
+from lance_core.file.v2_1 import writer as v2_1_writer
 from lance_core.write.dataset import Mode
 
 TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.commit import commit
 from lance_core.errors import CommitConflictError, DatasetExistsError
-from lance_core.table import commit
 from lance_core.write.dataset import DatasetWriter
 from support.crashing_writes import SCHEMA, rows
 from support.faults import FaultStorage

@@ -14,7 +14,7 @@ from lance_core.encodings.v0_1 import offsets as offsets_module
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.data_file import open_data_file
 from lance_core.file.footer import FileVersion
-from lance_core.file.v0_1 import ColumnReader, LegacyFile
+from lance_core.file.v0_1.reader import ColumnReader, LegacyFile
 from lance_core.proto import file_pb2
 from lance_core.storage.memory import MemoryFile
 from support.legacy_file import NAME, Cells, field_message, fields_of, legacy_file

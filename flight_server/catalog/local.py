@@ -1,0 +1,352 @@
+"""Names and the datasets behind them: every directory below the root that holds `_versions`.
+
+The search does not descend into a dataset, the root itself is none, and namespaces are plain directories.
+Only a dataset's own directory may be a symbolic link, and only to a place below the root (threats T7, T8).
+"""
+
+import logging
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from flight_server.logs import log_event
+from flight_server.requests.names import SUFFIX, DatasetReference, is_segment, shown
+from flight_server.writing.staging import DIRECTORY as STAGING_DIRECTORY
+from lance_core.cache_use import CacheUse
+from lance_core.errors import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    RefNotFoundError,
+    StorageError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lance_core.hints import did_you_mean, near_names
+from lance_core.scan.session import Session
+from lance_core.storage import LocalStorage, Storage, scheme_of
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.refs import branch_names, branch_storage, find_tag, tag_names
+from lance_core.table.snapshot import Snapshot, version_before
+from lance_core.table.snapshot_cache import SnapshotCache
+from lance_core.table.versions import latest_version
+
+VERSIONS_DIRECTORY = "_versions"
+MAXIMUM_NAMESPACES = 32
+_WRITTEN_DIRECTORIES = ("data", "_transactions", STAGING_DIRECTORY)
+
+
+class Catalog:
+    """The datasets below one root directory. Thread-safe.
+
+    Paths are resolved: absolute and without links. Files that a manifest puts into a base path are read when
+    that is below the root or below one of `base_directories` (threat T11).
+    """
+
+    is_remote = False
+    """Whether looking something up means waiting for a store."""
+
+    def __init__(
+        self,
+        root: str,
+        cache_bytes: int,
+        base_directories: Sequence[str] = (),
+        session: Session | None = None,
+    ) -> None:
+        """Serve the datasets below `root`, whose reads use `session`."""
+        self._root = root
+        self._base_directories = (root, *base_directories)
+        self._snapshots = SnapshotCache(cache_bytes, self._open_base, session)
+        self._reported: set[str] = set()
+
+    @property
+    def manifests(self) -> CacheUse:
+        """Return the number of kept manifests, their memory, and the numbers of hits and misses."""
+        return self._snapshots.use()
+
+    def names(self) -> Iterator[str]:
+        """Names of all datasets that can be asked for, sorted within each directory.
+
+        A directory whose name is not allowed is reported in the log once; of `a` beside `a.lance` both are
+        listed as one name, and opening it says why that cannot be done.
+        """
+        yield from self._names_below("", 0)
+
+    def _names_below(self, namespace: str, depth: int) -> Iterator[str]:
+        parent = os.path.join(self._root, namespace)
+        try:
+            entries = sorted(os.listdir(parent))
+        except OSError as error:
+            self._report(namespace, f"cannot be listed: {error.strerror}")
+            return
+        found: set[str] = set()
+        for directory in (entry for entry in entries if os.path.isdir(os.path.join(parent, entry))):
+            relative = f"{namespace}/{directory}" if namespace else directory
+            if self._dataset_path(relative):
+                name = relative.removesuffix(SUFFIX)
+                if not is_segment(directory.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
+                    self._report(relative, "is a dataset whose name is not allowed")
+                elif name not in found:
+                    found.add(name)
+                    yield name
+            elif is_segment(directory) and self._is_namespace(relative):
+                if depth < MAXIMUM_NAMESPACES:
+                    yield from self._names_below(relative, depth + 1)
+                else:
+                    self._report(relative, "is nested too deep")
+            elif not directory.startswith("."):
+                self._report(relative, "is not served: its name is not allowed, or it is a link")
+
+    def locate(self, name: str) -> str:
+        """Absolute, resolved path of the dataset `name`, as a DatasetReference holds it.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset; the message names near ones of the same namespace.
+            InvalidInputError: `name` and `name.lance` both exist.
+        """
+        path = self._find(name)
+        if path is None:
+            raise DatasetNotFoundError(f"no dataset is named {shown(name)}{self._hint(name)}")
+        return path
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
+        return self._find(name) is not None
+
+    def _find(self, name: str) -> str | None:
+        """Return the path of a dataset, or None where there is none; other errors are those of `locate`."""
+        if not self._has_namespace(name):
+            return None
+        found = {
+            relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
+        }
+        if len(found) > 1:
+            raise ambiguous(name, found)
+        return next(iter(found.values()), None)
+
+    def _has_namespace(self, name: str) -> bool:
+        """Return whether everything above a name is a namespace."""
+        namespaces = name.split("/")[:-1]
+        return all(
+            self._is_namespace("/".join(namespaces[:depth])) for depth in range(1, len(namespaces) + 1)
+        )
+
+    def _hint(self, name: str) -> str:
+        """Return the end of a message that names datasets of the same namespace with similar names."""
+        namespace, separator, last = name.rpartition("/")
+        segments = self._segments_in(namespace) if self._has_namespace(name) else []
+        near = [f"{namespace}{separator}{segment}" for segment in near_names(last, segments)]
+        # What is listed may be a plain folder.
+        near = [each for each in near if self._is_there(each)]
+        return did_you_mean(name, near) if near else ""
+
+    def _is_there(self, name: str) -> bool:
+        """Tell whether a name is that of a dataset, ambiguous or not."""
+        try:
+            return self.has(name)
+        except InvalidInputError:
+            return True
+
+    def _segments_in(self, namespace: str) -> list[str]:
+        """Return the names of the directories in a namespace that may be datasets, without their suffix."""
+        try:
+            entries = sorted(os.listdir(os.path.join(self._root, namespace)))
+        except OSError:
+            return []
+        return [each for entry in entries if is_segment(each := entry.removesuffix(SUFFIX))]
+
+    def place(self, name: str) -> str:
+        """Absolute path at which a new dataset of this name is made.
+
+        Raises:
+            InvalidInputError: something that is neither dataset nor namespace is in the way.
+        """
+        parts = name.split("/")
+        if len(parts) > MAXIMUM_NAMESPACES:
+            raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
+        for depth in range(1, len(parts)):
+            namespace = "/".join(parts[:depth])
+            if os.path.lexists(os.path.join(self._root, namespace)) and not self._is_namespace(namespace):
+                raise InvalidInputError(f"{shown(namespace)} is no namespace")
+        path = os.path.join(self._root, name + SUFFIX)
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            raise InvalidInputError(f"something else has the name of dataset {shown(name)}")
+        return path
+
+    def remove_unfinished(self, path: str) -> None:
+        """Remove the directories of a dataset at `path` that was not made after all: those that are empty."""
+        with suppress(OSError):
+            if not os.listdir(os.path.join(path, VERSIONS_DIRECTORY)):
+                os.rmdir(os.path.join(path, VERSIONS_DIRECTORY))
+        if not os.path.lexists(os.path.join(path, VERSIONS_DIRECTORY)):
+            for directory in (*_WRITTEN_DIRECTORIES, ""):
+                with suppress(OSError):
+                    os.rmdir(os.path.join(path, directory))
+
+    def hide(self, name: str) -> str:
+        """Take a dataset out of service at once: it gets a name that is never served. Returns its path.
+
+        Raises:
+            UnsupportedFeatureError: its directory is a link; what that leads to is not ours to delete.
+            StorageError: it cannot be renamed; errors of `locate`.
+        """
+        path = self.locate(name)
+        parent, _, last = name.rpartition("/")
+        directory = os.path.join(self._root, parent)
+        if path not in (os.path.join(directory, last), os.path.join(directory, last + SUFFIX)):
+            raise UnsupportedFeatureError(f"dropping dataset {shown(name)}, which is reached through a link")
+        hidden = os.path.join(directory, f".{secrets.token_hex(8)}.dropped")
+        try:
+            os.rename(path, hidden)
+        except OSError as error:
+            raise StorageError(f"dataset {shown(name)} cannot be dropped: {error.strerror}") from None
+        return hidden
+
+    def delete(self, path: str) -> None:
+        """Delete what `hide` left; what cannot be deleted is reported in the log."""
+        shutil.rmtree(path, onerror=self._report_leftover)
+
+    def _report_leftover(self, _call: object, path: str, error: Any) -> None:
+        self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")
+
+    def staging_paths(self) -> Iterator[str]:
+        """Paths, for `storage`, of the datasets that hold staged writes, those not made yet included."""
+        yield from self._staging_below(self._root, 0)
+
+    def _staging_below(self, directory: str, depth: int) -> Iterator[str]:
+        try:
+            with os.scandir(directory) as entries:
+                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return
+        for path in below:
+            if os.path.isdir(os.path.join(path, STAGING_DIRECTORY)):
+                yield path
+            elif depth < MAXIMUM_NAMESPACES and not os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY)):
+                yield from self._staging_below(path, depth + 1)
+
+    def storage(self, path: str) -> Storage:
+        """Return the storage of the dataset that `locate` found at `path`."""
+        return LocalStorage(path, is_resolved=True)
+
+    def open(self, reference: DatasetReference) -> Snapshot:
+        """Return the snapshot that `reference` names.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or another
+                dataset has taken the name of the one whose identity is given.
+            InvalidInputError: as `locate`.
+            LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
+        """
+        root = self.storage(self.locate(reference.name))
+        branch, version = _resolve(root, reference)
+        try:
+            snapshot = self._snapshots.open(branch_storage(root, branch), version)
+        except VersionNotFoundError:
+            raise VersionNotFoundError(
+                f"dataset {_named(reference.name, branch)} has no version {version}: it was never made, or "
+                "was cleaned up"
+            ) from None
+        if reference.identity not in (None, snapshot.manifest.identity):
+            raise DatasetNotFoundError(
+                f"version {version} of dataset {_named(reference.name, branch)} is not the one that was "
+                "planned or opened: the dataset was dropped and made again"
+            )
+        return snapshot
+
+    def pin(self, reference: DatasetReference) -> DatasetReference:
+        """Return the version that `reference` means now, by branch and number; errors are those of `open`."""
+        root = self.storage(self.locate(reference.name))
+        branch, version = _resolve(root, reference)
+        return DatasetReference(reference.name, version, branch=branch, identity=reference.identity)
+
+    def refs(self, name: str) -> tuple[list[str], list[str]]:
+        """Return the names of the tags and branches of a dataset; errors are those of `locate`."""
+        root = self.storage(self.locate(name))
+        return tag_names(root), branch_names(root)
+
+    def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
+        if scheme_of(base.path) == "file":
+            path = os.path.realpath(LocalStorage(base.path).uri)
+            if any(path == allowed or _is_below(path, allowed) for allowed in self._base_directories):
+                return LocalStorage(path, is_resolved=True)
+        raise UnsupportedFeatureError(f"{base} lies outside the served root and is not allowed by a setting")
+
+    def _is_namespace(self, relative: str) -> bool:
+        path = os.path.join(self._root, relative)
+        return os.path.isdir(path) and not os.path.islink(path) and not self._dataset_path(relative)
+
+    def _dataset_path(self, relative: str) -> str | None:
+        """Return the resolved path of the dataset in the directory `relative`; None if none is below the
+        root.
+
+        The caller must use this path: resolving a second time could lead elsewhere.
+        """
+        given = os.path.join(self._root, relative)
+        try:
+            # What leads there is resolved: the root once, and namespaces are no links.
+            path = os.path.realpath(given) if stat.S_ISLNK(os.lstat(given).st_mode) else given
+        except OSError:  # there is none, or it is being removed or renamed
+            return None
+        is_dataset = _is_below(path, self._root) and os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY))
+        return path if is_dataset else None
+
+    def _report(self, relative: str, problem: str) -> None:
+        if relative not in self._reported:
+            self._reported.add(relative)
+            log_event(logging.WARNING, "skipped", {"directory": shown(relative)[1:-1], "message": problem})
+
+
+def ambiguous(name: str, found: Iterable[str]) -> InvalidInputError:
+    """Return the error for a name that two directories have, one with the suffix and one without."""
+    return InvalidInputError(
+        f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
+    )
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path.startswith(os.path.join(directory, ""))
+
+
+def _named(name: str, branch: str | None) -> str:
+    return name if branch is None else f"{name} (branch {branch})"
+
+
+def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, int]:
+    """Branch (None: the main one) and version that `reference` means."""
+    tag, branch = reference.tag, reference.branch
+    if reference.ref is not None:
+        tag, branch = _tag_or_branch(root, reference.ref)
+    if tag is not None:
+        named = find_tag(root, tag)
+        if named is None:
+            hint = did_you_mean(tag, tag_names(root))
+            raise RefNotFoundError(f"dataset {reference.name} has no tag {shown(tag)}{hint}")
+        return named.branch, named.version
+    if reference.version is not None and branch is None:
+        return None, reference.version
+    storage = branch_storage(root, branch)
+    try:
+        latest = latest_version(storage)
+    except DatasetNotFoundError:
+        if branch is None:
+            raise
+        kind = "branch" if reference.ref is None else "tag or branch"
+        known = branch_names(root) if reference.ref is None else [*tag_names(root), *branch_names(root)]
+        hint = did_you_mean(branch, known)
+        raise RefNotFoundError(f"dataset {reference.name} has no {kind} {shown(branch)}{hint}") from None
+    if reference.asof is None:
+        return branch, latest if reference.version is None else reference.version
+    version = version_before(storage, reference.asof)
+    if version is None:
+        raise VersionNotFoundError(
+            f"dataset {_named(reference.name, branch)} has no version before {reference.asof}"
+        )
+    return branch, version
+
+
+def _tag_or_branch(root: Storage, ref: str) -> tuple[str | None, str | None]:
+    return (None, ref) if find_tag(root, ref) is None else (ref, None)

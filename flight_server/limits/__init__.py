@@ -1,0 +1,1 @@
+"""Limits: how many calls run, and how much memory they take."""

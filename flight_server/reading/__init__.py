@@ -1,0 +1,1 @@
+"""Reading: plans, endpoints, lookups and changes between versions, free of Flight types."""

@@ -1,0 +1,1 @@
+"""Requests: the bytes that clients send, as typed commands, tickets and names."""

@@ -1,0 +1,329 @@
+"""Commands: what a client writes into a descriptor or a ticket, as JSON text or as a protobuf `Any`.
+
+Both forms become the same plain objects through one validator; a value that is not understood is refused by
+the name of its field. The fields are described in protos/lance_flight/command.proto; the JSON keys are
+their names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any as AnyValue
+from typing import TypeVar
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError, Message
+
+from flight_server.proto.command_pb2 import Command
+from flight_server.requests.json_fields import (
+    Checker,
+    base64_bytes,
+    boolean,
+    check_fields,
+    integer,
+    integers,
+    list_of,
+    one_of,
+    parse_object,
+    string,
+    time,
+    unique_keys,
+    unsupported,
+)
+from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
+from flight_server.requests.write_command import WriteCommand, write_command
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+
+MAXIMUM_COMMAND_BYTES = 1 << 20
+MAXIMUM_BATCH_BYTES = 2 << 20
+MAXIMUM_ENDPOINTS = 1 << 16
+DEFAULT_ENDPOINTS = 1024
+COMPRESSIONS = ("none", "lz4", "zstd")
+
+COMMAND_TYPE_URL = "type.googleapis.com/lance_flight.v1.Command"
+FLIGHT_SQL_TYPE_URL = "type.googleapis.com/arrow.flight.protocol.sql."
+
+
+M = TypeVar("M", bound=Message)
+
+Columns = tuple[str, ...] | Mapping[str, str] | None
+"""Names, or SQL expressions by name; None: every column; empty: rows without columns."""
+
+
+@dataclass(frozen=True)
+class ScanCommand:
+    """Rows of one version of a dataset, in dataset order; the fields of `Scan` in command.proto."""
+
+    dataset: DatasetReference
+    columns: Columns = None
+    filter: str | None = None
+    """SQL."""
+    substrait_filter: bytes | None = None
+    """A Substrait ExtendedExpression."""
+    limit: int | None = None
+    offset: int | None = None
+    fragments: tuple[int, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int | None = None
+    rows_per_endpoint: int | None = None
+    max_endpoints: int = DEFAULT_ENDPOINTS
+    ordered: bool = True
+    compression: str = "none"
+    verify_checksums: bool = False
+    """Check the pages that are read, whatever the server is set to."""
+
+
+@dataclass(frozen=True)
+class RowKeys:
+    """Keys of the rows of a take: one kind of key, in the order of the rows. The fields of `Take`."""
+
+    kind: str
+    """One of `KEY_KINDS`."""
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TakeCommand:
+    """Single rows of one version of a dataset; the fields of `Take` in command.proto."""
+
+    dataset: DatasetReference
+    keys: RowKeys
+    columns: Columns = None
+
+
+@dataclass(frozen=True)
+class LookupCommand:
+    """Columns of rows whose keys come in a DoExchange; a `Take` without keys."""
+
+    dataset: DatasetReference
+    columns: Columns = None
+
+
+@dataclass(frozen=True)
+class CountCommand:
+    """Count of the rows of one version that pass a filter; the body of the action `count_rows`."""
+
+    dataset: DatasetReference
+    filter: str | None = None
+    substrait_filter: bytes | None = None
+
+
+def parse_command(data: bytes) -> ScanCommand | TakeCommand:
+    """Return the read command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
+
+    Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
+    """
+    kind, fields = _kind_and_fields(data)
+    if kind == "write":
+        raise InvalidInputError("a write command goes to DoPut")
+    return _take_command(fields) if kind == "take" else _scan_command(fields)
+
+
+def parse_write(data: bytes) -> WriteCommand:
+    """Return the write command in `data`, in either form; errors are those of `parse_command`."""
+    kind, fields = _kind_and_fields(data)
+    if kind != "write":
+        raise InvalidInputError(f"DoPut takes a write command, not {kind}")
+    return write_command(fields)
+
+
+def parse_lookup(data: bytes) -> LookupCommand:
+    """Return the take command without keys in `data`, in either form; errors are those of `parse_command`."""
+    kind, fields = _kind_and_fields(data)
+    if kind != "take":
+        raise InvalidInputError(f"DoExchange takes a take command, not {kind}")
+    reference, values = _checked("take", fields, _TAKE_FIELDS)
+    for kind in KEY_KINDS:
+        if kind in values:
+            raise InvalidInputError(f"take: the keys of a DoExchange come in batches, not as {kind}")
+    return LookupCommand(reference, values.get("columns"))
+
+
+def _kind_and_fields(data: bytes) -> tuple[str, AnyValue]:
+    if len(data) > MAXIMUM_COMMAND_BYTES:
+        raise InvalidInputError(f"command of {len(data)} bytes; at most {MAXIMUM_COMMAND_BYTES}")
+    kind, fields = _from_json(data) if data.startswith(b"{") else _from_protobuf(data)
+    if kind not in ("scan", "take", "write"):
+        raise InvalidInputError(f"unknown command {shown(kind)}; known: scan, take, write")
+    return kind, fields
+
+
+def _from_json(data: bytes) -> tuple[str, AnyValue]:
+    command = parse_object(data)
+    if len(command) != 1:
+        raise InvalidInputError(f"a command has exactly one key (scan, take or write), found {len(command)}")
+    return next(iter(command.items()))
+
+
+def _from_protobuf(data: bytes) -> tuple[str, AnyValue]:
+    envelope = _parsed(Any(), data, "command")
+    if envelope.type_url.startswith(FLIGHT_SQL_TYPE_URL):
+        message = envelope.type_url.removeprefix(FLIGHT_SQL_TYPE_URL)
+        raise UnsupportedFeatureError(f"Flight SQL is not supported yet (message {shown(message)})")
+    if envelope.type_url != COMMAND_TYPE_URL:
+        raise InvalidInputError(
+            f"the command is neither JSON (first byte {{) nor an Any of {COMMAND_TYPE_URL}",
+            found=shown(envelope.type_url),
+        )
+    command = _parsed(Command(), envelope.value, "lance_flight.v1.Command")
+    kind = command.WhichOneof("command")
+    if kind is None:
+        raise InvalidInputError("the command is empty; it has one of scan, take and write")
+    fields = MessageToDict(getattr(command, kind), preserving_proto_field_name=True)
+    return kind, {name: _json_form(name, value) for name, value in fields.items()}
+
+
+def _parsed(message: M, data: bytes, what: str) -> M:
+    """`message` filled from `data`; unknown fields are refused as unknown JSON keys are."""
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidInputError(f"the {what} is neither JSON (first byte {{) nor valid protobuf") from None
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != message.ByteSize():
+        raise InvalidInputError(f"the {what} holds fields that this server does not know")
+    return message
+
+
+def _json_form(name: str, value: AnyValue) -> AnyValue:
+    """Return the value of a protobuf field as the JSON form of the command would write it."""
+    if name == "columns":
+        if "expressions" not in value:
+            return value.get("names", [])
+        if "names" in value:
+            raise InvalidInputError("columns: names and expressions exclude each other")
+        return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in value["expressions"]])
+    if isinstance(value, dict) and name != "properties":
+        return value.get("values", [])
+    return value
+
+
+def _columns(field: str, value: AnyValue) -> Columns:
+    if not isinstance(value, dict):
+        return list_of(string)(field, value)
+    return {name: string(f"{field}.{shown(name)}", text) for name, text in value.items()} or ()
+
+
+VERSION = integer(0, MAXIMUM_VERSION)
+
+# What a scan asks for besides which rows of which version; tickets carry the same fields.
+OUTPUT_FIELDS: Mapping[str, Checker] = {
+    "columns": _columns,
+    "filter": string,
+    "substrait_filter": base64_bytes,
+    "with_row_id": boolean,
+    "with_row_address": boolean,
+    "batch_rows": integer(1),
+    "batch_bytes": integer(1, MAXIMUM_BATCH_BYTES),
+    "compression": one_of(COMPRESSIONS),
+    "verify_checksums": boolean,
+}
+
+REFERENCE_FIELDS: Mapping[str, Checker] = {
+    "dataset": string,
+    "version": VERSION,
+    "tag": string,
+    "asof": time,
+    "branch": string,
+    "identity": string,
+}
+
+_VERSION_FIELDS = ("version", "tag", "asof", "branch", "identity")
+
+KEY_KINDS = ("offsets", "row_ids", "row_addresses")
+KEYS = integers(0, (1 << 64) - 1)
+
+_SCAN_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
+    "limit": integer(),
+    "offset": integer(),
+    "fragments": integers(),
+    "rows_per_endpoint": integer(1),
+    "max_endpoints": integer(1, MAXIMUM_ENDPOINTS),
+    "ordered": boolean,
+    **OUTPUT_FIELDS,
+}
+
+_TAKE_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
+    "asof": unsupported,
+    "columns": _columns,
+    **dict.fromkeys(KEY_KINDS, KEYS),
+}
+
+_EXCLUSIVE_FIELDS = (("version", "tag", "asof"), ("tag", "branch"), ("filter", "substrait_filter"))
+
+
+def _scan_command(fields: AnyValue) -> ScanCommand:
+    reference, values = _checked("scan", fields, _SCAN_FIELDS)
+    return ScanCommand(dataset=reference, **values)
+
+
+def _take_command(fields: AnyValue) -> TakeCommand:
+    reference, values = _checked("take", fields, _TAKE_FIELDS)
+    given = [kind for kind in KEY_KINDS if kind in values]
+    if len(given) != 1:
+        raise InvalidInputError(
+            f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them"
+            + ("; without keys it goes to DoExchange" if not given else "")
+        )
+    return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
+
+
+def parse_count(data: bytes) -> CountCommand:
+    """Return the body of the `count_rows` action."""
+    table = {**REFERENCE_FIELDS, "filter": string, "substrait_filter": base64_bytes}
+    reference, values = _checked("count_rows", parse_object(data), table)
+    return CountCommand(reference, **values)
+
+
+def parse_explain(data: bytes) -> tuple[ScanCommand, bool]:
+    """Return the body of the `explain_scan` action: the scan, and whether to run it."""
+    fields = check_fields(
+        "explain_scan", parse_object(data), {"scan": _object, "analyze": boolean}, ("scan",)
+    )
+    return _scan_command(fields["scan"]), fields.get("analyze", False)
+
+
+def _object(field: str, value: AnyValue) -> AnyValue:
+    """Looked at where it is used."""
+    return value
+
+
+def parse_describe(data: bytes, action: str = "describe") -> DatasetReference:
+    """Return the body of an action that reads one version: the dataset, and which version as in a scan."""
+    return _checked(action, parse_object(data), REFERENCE_FIELDS)[0]
+
+
+def _checked(
+    where: str, fields: AnyValue, table: Mapping[str, Checker]
+) -> tuple[DatasetReference, dict[str, AnyValue]]:
+    """Return the dataset of a command and its other fields."""
+    if isinstance(fields, dict):
+        for group in _EXCLUSIVE_FIELDS:
+            if len(given := [name for name in group if name in fields]) > 1:
+                raise InvalidInputError(f"{where}: {' and '.join(given)} exclude each other")
+    values = check_fields(where, fields, table, required=("dataset",))
+    name = values.pop("dataset")
+    chosen = tuple([(field, values.pop(field)) for field in _VERSION_FIELDS if field in values])
+    return _reference(name, chosen), values
+
+
+@lru_cache(maxsize=1024)
+def _reference(name: str, chosen: tuple[tuple[str, AnyValue], ...]) -> DatasetReference:
+    """Return the dataset of a command whose version may stand in the name or in fields of its own, not in
+    both.
+    """
+    reference = parse_name(name)
+    if not chosen:
+        return reference
+    if reference.names_a_version:
+        raise InvalidInputError(
+            f"dataset name {shown(name)} and the field {chosen[0][0]} both give a version"
+        )
+    return replace(reference, **dict(chosen))

@@ -1,0 +1,182 @@
+"""Tickets: everything a server needs to stream one endpoint, signed, so that any server of the root can
+redeem it.
+
+    bytes 0..3    "LFT1": what this is, and the version of the form
+    bytes 4..35   HMAC-SHA256 over the magic and the payload
+    bytes 36..    payload: one JSON object, see `_PAYLOAD_FIELDS`
+
+A ticket names rows of one manifest, never a path. With the well-known key of
+`settings` anybody can make a valid one, so its payload is checked as a command is and its ranges are
+checked against the manifest.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from flight_server.requests.commands import (
+    KEY_KINDS,
+    KEYS,
+    MAXIMUM_COMMAND_BYTES,
+    OUTPUT_FIELDS,
+    VERSION,
+    Columns,
+    RowKeys,
+)
+from flight_server.requests.json_fields import (
+    Checker,
+    check_fields,
+    integer,
+    integers,
+    list_of,
+    parse_object,
+    string,
+)
+from lance_core.errors import InvalidInputError
+from lance_core.scan.plan.row_ranges import FragmentScan
+
+MAGIC = b"LFT1"
+MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES
+MOST_CANCELLED_TICKETS = 1 << 17
+
+_SIGNATURE_BYTES = hashlib.sha256().digest_size
+_PAYLOAD_START = len(MAGIC) + _SIGNATURE_BYTES
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One endpoint: row ranges of one dataset version and the form in which they are sent."""
+
+    dataset: str
+    version: int
+    identity: str
+    """Identity of the manifest; another one under the same name and version is another dataset."""
+    expires: int
+    """Seconds since the epoch; refused from then on."""
+    tasks: tuple[FragmentScan, ...]
+    branch: str | None = None
+    """None: the main branch."""
+    keys: RowKeys | None = None
+    """The rows of a take, which has no tasks."""
+    columns: Columns = None
+    filter: str | None = None
+    substrait_filter: bytes | None = None
+    limit: int | None = None
+    """Only with a filter, as `offset`; otherwise the row ranges have what they say."""
+    offset: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int | None = None
+    compression: str = "none"
+    verify_checksums: bool = False
+
+
+def is_ticket(data: bytes) -> bool:
+    """Return whether `data` claims to be a ticket; commands start with other bytes."""
+    return data.startswith(MAGIC)
+
+
+def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
+    """Return the signed bytes of `ticket`; raises InvalidInputError when they exceed
+    `MAXIMUM_TICKET_BYTES`.
+    """
+    payload = {
+        name: value for name, value in vars(ticket).items() if value is not None and value is not False
+    }
+    payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
+    if ticket.keys is not None:
+        payload["keys"] = {ticket.keys.kind: ticket.keys.values}
+    if ticket.substrait_filter is not None:
+        payload["substrait_filter"] = base64.b64encode(ticket.substrait_filter).decode()
+    text = json.dumps(payload, separators=(",", ":")).encode()
+    if _PAYLOAD_START + len(text) > MAXIMUM_TICKET_BYTES:
+        raise InvalidInputError(
+            f"{len(ticket.tasks)} fragments or {len(ticket.keys.values) if ticket.keys else 0} keys make too "
+            "large a ticket; ask for more endpoints, or for fewer keys",
+            expected=f"at most {MAXIMUM_TICKET_BYTES} bytes",
+            found=_PAYLOAD_START + len(text),
+        )
+    return MAGIC + _signature(text, key) + text
+
+
+def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
+    """Return the ticket in `data`, signature, form and expiry checked; `now` is in seconds since the
+    epoch.
+
+    Raises InvalidInputError saying which check failed.
+    """
+    if len(data) > MAXIMUM_TICKET_BYTES:
+        raise InvalidInputError(f"ticket of {len(data)} bytes; at most {MAXIMUM_TICKET_BYTES}")
+    if not is_ticket(data) or len(data) <= _PAYLOAD_START:
+        raise InvalidInputError("not a ticket of this server")
+    signature, payload = data[len(MAGIC) : _PAYLOAD_START], data[_PAYLOAD_START:]
+    if not hmac.compare_digest(signature, _signature(payload, key)):
+        raise InvalidInputError("the ticket was altered, or signed with another key")
+    values = check_fields("ticket", parse_object(payload), _PAYLOAD_FIELDS, required=_REQUIRED_FIELDS)
+    ticket = Ticket(**values)
+    if now >= ticket.expires:
+        raise InvalidInputError(
+            f"the ticket expired {now - ticket.expires:.0f} seconds ago; plan the scan again"
+        )
+    return ticket
+
+
+class CancelledTickets:
+    """Tickets that are redeemed no more, each remembered until it expires."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._expiries: dict[bytes, int] = {}
+
+    def add(self, tickets: Mapping[bytes, Ticket], now: float) -> bool:
+        """Remember tickets by their bytes; False, and none is, where `MOST_CANCELLED_TICKETS` are already."""
+        with self._lock:
+            if len(self._expiries) + len(tickets) > MOST_CANCELLED_TICKETS:
+                self._expiries = {key: end for key, end in self._expiries.items() if end > now}
+            if len(self._expiries) + len(tickets) > MOST_CANCELLED_TICKETS:
+                return False
+            for data, ticket in tickets.items():
+                self._expiries[data[len(MAGIC) : _PAYLOAD_START]] = ticket.expires
+            return True
+
+    def __contains__(self, data: bytes) -> bool:
+        return data[len(MAGIC) : _PAYLOAD_START] in self._expiries
+
+
+def _signature(payload: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, MAGIC + payload, "sha256")
+
+
+def _task(field: str, value: Any) -> FragmentScan:
+    numbers = integers()(field, value)
+    if len(numbers) != 3 or numbers[1] >= numbers[2]:
+        raise InvalidInputError(f"{field}: expected a fragment, its first row and the row after its last")
+    return FragmentScan(*numbers)
+
+
+def _keys(field: str, value: Any) -> RowKeys:
+    fields = check_fields(field, value, dict.fromkeys(KEY_KINDS, KEYS), required=())
+    if len(fields) != 1:
+        raise InvalidInputError(f"{field}: expected one of {', '.join(KEY_KINDS)}")
+    return RowKeys(*next(iter(fields.items())))
+
+
+_PAYLOAD_FIELDS: Mapping[str, Checker] = {
+    "dataset": string,
+    "version": VERSION,
+    "identity": string,
+    "expires": integer(),
+    "tasks": list_of(_task),
+    "branch": string,
+    "keys": _keys,
+    "limit": integer(),
+    "offset": integer(),
+    **OUTPUT_FIELDS,
+}
+_REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", "tasks")

@@ -1,0 +1,1 @@
+"""Writing: uploads, staged writes and commits, free of Flight types."""

@@ -1,0 +1,157 @@
+"""Merging rows into a dataset, with the names, arguments and results of the reference library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import pyarrow as pa
+
+from lance_core.api.transactions import from_message
+from lance_core.changes.change import make_change
+from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
+from lance_core.changes.rows.merge import merge_insert, write_merge
+from lance_core.changes.rows.merge_plan import MergePlan
+from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.rows.update import require_own_file_version
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from lance_core.api.opened import OpenedDataset
+    from lance_core.api.operations import Transaction
+    from lance_core.changes.change import Counts
+
+
+class MergeInsertBuilder:
+    """Says what becomes of which rows, then merges; every method but `execute` returns the builder."""
+
+    def __init__(self, dataset: OpenedDataset, on: tuple[str, ...]) -> None:
+        self._dataset = dataset
+        self._plan = MergePlan(on)
+        self._conflict_retries = CONFLICT_RETRIES
+        self._retry_timeout = RETRY_TIMEOUT
+
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
+        """Give rows of the dataset that a row of the source matches the values of that row.
+
+        Args:
+            condition: SQL on `source.<column>` and `target.<column>`; only where it is true. What matches
+                without fulfilling it stays as it is, and is not inserted either.
+        """
+        return self._with(when_matched="update_all", when_matched_condition=condition)
+
+    def when_matched_delete(self) -> Self:
+        """Delete rows of the dataset that a row of the source matches."""
+        return self._with(when_matched="delete", when_matched_condition=None)
+
+    def when_matched_fail(self) -> Self:
+        """Refuse the whole merge if a row of the source matches one of the dataset."""
+        return self._with(when_matched="fail", when_matched_condition=None)
+
+    def when_not_matched_insert_all(self) -> Self:
+        """Insert rows of the source that match no row of the dataset."""
+        return self._with(when_not_matched="insert_all")
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
+        """Delete rows of the dataset that no row of the source matches.
+
+        Args:
+            expr: SQL on columns of the dataset; only where it is true.
+        """
+        return self._with(when_not_matched_by_source="delete", when_not_matched_by_source_condition=expr)
+
+    def conflict_retries(self, max_retries: int) -> Self:
+        """Set how often the merge is computed again on a newer version after a conflict; default: 10."""
+        self._conflict_retries = max_retries
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> Self:
+        """Set how long after the first attempt another attempt may begin; default: 30 seconds."""
+        self._retry_timeout = timeout
+        return self
+
+    def use_index(self, use_index: bool) -> Self:
+        """Accepted and without effect: keys are always scanned, and pruned by statistics."""
+        return self
+
+    def write_mode(self, mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> Self:
+        """Set how updated rows are written.
+
+        Raises:
+            UnsupportedFeatureError: anything but whole rows.
+        """
+        if mode == "rewrite_columns":
+            raise UnsupportedFeatureError("merging by writing columns anew", found=mode)
+        if mode not in ("auto", "rewrite_rows"):
+            raise InvalidInputError(
+                "write_mode", expected="auto, rewrite_rows or rewrite_columns", found=mode
+            )
+        return self
+
+    def data_storage_version(self, version: str) -> Self:
+        """Return the version of the data files; only that of the dataset is possible."""
+        require_own_file_version(self._dataset.snapshot, version)
+        return self
+
+    def execute(
+        self,
+        data_obj: Any,
+        *,
+        schema: pa.Schema | None = None,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> Counts:
+        """Merge, and move the dataset to the version that this makes.
+
+        Args:
+            data_obj: the source: whatever `write_dataset` takes. It has the columns that rows are matched by,
+                and some or all others. What is not an Arrow table in memory is spooled to a temporary file.
+            schema: as for `write_dataset`.
+            transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
+            sync: on local disks make everything durable before returning. The reference does not.
+
+        Returns:
+            How many rows: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
+
+        Raises:
+            LanceError: see `lance_core.changes.rows.merge.merge_insert`.
+        """
+        self._plan.check()
+        with MergeSource(data_obj, schema) as source:
+            self._dataset._snapshot, counts = merge_insert(
+                self._dataset.snapshot,
+                source,
+                self._plan,
+                conflict_retries=self._conflict_retries,
+                retry_timeout=self._retry_timeout,
+                transaction_id=transaction_id,
+                sync=sync,
+            )
+        return counts
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, sync: bool = True
+    ) -> tuple[Transaction, Counts]:
+        """Write what the merge changes, without making a version of it.
+
+        Args:
+            data_obj, schema, sync: as for `execute`.
+
+        Returns:
+            A transaction for `LanceDataset.commit`, and how many rows it changes. It does not tell which rows
+            of a fragment it deletes, so that other changes of these fragments are a conflict.
+
+        Raises:
+            LanceError: as for `execute`.
+        """
+        with MergeSource(data_obj, schema) as source:
+            change = make_change(
+                self._dataset.snapshot,
+                lambda current, change: write_merge(current, source, self._plan, change, sync=sync),
+            )
+        return from_message(change.transaction), change.counts
+
+    def _with(self, **changes: Any) -> Self:
+        self._plan = replace(self._plan, **changes)
+        return self

@@ -1,0 +1,303 @@
+"""Operations of a commit, with the names and arguments of the reference library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+import pyroaring
+
+from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.errors import InvalidInputError
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
+from lance_core.schema import Schema, schema_from_arrow
+from lance_core.table import transaction as transactions
+from lance_core.table.bases import DatasetBasePath
+
+
+@dataclass
+class Index:
+    """A segment of an index that somebody built."""
+
+    uuid: str
+    name: str
+    fields: list[int]
+    dataset_version: int
+    fragment_ids: Iterable[int]
+    """The fragments that it covers."""
+    index_version: int
+    created_at: datetime | None = None
+    base_id: int | None = None
+    index_details: tuple[str, bytes] | None = None
+    """The type URL of its details, and these."""
+    covering_fields: list[int] = field(default_factory=list)
+
+    def to_message(self) -> table_pb2.IndexMetadata:
+        """Return the form that manifests and transactions have it in."""
+        message = table_pb2.IndexMetadata(
+            uuid=table_pb2.UUID(uuid=UUID(self.uuid).bytes),
+            name=self.name,
+            fields=self.fields,
+            dataset_version=self.dataset_version,
+            fragment_bitmap=bytes(pyroaring.BitMap(self.fragment_ids).serialize()),
+            index_version=self.index_version,
+            base_id=self.base_id,
+            covering_fields=self.covering_fields,
+        )
+        if self.created_at is not None:
+            message.created_at = int(self.created_at.timestamp() * 1000)
+        if self.index_details is not None:
+            message.index_details.type_url, message.index_details.value = self.index_details
+        return message
+
+
+class LanceOperation:
+    """Operations. The writer of the files makes an operation and passes it to `LanceDataset.commit`."""
+
+    class BaseOperation:
+        """Base of all operations."""
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            """Make this the operation of a transaction that has none."""
+            raise NotImplementedError
+
+    @dataclass
+    class Append(BaseOperation):
+        """More fragments. They get their ids when they are committed."""
+
+        fragments: Iterable[FragmentMetadata]
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            transactions.append(transaction, _messages(self.fragments))
+
+    @dataclass
+    class Overwrite(BaseOperation):
+        """Other fragments and another schema; also how a dataset begins."""
+
+        new_schema: Schema | pa.Schema
+        fragments: Iterable[FragmentMetadata]
+        initial_bases: list[DatasetBasePath] | None = None
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            schema = self.new_schema
+            if isinstance(schema, pa.Schema):
+                schema = schema_from_arrow(schema)
+            transactions.overwrite(transaction, _messages(self.fragments), schema)
+            bases = [_base(base) for base in self.initial_bases or ()]
+            transaction.overwrite.initial_bases.extend(bases)
+
+    @dataclass
+    class Delete(BaseOperation):
+        """Fragments with other deletion files, and fragments of which no row is left."""
+
+        updated_fragments: Iterable[FragmentMetadata]
+        deleted_fragment_ids: Iterable[int]
+        predicate: str
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            updated = _messages(self.updated_fragments)
+            transactions.delete(transaction, updated, self.deleted_fragment_ids, self.predicate)
+
+    @dataclass
+    class Update(BaseOperation):
+        """Rows that were moved to new fragments with other values, or columns that were rewritten."""
+
+        removed_fragment_ids: list[int] = field(default_factory=list)
+        updated_fragments: list[FragmentMetadata] = field(default_factory=list)
+        new_fragments: list[FragmentMetadata] = field(default_factory=list)
+        fields_modified: list[int] = field(default_factory=list)
+        fields_for_preserving_frag_bitmap: list[int] = field(default_factory=list)
+        update_mode: str = ""
+        """`rewrite_rows`, which is what nothing means, or `rewrite_columns`."""
+        updated_fragment_offsets: dict[int, bytes] | None = None
+        """By fragment the rows whose columns were rewritten, as serialized Roaring bitmaps."""
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            if self.update_mode not in ("", "rewrite_rows", "rewrite_columns"):
+                raise InvalidInputError("update_mode", found=repr(self.update_mode))
+            transactions.update(
+                transaction,
+                updated=_messages(self.updated_fragments),
+                removed_ids=self.removed_fragment_ids,
+                new=_messages(self.new_fragments),
+                fields_modified=self.fields_modified,
+                fields_for_preserving_frag_bitmap=self.fields_for_preserving_frag_bitmap,
+                rewrites_columns=self.update_mode == "rewrite_columns",
+            )
+            for fragment_id, bitmap in (self.updated_fragment_offsets or {}).items():
+                transaction.update.updated_fragment_offset_bitmaps[fragment_id] = bitmap
+
+    @dataclass
+    class Merge(BaseOperation):
+        """All fragments with more columns, or other ones."""
+
+        fragments: Iterable[FragmentMetadata]
+        schema: Schema
+        preserves_nullability: bool = False
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            fragments, schema = _messages(self.fragments), _with_ids(self.schema)
+            kept = self.preserves_nullability
+            transactions.merge(transaction, fragments, schema, preserves_nullability=kept)
+
+    @dataclass
+    class Project(BaseOperation):
+        """A schema with fewer columns, other names, or in another order."""
+
+        schema: Schema
+        preserves_nullability: bool = False
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            kept = self.preserves_nullability
+            transactions.project(transaction, _with_ids(self.schema), preserves_nullability=kept)
+
+    @dataclass
+    class RewriteGroup:
+        """Fragments, and those that have their rows now."""
+
+        old_fragments: Iterable[FragmentMetadata]
+        new_fragments: Iterable[FragmentMetadata]
+
+    @dataclass
+    class RewrittenIndex:
+        """An index that was written anew because rows have other addresses."""
+
+        old_id: str
+        new_id: str
+        new_details_type_url: str
+        new_details_value: bytes
+        new_index_version: int
+
+    @dataclass
+    class Rewrite(BaseOperation):
+        """Fragments in the place of others with the same rows."""
+
+        groups: Iterable[LanceOperation.RewriteGroup]
+        rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            groups = [
+                (_messages(group.old_fragments), _messages(group.new_fragments)) for group in self.groups
+            ]
+            transactions.rewrite(transaction, groups)
+            for index in self.rewritten_indices:
+                message = transaction.rewrite.rewritten_indices.add(
+                    old_id=table_pb2.UUID(uuid=UUID(index.old_id).bytes),
+                    new_id=table_pb2.UUID(uuid=UUID(index.new_id).bytes),
+                    new_index_version=index.new_index_version,
+                )
+                message.new_index_details.type_url = index.new_details_type_url
+                message.new_index_details.value = index.new_details_value
+
+    @dataclass
+    class Restore(BaseOperation):
+        """Restore the content of an older version."""
+
+        version: int
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            transactions.restore(transaction, self.version)
+
+    @dataclass
+    class DataReplacementGroup:
+        """A file for a fragment, in the place of the one with the same fields."""
+
+        fragment_id: int
+        new_file: DataFile
+
+    @dataclass
+    class DataReplacement(BaseOperation):
+        """Files with other values of the same columns."""
+
+        replacements: list[LanceOperation.DataReplacementGroup]
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            pairs = [(each.fragment_id, each.new_file.to_message()) for each in self.replacements]
+            transactions.data_replacement(transaction, pairs)
+
+    @dataclass
+    class CreateIndex(BaseOperation):
+        """Indices that somebody built, and those that go."""
+
+        new_indices: list[Index]
+        removed_indices: list[Index]
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            new, removed = (
+                [index.to_message() for index in each] for each in (self.new_indices, self.removed_indices)
+            )
+            transactions.create_index(transaction, new, removed)
+
+    @dataclass
+    class UpdateMap:
+        """Changes of a map: keys with their new values, None to remove a key."""
+
+        updates: Mapping[str, str | None]
+        replace: bool = False
+
+    @dataclass
+    class UpdateConfig(BaseOperation):
+        """Settings and metadata; fields are named by their ids."""
+
+        config_updates: LanceOperation.UpdateMap | None = None
+        table_metadata_updates: LanceOperation.UpdateMap | None = None
+        schema_metadata_updates: LanceOperation.UpdateMap | None = None
+        field_metadata_updates: Mapping[int, LanceOperation.UpdateMap] | None = None
+
+        def describe(self, transaction: TransactionMessage) -> None:
+            transactions.update_config(
+                transaction,
+                config=_changes(self.config_updates),
+                table_metadata=_changes(self.table_metadata_updates),
+                schema_metadata=_changes(self.schema_metadata_updates),
+            )
+            for field_id, given in (self.field_metadata_updates or {}).items():
+                updates = transaction.update_config.field_metadata_updates[field_id]
+                updates.CopyFrom(transactions.update_map(given.updates, replace=given.replace))
+
+
+@dataclass
+class Transaction:
+    """An operation on the version that it was made on, with an id."""
+
+    read_version: int
+    operation: LanceOperation.BaseOperation
+    uuid: str = field(default_factory=lambda: str(uuid4()))
+    transaction_properties: dict[str, str] | None = field(default_factory=dict)
+
+    def to_message(self) -> TransactionMessage:
+        """Return the form that is committed.
+
+        Raises:
+            InvalidInputError: the id is no UUID, or the operation makes no sense.
+        """
+        message = transactions.new_transaction(
+            self.read_version, uuid=self.uuid, properties=self.transaction_properties
+        )
+        self.operation.describe(message)
+        return message
+
+
+def _messages(fragments: Iterable[FragmentMetadata]) -> list[table_pb2.DataFragment]:
+    return [fragment.to_message() for fragment in fragments]
+
+
+def _changes(given: LanceOperation.UpdateMap | None) -> TransactionMessage.UpdateMap | None:
+    return None if given is None else transactions.update_map(given.updates, replace=given.replace)
+
+
+def _with_ids(schema: Schema) -> Schema:
+    """Fields of a table that is there are known by their ids, which a plain schema lacks."""
+    if not isinstance(schema, Schema):
+        raise InvalidInputError("schema", expected="one with field ids, such as lance_schema of a dataset")
+    return schema
+
+
+def _base(base: DatasetBasePath) -> table_pb2.BasePath:
+    return table_pb2.BasePath(
+        id=base.id, name=base.name, path=base.path, is_dataset_root=base.is_dataset_root
+    )

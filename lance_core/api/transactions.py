@@ -1,0 +1,175 @@
+"""Transactions of versions as a caller sees them: the other direction of `operations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pyroaring
+
+from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.api.operations import Index, LanceOperation, Transaction
+from lance_core.errors import CommitConflictError
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
+from lance_core.schema import Schema
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.transaction import read_transaction
+
+_MODES = {TransactionMessage.Update.REWRITE_COLUMNS: "rewrite_columns"}
+
+
+def transaction_of(snapshot: Snapshot) -> Transaction | None:
+    """Return the transaction that made a version; None if it left none, as old libraries did."""
+    try:
+        return from_message(read_transaction(snapshot.storage, snapshot.manifest))
+    except CommitConflictError:
+        return None
+
+
+def from_message(message: TransactionMessage) -> Transaction:
+    """Return a transaction as callers hold it.
+
+    Operations that callers cannot commit are a plain `LanceOperation.BaseOperation`.
+    """
+    kind = message.WhichOneof("operation")
+    read = _READERS.get(kind or "")
+    operation = read(getattr(message, kind)) if kind and read else LanceOperation.BaseOperation()
+    return Transaction(message.read_version, operation, message.uuid, dict(message.transaction_properties))
+
+
+def _append(message: TransactionMessage.Append) -> LanceOperation.Append:
+    return LanceOperation.Append(_fragments(message.fragments))
+
+
+def _overwrite(message: TransactionMessage.Overwrite) -> LanceOperation.Overwrite:
+    bases = [
+        DatasetBasePath(
+            base.id, base.name if base.HasField("name") else None, base.path, base.is_dataset_root
+        )
+        for base in message.initial_bases
+    ]
+    schema = Schema(message.schema, message.schema_metadata)
+    return LanceOperation.Overwrite(schema, _fragments(message.fragments), bases or None)
+
+
+def _delete(message: TransactionMessage.Delete) -> LanceOperation.Delete:
+    deleted = list(message.deleted_fragment_ids)
+    return LanceOperation.Delete(_fragments(message.updated_fragments), deleted, message.predicate)
+
+
+def _update(message: TransactionMessage.Update) -> LanceOperation.Update:
+    return LanceOperation.Update(
+        removed_fragment_ids=list(message.removed_fragment_ids),
+        updated_fragments=_fragments(message.updated_fragments),
+        new_fragments=_fragments(message.new_fragments),
+        fields_modified=list(message.fields_modified),
+        fields_for_preserving_frag_bitmap=list(message.fields_for_preserving_frag_bitmap),
+        update_mode=_MODES.get(message.update_mode, "rewrite_rows"),
+        updated_fragment_offsets=dict(message.updated_fragment_offset_bitmaps) or None,
+    )
+
+
+def _merge(message: TransactionMessage.Merge) -> LanceOperation.Merge:
+    schema = Schema(message.schema, message.schema_metadata)
+    return LanceOperation.Merge(_fragments(message.fragments), schema, message.preserves_nullability)
+
+
+def _project(message: TransactionMessage.Project) -> LanceOperation.Project:
+    return LanceOperation.Project(Schema(message.schema, {}), message.preserves_nullability)
+
+
+def _rewrite(message: TransactionMessage.Rewrite) -> LanceOperation.Rewrite:
+    return LanceOperation.Rewrite(
+        [
+            LanceOperation.RewriteGroup(_fragments(group.old_fragments), _fragments(group.new_fragments))
+            for group in message.groups
+        ],
+        [
+            LanceOperation.RewrittenIndex(
+                str(UUID(bytes=index.old_id.uuid)),
+                str(UUID(bytes=index.new_id.uuid)),
+                index.new_index_details.type_url,
+                index.new_index_details.value,
+                index.new_index_version,
+            )
+            for index in message.rewritten_indices
+        ],
+    )
+
+
+def _restore(message: TransactionMessage.Restore) -> LanceOperation.Restore:
+    return LanceOperation.Restore(message.version)
+
+
+def _data_replacement(message: TransactionMessage.DataReplacement) -> LanceOperation.DataReplacement:
+    return LanceOperation.DataReplacement(
+        [
+            LanceOperation.DataReplacementGroup(each.fragment_id, DataFile.from_message(each.new_file))
+            for each in message.replacements
+        ]
+    )
+
+
+def _create_index(message: TransactionMessage.CreateIndex) -> LanceOperation.CreateIndex:
+    return LanceOperation.CreateIndex(
+        [_index(index) for index in message.new_indices],
+        [_index(index) for index in message.removed_indices],
+    )
+
+
+def _update_config(message: TransactionMessage.UpdateConfig) -> LanceOperation.UpdateConfig:
+    given = {field.name for field, _ in message.ListFields()}
+    fields = {field_id: _map(changes) for field_id, changes in message.field_metadata_updates.items()}
+    return LanceOperation.UpdateConfig(
+        _map(message.config_updates) if "config_updates" in given else None,
+        _map(message.table_metadata_updates) if "table_metadata_updates" in given else None,
+        _map(message.schema_metadata_updates) if "schema_metadata_updates" in given else None,
+        fields or None,
+    )
+
+
+_READERS: Mapping[str, Callable[[Any], LanceOperation.BaseOperation]] = {
+    "append": _append,
+    "overwrite": _overwrite,
+    "delete": _delete,
+    "update": _update,
+    "merge": _merge,
+    "project": _project,
+    "rewrite": _rewrite,
+    "restore": _restore,
+    "data_replacement": _data_replacement,
+    "create_index": _create_index,
+    "update_config": _update_config,
+}
+
+
+def _fragments(messages: Iterable[table_pb2.DataFragment]) -> list[FragmentMetadata]:
+    return [FragmentMetadata.from_message(message) for message in messages]
+
+
+def _map(message: TransactionMessage.UpdateMap) -> LanceOperation.UpdateMap:
+    updates = {
+        entry.key: entry.value if entry.HasField("value") else None for entry in message.update_entries
+    }
+    return LanceOperation.UpdateMap(updates, message.replace)
+
+
+def _index(message: table_pb2.IndexMetadata) -> Index:
+    created = message.created_at
+    details = message.index_details
+    return Index(
+        uuid=str(UUID(bytes=message.uuid.uuid)),
+        name=message.name,
+        fields=list(message.fields),
+        dataset_version=message.dataset_version,
+        fragment_ids=pyroaring.BitMap.deserialize(message.fragment_bitmap) if message.fragment_bitmap else [],
+        index_version=message.index_version,
+        created_at=datetime.fromtimestamp(created / 1000, UTC) if message.HasField("created_at") else None,
+        base_id=message.base_id if message.HasField("base_id") else None,
+        index_details=(details.type_url, details.value) if message.HasField("index_details") else None,
+        covering_fields=list(message.covering_fields),
+    )

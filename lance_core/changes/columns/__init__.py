@@ -1,0 +1,1 @@
+"""Changes of columns: add, alter, drop, join, replace."""

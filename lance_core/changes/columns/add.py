@@ -1,0 +1,113 @@
+"""New columns: with values, or with nulls, which need no files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lance_core.changes.columns.column_file import delete_files
+from lance_core.changes.columns.commit_columns import ColumnChange, merge_columns, write_columns
+from lance_core.changes.columns.new_values import NewColumns
+from lance_core.changes.columns.schema_change import with_fields
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.footer import FileVersion
+from lance_core.proto import table_pb2
+from lance_core.schema import Schema
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.conform import Conformer
+from lance_core.write.fragments import DIRECTORY
+
+
+def add_columns(
+    snapshot: Snapshot, source: NewColumns, *, transaction_id: str | None = None, sync: bool = True
+) -> Snapshot:
+    """Add columns whose values come from `source`.
+
+    Raises:
+        InvalidInputError: a column exists already, or the source has not one value per row.
+        UnsupportedFeatureError: a type that the table cannot hold, or children of a struct.
+        LanceError: as `merge_columns` does, and as the source does.
+    """
+
+    def plan(current: Snapshot) -> ColumnChange:
+        return plan_columns(current, source)
+
+    return merge_columns(snapshot, plan, transaction_id=transaction_id, sync=sync)
+
+
+def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
+    """Return the columns of `source` as a change of one version; errors are those of `add_columns`."""
+    manifest = snapshot.manifest
+    given = source.schema(snapshot)
+    schema, new_fields = with_fields(manifest, given)
+    for field in new_fields.fields:
+        if field.id in manifest.schema.field_by_id:
+            raise UnsupportedFeatureError("adding children with values to a struct", column=field.name)
+    conformer = Conformer(new_fields, given)
+
+    def batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        return map(conformer.conform, source.batches(snapshot, fragment))
+
+    return ColumnChange(schema, new_fields, batches, source.finish, source.is_ordered)
+
+
+def write_fragment_columns(
+    snapshot: Snapshot, fragment: Fragment, source: NewColumns, *, sync: bool = True
+) -> tuple[table_pb2.DataFragment, Schema]:
+    """Write the columns of `source` for one fragment, and commit nothing.
+
+    Returns:
+        The fragment with the new file, and the schema of the table with the new columns.
+
+    Raises:
+        LanceError: as `add_columns` does.
+    """
+    change = plan_columns(snapshot, source)
+    file = write_columns(snapshot, fragment, change, sync=sync)
+    try:
+        change.finish()
+        if sync:
+            snapshot.storage.sync_directory(DIRECTORY)
+    except BaseException:
+        delete_files(snapshot.storage, [file.path])
+        raise
+    message = table_pb2.DataFragment()
+    message.CopyFrom(fragment.message)
+    message.files.append(file)
+    return message, change.schema
+
+
+def add_null_columns(
+    snapshot: Snapshot, columns: pa.Schema, *, transaction_id: str | None = None, sync: bool = True
+) -> Snapshot:
+    """Add columns, or children of structs, without values; no data is written.
+
+    Raises:
+        InvalidInputError: a column exists already, or allows no nulls.
+        UnsupportedFeatureError: a 0.1 table, whose files must have all columns.
+        LanceError: as `merge_columns` does.
+    """
+
+    def plan(current: Snapshot) -> ColumnChange:
+        manifest = current.manifest
+        if manifest.data_storage_version == FileVersion.V0_1.name:
+            raise UnsupportedFeatureError("columns without values in a 0.1 table", file=manifest.name)
+        schema, new_fields = with_fields(manifest, columns)
+        known = manifest.schema.field_by_id
+        for field in new_fields.field_by_id.values():
+            is_outermost = field.parent_id not in new_fields.field_by_id or field.parent_id in known
+            if field.id not in known and is_outermost and not field.nullable:
+                raise InvalidInputError("column without values must be nullable", column=field.name)
+        return ColumnChange(schema, Schema([], {}), _no_batches, _do_nothing)
+
+    return merge_columns(snapshot, plan, transaction_id=transaction_id, sync=sync)
+
+
+def _no_batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
+    return iter(())
+
+
+def _do_nothing() -> None:
+    pass

@@ -1,0 +1,184 @@
+"""A version in which every fragment has one more data file: columns that were added, or got another type.
+
+When other writers commit meanwhile the work is not lost: files of fragments that are still the same are used
+again, since rows that were deleted since then do no harm in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.changes.columns.column_file import ColumnFileWriter, delete_files
+from lance_core.changes.columns.schema_change import preserves_nullability, used_files
+from lance_core.changes.retry import with_retries
+from lance_core.commit.commit import commit
+from lance_core.errors import CommitUnknownError, LanceError
+from lance_core.proto import table_pb2
+from lance_core.schema import Schema
+from lance_core.table.fragment import Fragment
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.transaction import merge, new_transaction
+from lance_core.write.fragments import DIRECTORY
+
+_WRITERS = 4
+"""Fragments at the same time: much of what they wait for are disks and stores."""
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """New columns of one version."""
+
+    schema: Schema
+    """Schema of the table, with the new fields."""
+    new_fields: Schema
+    """Fields of the new files; without fields there are no new files."""
+    batches: Callable[[Fragment], Iterator[pa.RecordBatch]]
+    """The new columns of the rows of a fragment that are not deleted, in the form that files hold."""
+    finish: Callable[[], None]
+    """Called after the last fragment; may refuse."""
+    is_ordered: bool = True
+    """Whether fragments are asked for in their order, one after the other."""
+
+
+def merge_columns(
+    snapshot: Snapshot,
+    plan: Callable[[Snapshot], ColumnChange],
+    *,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> Snapshot:
+    """Write the new columns of every fragment, and commit them.
+
+    Args:
+        snapshot: the version to change.
+        plan: says what to do with a version; asked again when another commit was in the way.
+        transaction_id: the id of the transaction, a new one if not given.
+        sync: make everything durable before returning.
+
+    Raises:
+        CommitConflictError: other commits made it impossible.
+        CommitUnknownError: nobody can say whether the version was made; its files are kept.
+        LanceError: others mean that nothing was committed; the files are removed.
+    """
+    files = _NewFiles(sync)
+
+    def attempt(current: Snapshot) -> Manifest:
+        change = plan(current)
+        fragments = files.fragments(current, change)
+        change.finish()
+        transaction = merge(
+            new_transaction(current.manifest.version, uuid=transaction_id),
+            fragments,
+            change.schema,
+            preserves_nullability=preserves_nullability(current.manifest.schema, change.schema),
+        )
+        files.is_committing = True
+        manifest = commit(current.storage, transaction, sync=sync)
+        files.keep(manifest.message.fragments)
+        return manifest
+
+    try:
+        made = with_retries(snapshot, attempt, "merge", transaction_id=transaction_id)
+    except CommitUnknownError:
+        raise
+    except BaseException as error:
+        # What stops a commit from outside leaves open whether it landed.
+        if isinstance(error, LanceError) or not files.is_committing:
+            files.keep([])
+        raise
+    files.keep(made.manifest.message.fragments)  # another commit of the same id may have been faster
+    return made
+
+
+def write_columns(
+    snapshot: Snapshot, fragment: Fragment, change: ColumnChange, *, sync: bool = True
+) -> table_pb2.DataFile:
+    """Write the new columns of one fragment; when that fails no file is left.
+
+    The name of the file is not durable before the directory is synced.
+
+    Raises:
+        InvalidInputError: the change has not one value per row.
+        LanceError: something cannot be read or written.
+    """
+    writer = ColumnFileWriter(snapshot, fragment, change.new_fields, sync=sync)
+    try:
+        for batch in change.batches(fragment):
+            writer.write(batch)
+        return writer.finish()
+    except BaseException:
+        with suppress(Exception):  # what went wrong first is what matters
+            writer.abort()
+        raise
+
+
+class _NewFiles:
+    """The files that were written for one change."""
+
+    def __init__(self, sync: bool) -> None:
+        self._sync = sync
+        self._written: dict[bytes, tuple[Snapshot, table_pb2.DataFile]] = {}
+        """By what they hold, and of which rows."""
+        self.is_committing = False
+        """Whether they may belong to a version."""
+
+    def fragments(self, snapshot: Snapshot, change: ColumnChange) -> list[table_pb2.DataFragment]:
+        """Return the fragments of a version with their new files, which are written unless they are there."""
+        self.is_committing = False
+        messages = snapshot.manifest.message.fragments
+        if not change.new_fields.fields:
+            return used_files(messages, change.schema)
+        live = [fragment for fragment in snapshot.manifest.fragments if fragment.num_rows]
+        files = self._files(snapshot, live, change)
+        added = []
+        for message in messages:
+            own = table_pb2.DataFragment()
+            own.CopyFrom(message)
+            if message.id in files:  # else nobody reads it
+                own.files.append(files[message.id])
+            added.append(own)
+        return used_files(added, change.schema)
+
+    def keep(self, fragments: Iterable[table_pb2.DataFragment]) -> None:
+        """Remove the files that none of `fragments` has."""
+        kept = {file.path for fragment in fragments for file in fragment.files}
+        for snapshot, file in self._written.values():
+            if file.path not in kept:
+                delete_files(snapshot.storage, [file.path])
+        self._written.clear()
+
+    def _files(
+        self, snapshot: Snapshot, fragments: Sequence[Fragment], change: ColumnChange
+    ) -> dict[int, table_pb2.DataFile]:
+        """Return the new file of each fragment, by its id."""
+        keys = {fragment.id: _key(fragment.message, change.new_fields) for fragment in fragments}
+        missing = [fragment for fragment in fragments if keys[fragment.id] not in self._written]
+
+        def write(fragment: Fragment) -> None:
+            file = write_columns(snapshot, fragment, change, sync=self._sync)
+            self._written[keys[fragment.id]] = (snapshot, file)
+
+        with ThreadPoolExecutor(1 if change.is_ordered else _WRITERS) as pool:
+            futures = [pool.submit(write, fragment) for fragment in missing]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        if missing and self._sync:
+            snapshot.storage.sync_directory(DIRECTORY)
+        return {number: self._written[key][1] for number, key in keys.items()}
+
+
+def _key(fragment: table_pb2.DataFragment, fields: Schema) -> bytes:
+    """Return a key that is equal for fragments with the same values in the same rows, deleted rows aside."""
+    rows = table_pb2.DataFragment(id=fragment.id, files=fragment.files, physical_rows=fragment.physical_rows)
+    parts = [rows, *fields.messages]
+    return b"".join(part.SerializeToString(deterministic=True) for part in parts)

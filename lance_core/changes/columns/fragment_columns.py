@@ -1,0 +1,77 @@
+"""Columns of one fragment from batches as they are given, with a row for every physical row."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_core.changes.columns.column_file import ColumnFileWriter
+from lance_core.errors import InvalidInputError
+from lance_core.proto import table_pb2
+from lance_core.schema import Schema
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.conform import Conformer
+from lance_core.write.fragments import DIRECTORY
+
+
+class FragmentColumnsWriter:
+    """Writes columns of all physical rows of one fragment into a file of their own; for one thread.
+
+    What they are, and what becomes of the file, is for its children to say.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, fragment: Fragment, columns: Schema, given: pa.Schema, *, sync: bool
+    ) -> None:
+        """Begin a file.
+
+        Args:
+            snapshot: the version that has the fragment.
+            fragment: whose rows these are.
+            columns: what the file holds, with the ids that the columns have or get in the table.
+            given: of the batches to come.
+            sync: make the file and its name durable before `finish_file` returns.
+
+        Raises:
+            InvalidInputError: `given` does not fit the columns.
+            UnsupportedFeatureError: a type that files of the table's version cannot hold.
+        """
+        self._conformer = Conformer(columns, given)
+        self._storage, self._sync = snapshot.storage, sync
+        self._writer = ColumnFileWriter(snapshot, fragment, columns, with_deleted_rows=True, sync=sync)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._writer.num_rows
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; errors are those of `Conformer.conform` and `ColumnFileWriter.write`."""
+        self._writer.write(self._conformer.conform(batch))
+
+    def finish_file(self) -> table_pb2.DataFile:
+        """Complete the file.
+
+        Raises:
+            InvalidInputError: fewer rows than the fragment has, deleted ones included.
+        """
+        file = self._writer.finish()
+        if self._sync:
+            self._storage.sync_directory(DIRECTORY)
+        return file
+
+    def abort(self) -> None:
+        """Remove the file."""
+        self._writer.abort()
+
+
+def fragment_of(snapshot: Snapshot, fragment_id: int) -> Fragment:
+    """Return a fragment by its id.
+
+    Raises:
+        InvalidInputError: there is none of this id.
+    """
+    found = snapshot.manifest.fragment_by_id.get(fragment_id)
+    if found is None:
+        raise InvalidInputError("no such fragment", found=fragment_id)
+    return found

@@ -1,0 +1,165 @@
+"""New columns out of other data, joined by key: a left join with the dataset on the left."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.changes.columns.add import add_columns
+from lance_core.changes.columns.key_lookup import KeyIndex, key_columns
+from lance_core.changes.reads import scan_for_change
+from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.encodings.values import take_values
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
+from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.table.fragment import Fragment
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+
+_BLOCK_BYTES = 8 << 20
+"""Approximate size of a batch of the inserted rows, in bytes."""
+
+
+def merge(
+    snapshot: Snapshot,
+    source: MergeSource,
+    left_on: Sequence[str],
+    right_on: Sequence[str] | None = None,
+    *,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> Snapshot:
+    """Add the columns of `source` to the rows of the same keys; others get nulls.
+
+    Args:
+        snapshot: the version to change.
+        source: the new columns and their keys, of which the keys are held in memory.
+        left_on: the keys of the dataset, `_rowid` and `_rowaddr` included.
+        right_on: the keys of `source` in the same order; the same names if not given.
+
+    Raises:
+        InvalidInputError: there is no such key, keys of different types, a column that exists already, or
+            a row without a value for a column that allows no nulls.
+        UnsupportedFeatureError: a type of keys that are not compared.
+        LanceError: as `add_columns` does.
+    """
+    joined = JoinedColumns(source, left_on, right_on)
+    return add_columns(snapshot, joined, transaction_id=transaction_id, sync=sync)
+
+
+class JoinedColumns:
+    """Columns of other rows with the same keys; see `lance_core.changes.columns.new_values.NewColumns`."""
+
+    is_ordered = False
+
+    def __init__(
+        self, source: MergeSource, left_on: Sequence[str], right_on: Sequence[str] | None = None
+    ) -> None:
+        """Errors are those of `merge`."""
+        right_on = left_on if right_on is None else right_on
+        self._left_on = list(left_on)
+        if not left_on or len(set(left_on)) != len(left_on) or len(right_on) != len(left_on):
+            raise InvalidInputError("keys to join by", expected="one or more, each once", found=left_on)
+        schema = key_columns(pa.Table.from_batches([], source.schema), right_on).schema
+        keys = [batch.select(right_on) for _, batch in source.batches()]
+        self._index = KeyIndex(pa.Table.from_batches(keys, schema))
+        self._source = source
+        self._schema = pa.schema([field for field in source.schema if field.name not in right_on])
+        if not self._schema.names:
+            raise InvalidInputError(
+                "data to merge has no column besides its keys", column=", ".join(right_on)
+            )
+        self._read_version: int | None = None
+        self._groups: dict[int, list[Fragment]] = {}
+        """Fragments that are looked up together, by the id of each."""
+        self._found: dict[int, pa.Array] = {}
+        """The rows of the source for those of fragments that were looked up and not asked for so far."""
+        self._lock = threading.Lock()
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        self._scanner(snapshot)
+        self._found.clear()
+        self._groups = _grouped(snapshot.manifest.fragments, self._source.num_rows)
+        if self._read_version is None:
+            self._read_version = snapshot.manifest.version
+        return self._schema
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        manifest = snapshot.manifest
+        if manifest.version != self._read_version and not _are_lasting(self._left_on, manifest):
+            raise CommitConflictError(
+                f"fragment {fragment.id} is new, and {', '.join(self._left_on)} may name other rows now",
+                retryable=False,
+            )
+        with self._lock:
+            found = self._found.pop(fragment.id, None)
+            if found is None:
+                self._look_up(snapshot, self._groups[fragment.id])
+                found = self._found.pop(fragment.id)
+        step = max(1, int(_BLOCK_BYTES / max(self._source.bytes_per_row, 1)))
+        for start in range(0, len(found), step):
+            yield self._rows(found.slice(start, step))
+
+    def finish(self) -> None:
+        pass
+
+    def _look_up(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> None:
+        found = self._index.find(self._scanner(snapshot, tuple(each.id for each in fragments)).to_table())
+        start = 0
+        for fragment in fragments:
+            self._found[fragment.id] = found.slice(start, fragment.num_rows)
+            start += fragment.num_rows
+
+    def _rows(self, found: pa.Array) -> pa.RecordBatch:
+        """Return the rows of these numbers, nulls where there are none."""
+        arrays = self._source.take(found.drop_null().to_numpy(), self._schema.names)
+        if found.null_count:
+            is_there = found.is_valid().to_numpy(zero_copy_only=False)
+            places = pa.array(np.cumsum(is_there) - 1, mask=~is_there)
+            arrays = [take_values(array, places) for array in arrays]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _scanner(self, snapshot: Snapshot, fragments: tuple[int, ...] | None = None) -> LanceScanner:
+        return scan_for_change(
+            snapshot, scan_options(snapshot.manifest.schema, self._left_on, fragments=fragments)
+        )
+
+
+def _grouped(fragments: Iterable[Fragment], num_rows: int) -> dict[int, list[Fragment]]:
+    """Fragments in groups of so many rows, by the id of each.
+
+    The keys of the source are prepared for every look-up, which costs as much as looking up so many rows.
+    """
+    groups: dict[int, list[Fragment]] = {}
+    group: list[Fragment] = []
+    held = 0
+    for fragment in fragments:
+        groups[fragment.id] = group
+        group.append(fragment)
+        held += fragment.num_rows
+        if held >= num_rows:
+            group, held = [], 0
+    return groups
+
+
+def require_lasting_keys(manifest: Manifest, left_on: Sequence[str]) -> None:
+    """Refuse keys that may have come to mean other rows since somebody read them.
+
+    Raises:
+        InvalidInputError: `_rowaddr`, or `_rowid` where row ids are not stable.
+    """
+    if not _are_lasting(left_on, manifest):
+        raise InvalidInputError(
+            "rows may have moved since these keys were read",
+            expected=f"columns, or {ROW_ID} of a dataset with stable row ids",
+            found=", ".join(left_on),
+        )
+
+
+def _are_lasting(left_on: Sequence[str], manifest: Manifest) -> bool:
+    """Return whether keys mean the same rows in every version."""
+    return ROW_ADDRESS not in left_on and (ROW_ID not in left_on or manifest.has_stable_row_ids)

@@ -1,0 +1,194 @@
+"""Sources of the values of new columns: expressions, a function of rows, a stream, or nulls.
+
+A source is asked fragment by fragment, in dataset order, for batches of the rows that are not deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_core.changes.reads import scan_for_change
+from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.expressions.tree import columns
+from lance_core.hints import did_you_mean
+from lance_core.scan.plan.projection import ROW_COLUMNS, ROW_OFFSET
+from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+
+RowFunction = Callable[[pa.RecordBatch], Any]
+"""Makes new columns of the same rows: an Arrow batch or table, or a pandas frame."""
+
+
+class NewColumns(Protocol):
+    """Values of new columns."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether fragments have to be asked for in their order, one after the other."""
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        """Return the new columns of a version, before their values are asked for.
+
+        Raises:
+            InvalidInputError: they cannot be made from this version.
+        """
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Yield the values for the rows of a fragment that are not deleted."""
+
+    def finish(self) -> None:
+        """Called after the last fragment.
+
+        Raises:
+            InvalidInputError: there are more values than rows.
+        """
+
+
+class Expressions:
+    """Columns that SQL computes from others."""
+
+    is_ordered = False
+
+    def __init__(self, columns: Mapping[str, str], batch_rows: int | None = None) -> None:
+        self._columns = dict(columns)
+        self._batch_rows = batch_rows
+        self._scanner: LanceScanner | None = None  # of the version that was asked for last
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        schema = snapshot.manifest.schema
+        options = scan_options(schema, self._columns, batch_size=self._batch_rows)
+        for _, expression in options.computed or ():
+            for name, *_ in columns(expression):
+                # What a row has in one version only is nothing to keep.
+                if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
+                    known = [field.name for field in schema.fields]
+                    raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
+        self._scanner = scan_for_change(snapshot, options)
+        return pa.schema([field.remove_metadata() for field in self._scanner.projected_schema])
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        assert self._scanner is not None
+        for batch in self._scanner.fragment_batches(fragment.id):
+            yield batch.replace_schema_metadata(None)
+
+    def finish(self) -> None:
+        pass
+
+
+class RowFunctionColumns:
+    """Columns that a function computes from batches of others; it is never called twice at the same time."""
+
+    is_ordered = True
+
+    def __init__(
+        self,
+        function: RowFunction,
+        read_columns: Sequence[str] | None = None,
+        output_schema: pa.Schema | None = None,
+        batch_rows: int | None = None,
+    ) -> None:
+        """Ask `function` for the columns of `output_schema`; those of its first result where not given.
+
+        It gets `read_columns`, all if not given, of at most `batch_rows` rows at a time.
+        """
+        self._function = function
+        self._columns = None if read_columns is None else list(read_columns)
+        if ROW_OFFSET in (read_columns or ()):
+            raise InvalidInputError(
+                "no column to read: it changes from version to version", column=ROW_OFFSET
+            )
+        self._schema = output_schema
+        self._batch_rows = batch_rows
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        if self._schema is None:
+            sample = next(self._scanner(snapshot, limit=1).to_batches(), None)
+            if sample is None:
+                raise InvalidInputError("a function on a dataset without rows needs its output_schema")
+            self._schema = _as_batch(self._function(sample)).schema
+        return self._schema
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        expected = self.schema(snapshot)
+        for batch in self._scanner(snapshot, fragments=(fragment.id,)).to_batches():
+            result = _as_batch(self._function(batch))
+            if not result.schema.equals(expected):
+                raise InvalidInputError(
+                    "result of the function has other columns", expected=expected, found=result.schema
+                )
+            if result.num_rows != batch.num_rows:
+                raise InvalidInputError(
+                    "result of the function has another number of rows",
+                    expected=batch.num_rows,
+                    found=result.num_rows,
+                )
+            yield result
+
+    def finish(self) -> None:
+        pass
+
+    def _scanner(self, snapshot: Snapshot, **arguments: Any) -> LanceScanner:
+        options = scan_options(
+            snapshot.manifest.schema, self._columns, batch_size=self._batch_rows, **arguments
+        )
+        return scan_for_change(snapshot, options)
+
+
+class StreamColumns:
+    """Columns from a stream that has a row for every row of the table, in its order."""
+
+    is_ordered = True
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._schema = schema
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+        self._is_finished = False
+
+    def schema(self, snapshot: Snapshot) -> pa.Schema:
+        return self._schema
+
+    def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        if self._is_finished:
+            raise CommitConflictError(
+                f"fragment {fragment.id} was added or changed while the columns were read from a stream",
+                retryable=False,
+            )
+        left = fragment.num_rows
+        while left:
+            batch = self._next()
+            if batch is None:
+                raise InvalidInputError("stream has fewer rows than the dataset", found=f"{left} missing")
+            part = batch.slice(0, left)
+            self._rest = batch.slice(part.num_rows)
+            left -= part.num_rows
+            yield part
+
+    def finish(self) -> None:
+        if self._next() is not None:
+            raise InvalidInputError("stream has more rows than the dataset")
+        self._is_finished = True
+
+    def _next(self) -> pa.RecordBatch | None:
+        """Return the rows that come next; None at the end."""
+        while self._rest is None or not self._rest.num_rows:
+            self._rest = next(self._batches, None)
+            if self._rest is None:
+                return None
+        return self._rest
+
+
+def _as_batch(result: Any) -> pa.RecordBatch:
+    """Return the result of a function as one batch."""
+    if isinstance(result, pa.RecordBatch):
+        return result
+    if isinstance(result, pa.Table):
+        batches = result.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
+    if type(result).__module__.partition(".")[0] == "pandas":
+        return pa.RecordBatch.from_pandas(result)
+    raise TypeError(f"expected a record batch from the function, got {type(result).__name__}")

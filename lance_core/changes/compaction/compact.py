@@ -1,0 +1,101 @@
+"""A whole compaction in this process."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from lance_core.changes.compaction.commit import commit
+from lance_core.changes.compaction.execute import discard, execute
+from lance_core.changes.compaction.lost_coverage import lost_coverage
+from lance_core.changes.compaction.options import CompactionOptions
+from lance_core.changes.compaction.plan import plan
+from lance_core.changes.compaction.tasks import CompactionMetrics, CompactionTask, RewriteResult
+from lance_core.changes.retry import with_retries
+from lance_core.errors import CommitUnknownError, LanceError
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+
+
+def compact(
+    snapshot: Snapshot,
+    options: CompactionOptions,
+    *,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, execute and commit.
+
+    When another commit is in the way, tasks whose fragments it did not touch are not executed again.
+
+    Returns:
+        The new version, or the one given where nothing is to be gained, and what was done.
+
+    Raises:
+        LanceError: as `plan`, `execute` and `commit` do; nothing was committed, and no files are left.
+        CommitUnknownError: nobody can say whether the version was made; its files are kept.
+    """
+    done: dict[tuple[bytes, ...], RewriteResult] = {}
+    metrics = CompactionMetrics()
+    is_committing = False
+
+    def attempt(current: Snapshot) -> Manifest:
+        nonlocal metrics, is_committing
+        is_committing = False
+        tasks = plan(current, options).tasks
+        results = _execute_all(current, tasks, done, options.num_threads, sync)
+        metrics = sum((result.metrics for result in results), CompactionMetrics())
+        if not results:
+            return current.manifest
+        is_committing = True
+        manifest = commit(current, results, transaction_id=transaction_id, sync=sync).manifest
+        committed = {file.path for fragment in manifest.message.fragments for file in fragment.files}
+        for key, result in list(done.items()):
+            if any(file.path in committed for fragment in result.new for file in fragment.files):
+                del done[key]
+        return manifest
+
+    try:
+        made = with_retries(snapshot, attempt, "rewrite", transaction_id=transaction_id)
+    except CommitUnknownError:
+        raise
+    except BaseException as error:
+        # What stops a commit from outside leaves open whether it landed.
+        if isinstance(error, LanceError) or not is_committing:
+            discard(snapshot.storage, done.values())
+        raise
+    discard(snapshot.storage, done.values())
+    lost = lost_coverage(made.storage, made.manifest) if metrics.fragments_removed else ()
+    return made, replace(metrics, lost_coverage=lost)
+
+
+def _execute_all(
+    snapshot: Snapshot,
+    tasks: list[CompactionTask],
+    done: dict[tuple[bytes, ...], RewriteResult],
+    num_threads: int | None,
+    sync: bool,
+) -> list[RewriteResult]:
+    """Return the results of all tasks; what is `done` already is not done again."""
+    with ThreadPoolExecutor(max_workers=num_threads or 1) as pool:
+        futures = {
+            _key(task): pool.submit(execute, snapshot, task, sync=sync)
+            for task in tasks
+            if _key(task) not in done
+        }
+        try:
+            for key, future in futures.items():
+                done[key] = future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            for key, future in futures.items():
+                if not future.cancelled() and future.exception() is None:
+                    done[key] = future.result()
+            raise
+    # What was planned again has the same fragments still, so that older results are as good as new ones.
+    return [replace(done[_key(task)], read_version=task.read_version) for task in tasks]
+
+
+def _key(task: CompactionTask) -> tuple[bytes, ...]:
+    """Return a key that tasks with the same rows share."""
+    return tuple(message.SerializeToString(deterministic=True) for message in task.messages)

@@ -1,0 +1,123 @@
+"""One task of a compaction: the rows of some fragments, in order and without deleted ones, in new files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from lance_core.changes.columns.column_file import delete_files
+from lance_core.changes.compaction.options import CompactionOptions
+from lance_core.changes.compaction.plan import check_indices
+from lance_core.changes.compaction.tasks import CompactionTask, RewriteResult
+from lance_core.changes.reads import scan_for_change, stored_for_change
+from lance_core.changes.stored_rows import refuse_external_blobs
+from lance_core.commit.row_sequences import encode_row_ids, encode_versions
+from lance_core.errors import CommitConflictError
+from lance_core.file.footer import FileVersion
+from lance_core.file.v0_1.dictionaries import Dictionaries
+from lance_core.file.written import WriteOptions
+from lance_core.proto import table_pb2
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lance_core.scan.scanner import scan_options
+from lance_core.storage import Storage
+from lance_core.table.dictionaries import dictionaries_of
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.fragments import FileLimits, FragmentWriter
+
+
+def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> RewriteResult:
+    """Write the new fragments of a task; nobody sees them before the commit.
+
+    Args:
+        snapshot: any version of the table.
+        task: made by `plan` on this table.
+        sync: make the files durable before returning.
+
+    Raises:
+        CommitConflictError: the version that was planned on is gone, or is another one.
+        UnsupportedFeatureError: a column that cannot be written.
+        LanceError: something cannot be read or written; no files are left.
+    """
+    if snapshot.manifest.version != task.read_version:
+        snapshot = snapshot.open_version(task.read_version)
+    manifest = snapshot.manifest
+    check_indices(manifest)
+    ids = [message.id for message in task.messages]
+    known = {message.id: message for message in manifest.message.fragments}
+    if any(known.get(message.id) != message for message in task.messages):
+        raise CommitConflictError("the task was planned on another table", retryable=False)
+    names = [field.name for field in manifest.schema.fields]
+    refuse_external_blobs(snapshot, ScanOptions(fragments=tuple(ids)), names)
+    writers: list[FragmentWriter] = []
+    try:
+        fragments = _write(snapshot, task, ids, writers, sync)
+        if manifest.has_stable_row_ids:
+            _add_lineage(snapshot, ids, fragments)
+    except BaseException:
+        for writer in writers:
+            with suppress(Exception):  # what went wrong first is what matters
+                writer.abort()
+        raise
+    return RewriteResult(task.read_version, task.messages, fragments)
+
+
+def discard(storage: Storage, results: Iterable[RewriteResult]) -> None:
+    """Remove what tasks wrote, of which nothing was committed."""
+    delete_files(storage, (file.path for each in results for new in each.new for file in new.files))
+
+
+def _write(
+    snapshot: Snapshot, task: CompactionTask, ids: list[int], writers: list[FragmentWriter], sync: bool
+) -> tuple[table_pb2.DataFragment, ...]:
+    """Return the new fragments of a task; `writers` is told who writes them."""
+    manifest, options = snapshot.manifest, task.options
+    version = FileVersion.from_name(manifest.data_storage_version)
+    files = WriteOptions(batch_rows=options.max_rows_per_group)
+    batches = stored_for_change(snapshot, ids, manifest.schema.fields, batch_rows=options.batch_size)
+    fragments: list[table_pb2.DataFragment] = []
+    batch = next(batches, None)
+    for size in _sizes(sum(fragment.num_rows for fragment in task.fragments), options):
+        limits = replace(FileLimits(), max_rows=size)
+        if options.max_bytes_per_file is not None:
+            limits = replace(limits, max_bytes=options.max_bytes_per_file)
+        writer = FragmentWriter(
+            snapshot.storage,
+            manifest.schema,
+            version,
+            limits=limits,
+            options=files,
+            sync=sync,
+            dictionaries=Dictionaries(dictionaries_of(manifest), grow=False),
+        )
+        writers.append(writer)
+        while batch is not None and writer.num_rows < size:
+            part = batch.slice(0, size - writer.num_rows)
+            writer.write(part)
+            batch = batch.slice(part.num_rows) if part.num_rows < batch.num_rows else next(batches, None)
+        fragments += writer.finish()
+    return tuple(fragments)
+
+
+def _sizes(num_rows: int, options: CompactionOptions) -> list[int]:
+    """Return the rows of each new file: as many files as have the target, as equal as can be."""
+    num_files = max(1, num_rows // max(1, options.target_rows_per_fragment)) if num_rows else 0
+    return [num_rows // num_files + (number < num_rows % num_files) for number in range(num_files)]
+
+
+def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: Iterable[table_pb2.DataFragment]) -> None:
+    """Give the new fragments the row ids and versions of their rows."""
+    columns = [ROW_ID, CREATED_AT, LAST_UPDATED_AT]
+    options = scan_options(snapshot.manifest.schema, columns, fragments=tuple(ids))
+    rows = scan_for_change(snapshot, options).to_table()
+    row_ids, created, updated = (rows.column(name).to_numpy().astype(np.uint64) for name in columns)
+    start = 0
+    for fragment in fragments:
+        part = slice(start, start + fragment.physical_rows)
+        fragment.inline_row_ids = encode_row_ids(row_ids[part])
+        fragment.inline_created_at_versions = encode_versions(created[part])
+        fragment.inline_last_updated_at_versions = encode_versions(updated[part])
+        start = part.stop

@@ -1,0 +1,155 @@
+"""Indices of a table that is compacted: their files are written anew where rows get other addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import pyroaring
+
+from lance_core.changes.compaction.tasks import RewriteResult
+from lance_core.commit.carried_indices import (
+    CarriedIndices,
+    coverage,
+    kind_of,
+    names_rows_by_id,
+)
+from lance_core.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    FileMissingError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from lance_core.index.copying import SegmentCopy
+from lance_core.index.kinds import MOVABLE
+from lance_core.index.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.storage import Storage
+from lance_core.table.indices import DIRECTORY
+from lance_core.table.snapshot import Snapshot
+
+
+def segments_to_move(
+    snapshot: Snapshot, results: Iterable[RewriteResult]
+) -> list[tuple[table_pb2.IndexMetadata, pyroaring.BitMap]]:
+    """Return the segments that cover whole groups of rewritten fragments and name rows by their address.
+
+    Each comes with the rewritten fragments that it covers. Kinds that cannot be written anew are left out.
+    """
+    groups = [pyroaring.BitMap([message.id for message in result.original]) for result in results]
+    stable = snapshot.manifest.has_stable_row_ids
+    found = []
+    for segment in CarriedIndices(snapshot.manifest.index_section).segments:
+        movable = MOVABLE.get(kind_of(segment))
+        if names_rows_by_id(segment, stable) or not movable or segment.index_version > movable.newest_version:
+            continue
+        covered = coverage(segment)
+        known = pyroaring.BitMap().union(*(group for group in groups if group <= covered))
+        if known:
+            found.append((segment, known))
+    return found
+
+
+@dataclass
+class MovedIndices:
+    """Index files that were written for a compaction; they belong to no version yet."""
+
+    rewritten: list[Transaction.Rewrite.RewrittenIndex] = field(default_factory=list)
+
+    def discard(self, storage: Storage) -> None:
+        """Remove the files; those that cannot be removed are found by a cleanup."""
+        for each in self.rewritten:
+            with suppress(StorageError):
+                storage.delete_directory(_directory(each.new_id.uuid))
+
+
+def move_indices(
+    snapshot: Snapshot,
+    segments: Sequence[tuple[table_pb2.IndexMetadata, pyroaring.BitMap]],
+    results: Iterable[RewriteResult],
+    *,
+    sync: bool,
+) -> MovedIndices:
+    """Write the files of segments with the addresses that rows get by a compaction.
+
+    Memory: a few MiB of rows at a time, whole partitions of a vector index whose codes are not stored row by
+    row, and eight bytes per deleted row.
+
+    Args:
+        snapshot: the version that has the segments.
+        segments: see `segments_to_move`.
+        results: of the tasks; their new fragments have the ids that they keep.
+        sync: make the files durable.
+
+    Raises:
+        CommitConflictError: fragments were changed since the tasks were planned.
+        StorageError: the storage failed; no files are left.
+    """
+    rows = MovedRows.of([_group(snapshot, result) for result in results])
+    moved = MovedIndices()
+    try:
+        for segment, known in segments:
+            # An index that cannot be read covers less from now on, which the caller is told.
+            # Arrow raises a ValueError on values that contradict each other.
+            with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError, ValueError):
+                moved.rewritten.append(_move(snapshot, segment, rows.known_to(known), sync))
+    except BaseException:
+        moved.discard(snapshot.storage)
+        raise
+    return moved
+
+
+def _group(snapshot: Snapshot, result: RewriteResult) -> FragmentGroup:
+    known = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    if any(message.id not in known or known[message.id].message != message for message in result.original):
+        raise CommitConflictError("fragments of a compaction were changed meanwhile", retryable=True)
+    old = [known[message.id] for message in result.original]
+    return FragmentGroup(
+        [OldFragment(each.id, each.physical_rows, snapshot.read_deletions(each)) for each in old],
+        [NewFragment(message.id, message.physical_rows) for message in result.new],
+    )
+
+
+def _move(
+    snapshot: Snapshot, segment: table_pb2.IndexMetadata, rows: MovedRows, sync: bool
+) -> Transaction.Rewrite.RewrittenIndex:
+    uuid = uuid4().bytes
+    source, directory = snapshot.storage, _directory(segment.uuid.uuid)
+    if segment.HasField("base_id"):
+        base = snapshot.manifest.base_paths[segment.base_id]
+        source, directory = (
+            snapshot.storage_of(base.id),
+            f"{base.directory(DIRECTORY)}{UUID(bytes=segment.uuid.uuid)}",
+        )
+    copy = SegmentCopy(
+        source,
+        directory,
+        snapshot.storage,
+        _directory(uuid),
+        {file.path: file.size_bytes for file in segment.files},
+        sync,
+    )
+    try:
+        MOVABLE[kind_of(segment)].move(copy, rows)
+        if sync:
+            snapshot.storage.sync_directory(copy.directory)
+            snapshot.storage.sync_directory(DIRECTORY)
+    except BaseException:
+        with suppress(StorageError):
+            snapshot.storage.delete_directory(copy.directory)
+        raise
+    return Transaction.Rewrite.RewrittenIndex(
+        old_id=segment.uuid,
+        new_id=table_pb2.UUID(uuid=uuid),
+        new_index_details=segment.index_details,
+        new_index_version=segment.index_version,
+        new_index_files=copy.files,
+    )
+
+
+def _directory(uuid: bytes) -> str:
+    return f"{DIRECTORY}/{UUID(bytes=uuid)}"

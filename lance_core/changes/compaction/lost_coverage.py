@@ -1,0 +1,67 @@
+"""Indices that cover less because of a compaction, found in the version that it made."""
+
+from __future__ import annotations
+
+import pyroaring
+
+from lance_core.changes.compaction.tasks import LostCoverage
+from lance_core.errors import VersionNotFoundError
+from lance_core.storage import Storage
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import read_manifest
+from lance_core.table.transaction import read_transaction
+
+
+def lost_coverage(storage: Storage, after: Manifest) -> tuple[LostCoverage, ...]:
+    """Return the indices that cover fewer rows in the version `after` because a compaction made it.
+
+    Empty for versions that no compaction made, and where the version before is gone.
+
+    Raises:
+        CorruptFileError: an index of one of the versions does not decode.
+        StorageError: the storage failed.
+    """
+    if not after.index_segments:
+        return ()
+    try:
+        rewrite = read_transaction(storage, after).rewrite
+        before = read_manifest(storage, after.version - 1) if rewrite.groups else None
+    except VersionNotFoundError:
+        return ()
+    if before is None:
+        return ()
+    added = {file.path: fragment for fragment in after.message.fragments for file in fragment.files}
+    covered, kinds = _covered(before)
+    still, _ = _covered(after)
+    lost = []
+    for name, fragments in sorted(covered.items()):
+        new = [
+            added[fragment.files[0].path]
+            for group in rewrite.groups
+            if all(old.id in fragments for old in group.old_fragments)
+            for fragment in group.new_fragments
+        ]
+        left = [fragment for fragment in new if fragment.id not in still.get(name, ())]
+        if left:
+            num_rows = sum(fragment.physical_rows for fragment in left)
+            lost.append(LostCoverage(name, kinds[name], tuple(fragment.id for fragment in left), num_rows))
+    return tuple(lost)
+
+
+def lost_coverage_of(storage: Storage, version: int) -> tuple[LostCoverage, ...]:
+    """Return what `lost_coverage` does for a version of the table; empty if the version is gone."""
+    try:
+        return lost_coverage(storage, read_manifest(storage, version))
+    except VersionNotFoundError:
+        return ()
+
+
+def _covered(manifest: Manifest) -> tuple[dict[str, pyroaring.BitMap], dict[str, str]]:
+    """Return the fragments that each index covers, and its kind."""
+    covered: dict[str, pyroaring.BitMap] = {}
+    kinds = {}
+    for segment in manifest.index_segments:
+        fragments = segment.description.fragment_ids
+        covered[segment.name] = covered.get(segment.name, pyroaring.BitMap()) | fragments
+        kinds[segment.name] = segment.index_type
+    return covered, kinds

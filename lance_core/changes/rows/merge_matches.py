@@ -1,0 +1,179 @@
+"""Join of the rows of a source and of a table with the same keys.
+
+Of both sides only the keys are held, of the table a part at a time. A null is equal to nothing, other
+values where their bytes are: NaN is equal to itself, and -0.0 is not 0.0, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.changes.reads import scan_for_change
+from lance_core.changes.rows.merge_source import MergeSource, Rows
+from lance_core.changes.rows.removal import Addresses, addresses_of
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions.tree import Expression
+from lance_core.hints import did_you_mean
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import expression_schema
+from lance_core.schema import Field
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.conform import convert
+
+# A part of the table's keys is at least so many rows, and as many as the source has: each part is joined
+# with all keys of the source, which costs as much as both have rows.
+_LEAST_ROWS = 1 << 20
+_ROW, _ADDRESS = "row", "address"
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of rows with the same keys, by ascending address; a row may be in several."""
+
+    rows: Rows
+    """Row numbers of the source."""
+    addresses: Addresses
+    """Row addresses of the table."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, start: int, end: int) -> Matches:
+        """Return the pairs `[start, end)`."""
+        return Matches(self.rows[start:end], self.addresses[start:end])
+
+    def filter(self, mask: np.ndarray) -> Matches:
+        """Some of the pairs."""
+        return Matches(self.rows[mask], self.addresses[mask])
+
+
+def key_fields(snapshot: Snapshot, on: Sequence[str], source: MergeSource) -> list[Field]:
+    """Return the columns of the table that rows are matched by.
+
+    Raises:
+        InvalidInputError: there are none, or one is not in the table or the source.
+        UnsupportedFeatureError: one is nested or has no values.
+    """
+    fields = []
+    for name in on:
+        field = _find(snapshot.manifest.schema.fields, name)
+        if field.name not in source.schema.names:
+            raise InvalidInputError("key is not in the source", column=field.name)
+        if pa.types.is_nested(field.arrow_type) or pa.types.is_null(field.arrow_type):
+            raise UnsupportedFeatureError(
+                "merging by a column of this type", column=field.name, found=field.arrow_type
+            )
+        fields.append(field)
+    if not fields:
+        raise InvalidInputError(
+            "merging needs the columns that rows are matched by, or a table with a primary key"
+        )
+    return fields
+
+
+def _find(fields: Sequence[Field], name: str) -> Field:
+    """Return the field of a name as it is written, or the only one without regard to case."""
+    found = [field for field in fields if field.name == name]
+    found = found or [field for field in fields if field.name.lower() == name.lower()]
+    if len(found) != 1:
+        hint = did_you_mean(name, [field.name for field in fields])
+        raise InvalidInputError(f"there is no key column {name!r}{hint}")
+    return found[0]
+
+
+def find_matches(snapshot: Snapshot, source: MergeSource, keys: Sequence[Field]) -> Matches:
+    """All pairs of rows of `source` and of the table that have the same `keys`.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    names = [field.name for field in keys]
+    ours = _source_keys(source, keys)
+    if not ours.num_rows:
+        return Matches(np.empty(0, np.int64), np.empty(0, np.uint64))
+    options = ScanOptions(columns=tuple(names), filter=_bounds(snapshot, ours, keys), with_row_address=True)
+    rows, addresses = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    for theirs in _parts(snapshot, options, keys, max(_LEAST_ROWS, ours.num_rows)):
+        joined = _join(theirs, ours, [str(number) for number in range(len(keys))])
+        rows.append(joined.column(_ROW).to_numpy())
+        addresses.append(joined.column(_ADDRESS).to_numpy())
+    found = np.concatenate(addresses)
+    order = np.argsort(found, kind="stable")
+    return Matches(np.concatenate(rows)[order], found[order])
+
+
+def _source_keys(source: MergeSource, keys: Sequence[Field]) -> pa.Table:
+    """Return the keys of the rows that have all of them, and the numbers of these rows."""
+    tables = []
+    for start, batch in source.batches():
+        columns = [_stored(batch.column(field.name), field) for field in keys]
+        numbers = pa.array(np.arange(start, start + batch.num_rows))
+        tables.append(_table(columns, numbers, _ROW))
+    types = [_key_type(field) for field in keys]
+    schema = pa.schema([*((str(place), kind) for place, kind in enumerate(types)), (_ROW, pa.int64())])
+    return pa.concat_tables([schema.empty_table(), *tables]).drop_null()
+
+
+def _parts(
+    snapshot: Snapshot, options: ScanOptions, keys: Sequence[Field], num_rows: int
+) -> Iterator[pa.Table]:
+    """Yield the keys and addresses of the table, in tables of about `num_rows`."""
+    held: list[pa.Table] = []
+    count = 0
+    for batch in scan_for_change(snapshot, options).to_batches():
+        columns = [_stored(batch.column(field.name), field) for field in keys]
+        held.append(_table(columns, pa.array(addresses_of(batch)), _ADDRESS))
+        count += batch.num_rows
+        if count >= num_rows:
+            yield pa.concat_tables(held)
+            held, count = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _table(keys: list[pa.Array], numbers: pa.Array, name: str) -> pa.Table:
+    return pa.Table.from_arrays([*keys, numbers], names=[*map(str, range(len(keys))), name])
+
+
+def _key_type(field: Field) -> pa.DataType:
+    data_type = field.arrow_type
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
+def _stored(array: pa.Array, field: Field) -> pa.Array:
+    """Values as files hold them, without dictionaries: of one type on both sides."""
+    array = convert(array, field)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _join(theirs: pa.Table, ours: pa.Table, names: list[str]) -> pa.Table:
+    from pyarrow.acero import Declaration, HashJoinNodeOptions, TableSourceNodeOptions  # late: seldom needed
+
+    sides = [Declaration("table_source", TableSourceNodeOptions(side)) for side in (theirs, ours)]
+    options = HashJoinNodeOptions("inner", names, names, left_output=[_ADDRESS], right_output=[_ROW])
+    return Declaration("hashjoin", options, inputs=sides).to_table()
+
+
+def _bounds(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
+    """Return a condition that all matching rows of the table fulfil, for statistics to rule out the
+    others.
+    """
+    from lance_core.expressions.build import comparison, conjunction  # late, as in `_join`
+    from lance_core.expressions.names import resolve_column
+    from lance_core.expressions.tree import Literal
+
+    known = expression_schema(snapshot.manifest.schema)
+    parts = []
+    for place, field in enumerate(keys):
+        kind = known.field(field.name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_string(kind)):
+            continue
+        ends = pc.min_max(ours.column(str(place)))
+        column = resolve_column((field.name,), known, exact=True)
+        parts += [comparison(op, column, Literal(ends[end])) for op, end in ((">=", "min"), ("<=", "max"))]
+    return conjunction(parts) if parts else None

@@ -1,0 +1,271 @@
+"""The rows of a merge: those that change, with their new values, and those that go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.changes.reads import scan_for_change
+from lance_core.changes.rows.merge_matches import Matches, key_fields
+from lance_core.changes.rows.merge_plan import MergePlan
+from lance_core.changes.rows.merge_source import MergeSource, Rows
+from lance_core.changes.rows.removal import Addresses, passing_addresses
+from lance_core.changes.stored_rows import StoredRows, stored_columns, stored_rows
+from lance_core.encodings.values import take_values
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions.build import shown
+from lance_core.expressions.tree import Column, Expression, IsIn
+from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, expression_schema
+from lance_core.schema import Schema
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.conform import Conformer, convert
+
+# So many rows of the source are held beside rows of the table, by what they take on average.
+_BLOCK_BYTES = 8 << 20
+# Rows of the table are looked up in fragments that have so many of them together: the filter that names
+# them is prepared for every stretch of rows that it is asked of.
+_ROWS_PER_LOOKUP = 1 << 12
+
+
+class MergedRows:
+    """Actions for the rows of one source and of one version of a table; see `merge_insert`."""
+
+    def __init__(self, snapshot: Snapshot, source: MergeSource, plan: MergePlan) -> None:
+        """Compare the two.
+
+        Raises:
+            InvalidInputError: columns that the table does not have, or has with other types.
+            UnsupportedFeatureError: what cannot be merged.
+        """
+        self._snapshot = snapshot
+        self._source = source
+        self._plan = plan
+        fields = snapshot.manifest.schema.fields
+        given = source.schema.names
+        known = {field.name for field in fields}
+        unexpected = [name for name in given if name not in known]
+        if unexpected or len(set(given)) != len(given):
+            raise InvalidInputError(
+                "columns of the source do not fit the table",
+                expected=f"some of [{', '.join(field.name for field in fields)}], each once",
+                found=f"[{', '.join(given)}]",
+            )
+        names = {field.id: field.name for field in fields}
+        on = plan.on or [names[key] for key in primary_key(snapshot) if key in names]
+        self.keys = key_fields(snapshot, on, source)
+        self._kept = [field for field in fields if field.name not in given]
+        """Columns that the source lacks."""
+        self.schema = self._compared()
+        """Schema of complete rows: that of the table, without children of structs that the source lacks.
+        """
+
+    @property
+    def key_ids(self) -> list[int]:
+        """The ids of the columns that rows are matched by."""
+        return [field.id for field in self.keys]
+
+    def _compared(self) -> Schema:
+        """Return the schema of the table, compared with that of the source.
+
+        A struct that is updated must have all its children: those that it lacks would have to be kept.
+        """
+        schema = self._snapshot.manifest.schema
+        given: set[int] = set()
+        for message in schema.messages:  # parents come first
+            top = message.parent_id < 0
+            if message.name in self._source.schema.names if top else message.parent_id in given:
+                given.add(message.id)
+        table = schema.only(given)
+        found = Conformer(table, self._source.schema).schema.field_by_id
+        if self._plan.when_matched == "update_all":
+            for field_id, field in table.field_by_id.items():
+                if field_id not in found:
+                    raise UnsupportedFeatureError("updating some children of a struct", column=field.name)
+        messages = [m for m in schema.messages if m.id not in given or m.id in found]
+        return Schema(messages, schema.raw_metadata)
+
+    def acted(self, matches: Matches) -> Matches:
+        """Return the pairs that the plan acts on.
+
+        Raises:
+            InvalidInputError: a row of the table is in two of them.
+        """
+        if self._plan.when_matched not in ("update_all", "delete"):
+            return matches.filter(np.zeros(len(matches), dtype=bool))
+        if self._plan.when_matched == "update_all" and self._plan.when_matched_condition is not None:
+            condition = self._condition(self._plan.when_matched_condition)
+            passed = [self._passing(condition, pairs) for pairs in _single_addresses(matches)]
+            matches = _joined(passed, matches)
+        again = np.flatnonzero(matches.addresses[1:] == matches.addresses[:-1])
+        if len(again):
+            raise InvalidInputError(
+                "several rows of the source match the same row of the table:"
+                f" {self.key_of(matches, int(again[0]))}"
+            )
+        return matches
+
+    def updated(self, matches: Matches) -> Iterator[StoredRows]:
+        """Yield the rows that are updated, with their new values in the form of files."""
+        kept = [field.name for field in self._kept]
+        for pairs, old in self._old_rows(matches):
+            for part in self._blocks(len(old)):
+                rows = pairs.part(part.start, part.stop).rows
+                given = self._given(self._source.take(rows, self._source.schema.names))
+                others = {name: array[part] for name, array in zip(kept, old.columns, strict=True)}
+                yield old.part(part, self._complete(given, others))
+
+    def _old_rows(self, matches: Matches) -> Iterator[tuple[Matches, StoredRows]]:
+        """Pairs, and what is kept of their rows of the table."""
+        if not self._kept and not self._snapshot.manifest.has_stable_row_ids:
+            addresses = matches.addresses
+            yield matches, StoredRows([], addresses, addresses, addresses)
+            return
+        for options, pairs in self._lookups(matches):
+            start = 0
+            for old in stored_rows(self._snapshot, replace(options, computed=stored_columns(self._kept))):
+                yield pairs.part(start, start + len(old)), old
+                start += len(old)
+
+    def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
+        """Yield the rows of the source that match none, in the form of files.
+
+        Raises:
+            InvalidInputError: the source has rows and lacks a column that allows no null.
+        """
+        needed = [field.name for field in self._kept if not field.nullable]
+        if needed and self._source.num_rows:
+            raise InvalidInputError(
+                "rows cannot be inserted without a column that allows no null", column=needed[0]
+            )
+        is_new = np.ones(self._source.num_rows, dtype=bool)
+        is_new[matches.rows] = False
+        for start, batch in self._source.batches():
+            places = np.flatnonzero(is_new[start : start + batch.num_rows])
+            if len(places):
+                given = batch.columns
+                if len(places) < batch.num_rows:
+                    given = [take_values(column, pa.array(places)) for column in given]
+                nulls = {field.name: pa.nulls(len(places), field.arrow_type) for field in self._kept}
+                yield self._complete(self._given(given), nulls)
+
+    def unmatched(self, matches: Matches) -> Iterator[Addresses]:
+        """Yield the addresses of rows of the table that no row of the source matches, and that may be
+        deleted.
+        """
+        schema = self._snapshot.manifest.schema
+        condition = bind_filter(schema, self._plan.when_not_matched_by_source_condition)
+        matched = np.unique(matches.addresses)
+        for addresses in passing_addresses(self._snapshot, condition):
+            yield addresses[~np.isin(addresses, matched, assume_unique=True)]
+
+    def key_of(self, matches: Matches, place: int) -> str:
+        """Return the key of one pair, for messages."""
+        names = [field.name for field in self.keys]
+        values = self._source.take(matches.rows[place : place + 1], names)
+        return ", ".join(f"{name} = {shown(value[0])}" for name, value in zip(names, values, strict=True))
+
+    def _given(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
+        """Columns of the source by name, in the form of files."""
+        fields = {field.name: field for field in self.schema.fields}
+        names = self._source.schema.names
+        return {name: convert(array, fields[name]) for name, array in zip(names, columns, strict=True)}
+
+    def _complete(self, given: dict[str, pa.Array], others: dict[str, pa.Array]) -> list[pa.Array]:
+        return [
+            given[field.name] if field.name in given else others[field.name] for field in self.schema.fields
+        ]
+
+    def _condition(self, text: str) -> Expression:
+        from lance_core.expressions.sql import parse_filter  # late: most merges have none
+
+        target = expression_schema(self._snapshot.manifest.schema)
+        sides = {"source": self._source.schema, "target": target}
+        return parse_filter(text, pa.schema([(name, pa.struct(list(side))) for name, side in sides.items()]))
+
+    def _passing(self, condition: Expression, matches: Matches) -> Matches:
+        """Return the pairs for which a condition on both sides is true."""
+        from lance_core.expressions.evaluate import passing
+        from lance_core.expressions.tree import columns
+
+        paths = columns(condition)
+        needed = {
+            side: list(dict.fromkeys(path[1] for path in paths if path[0] == side and path[1:]))
+            for side in ("source", "target")
+        }
+        for path in paths:
+            if not path[1:]:
+                raise InvalidInputError(f"the condition names all of {path[0]!r}, not one of its columns")
+        found = []
+        for options, pairs in self._lookups(matches):
+            start = 0
+            options = replace(options, columns=tuple(needed["target"]), with_row_address=True)
+            for batch in scan_for_change(self._snapshot, options).to_batches():
+                for part in self._blocks(batch.num_rows):
+                    some = pairs.part(start + part.start, start + part.stop)
+                    ours = self._source.take(some.rows, needed["source"])
+                    theirs = [batch.column(name)[part] for name in needed["target"]]
+                    sides = [
+                        _struct(needed[side], arrays, len(some))
+                        for side, arrays in (("source", ours), ("target", theirs))
+                    ]
+                    mask = passing(condition, pa.RecordBatch.from_arrays(sides, names=["source", "target"]))
+                    found.append(some.filter(mask.to_numpy(zero_copy_only=False)))
+                start += batch.num_rows
+        return _joined(found, matches)
+
+    def _lookups(self, matches: Matches) -> Iterator[tuple[ScanOptions, Matches]]:
+        """Scans of the rows that are in pairs, in the same order as the pairs, and these pairs.
+
+        `matches` are pairs with ascending addresses, none of which occurs twice.
+        """
+        fragments = matches.addresses >> np.uint64(32)
+        start = 0
+        for end in np.append(np.flatnonzero(np.diff(fragments)) + 1, len(matches)).tolist():
+            if end == start or (end - start < _ROWS_PER_LOOKUP and end < len(matches)):
+                continue
+            pairs = matches.part(start, end)
+            wanted = IsIn(Column((ROW_ADDRESS,), pa.uint64()), pa.array(pairs.addresses), has_null=False)
+            yield ScanOptions(filter=wanted, fragments=tuple(np.unique(fragments[start:end]).tolist())), pairs
+            start = end
+
+    def _blocks(self, num_rows: int) -> Iterator[slice]:
+        """Yield slices of `num_rows` rows, in each of which the rows of the source take about
+        `_BLOCK_BYTES`.
+        """
+        step = max(1, int(_BLOCK_BYTES / max(self._source.bytes_per_row, 1)))
+        for start in range(0, num_rows, step):
+            yield slice(start, min(start + step, num_rows))
+
+
+def _struct(names: Sequence[str], arrays: Sequence[pa.Array], num_rows: int) -> pa.Array:
+    """Return the columns of one side, as conditions see them."""
+    return pa.StructArray.from_arrays(arrays, names=names) if names else pa.nulls(num_rows)
+
+
+def _single_addresses(matches: Matches) -> Iterator[Matches]:
+    """Yield the pairs in parts, in each of which every address occurs once."""
+    left = matches
+    while len(left):
+        first = np.append(True, left.addresses[1:] != left.addresses[:-1])
+        yield left.filter(first)
+        left = left.filter(~first)
+
+
+def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
+    """Pairs of several parts by ascending address."""
+    rows: Rows = np.concatenate([none.rows[:0], *(part.rows for part in parts)])
+    addresses: Addresses = np.concatenate([none.addresses[:0], *(part.addresses for part in parts)])
+    order = np.argsort(addresses, kind="stable")
+    return Matches(rows[order], addresses[order])
+
+
+def primary_key(snapshot: Snapshot) -> list[int]:
+    """Return the ids of the columns that the schema declares to be the primary key, in its order."""
+    keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
+    keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
+    return [message.id for message in keys]

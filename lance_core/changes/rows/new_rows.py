@@ -1,0 +1,72 @@
+"""Complete rows that get new places: moved ones, which keep their row ids, and after them inserted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.changes.change import Change
+from lance_core.changes.stored_rows import StoredRows
+from lance_core.commit.row_sequences import encode_row_ids, encode_versions
+from lance_core.file.v0_1.dictionaries import Dictionaries
+from lance_core.proto import table_pb2
+from lance_core.schema import Schema
+from lance_core.table.dictionaries import dictionaries_of
+from lance_core.table.lineage import Versions
+from lance_core.table.row_ids import RowIds
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.dataset import table_file_version
+from lance_core.write.fragments import FragmentWriter
+
+
+class NewRows:
+    """Writes rows to new fragments. For one thread; memory is bounded."""
+
+    def __init__(self, snapshot: Snapshot, schema: Schema, change: Change, *, sync: bool) -> None:
+        """Get ready for rows with the columns of `schema`; the files are noted in `change`.
+
+        Raises:
+            UnsupportedFeatureError: a type that is not written.
+        """
+        self._stored = pa.schema([(field.name, field.arrow_type) for field in schema.fields])
+        self._keeps_ids = snapshot.manifest.has_stable_row_ids
+        self._ids: list[RowIds] = []
+        self._created: list[Versions] = []
+        version = table_file_version(None, snapshot.manifest, "append")
+        dictionaries = Dictionaries(dictionaries_of(snapshot.manifest), grow=False)
+        self._writer = FragmentWriter(snapshot.storage, schema, version, sync=sync, dictionaries=dictionaries)
+        change.writers.append(self._writer)
+
+    def move(self, rows: StoredRows) -> None:
+        """Write rows of the table, in the form that files hold; all before the first that is inserted.
+
+        Raises:
+            LanceError: as `FragmentWriter.write` does.
+        """
+        self.insert(rows.columns)
+        if self._keeps_ids:
+            self._ids.append(rows.row_ids)
+            self._created.append(rows.created)
+
+    def insert(self, columns: Sequence[pa.Array]) -> None:
+        """Write rows that are new; otherwise as `move`."""
+        self._writer.write(pa.RecordBatch.from_arrays(columns, schema=self._stored))
+
+    def finish(self) -> list[table_pb2.DataFragment]:
+        """Complete the files.
+
+        Returns:
+            Fragments without ids. Where rows keep theirs, they carry the ids of the moved rows, and the
+            versions that these were made in.
+        """
+        fragments = list(self._writer.finish())
+        none = [np.empty(0, dtype=np.uint64)]
+        ids, created = np.concatenate(self._ids or none), np.concatenate(self._created or none)
+        for fragment in fragments if self._keeps_ids else ():
+            rows = fragment.physical_rows
+            fragment.inline_row_ids = encode_row_ids(ids[:rows])
+            fragment.inline_created_at_versions = encode_versions(created[:rows])
+            ids, created = ids[rows:], created[rows:]
+        return fragments

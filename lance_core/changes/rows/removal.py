@@ -1,0 +1,125 @@
+"""Rows that are taken away: deletion files beside fragments, and fragments that lose their last row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.changes.change import Change
+from lance_core.changes.reads import scan_for_change
+from lance_core.expressions.tree import Expression
+from lance_core.pool import run_all
+from lance_core.proto import table_pb2
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.table.deletions import Offsets, path_of, sync_deletions, write_deletions
+from lance_core.table.snapshot import Snapshot
+
+Addresses = npt.NDArray[np.uint64]
+_OFFSET_BITS = np.uint64(32)
+
+
+class ChosenRows:
+    """Rows by fragment, gathered from row addresses: four bytes for each."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[Offsets]] = {}
+
+    def add(self, addresses: Addresses) -> None:
+        """Choose rows, in any order; none twice."""
+        if not len(addresses):
+            return
+        fragments = addresses >> _OFFSET_BITS
+        cuts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
+        for part in np.split(addresses, cuts):
+            self._parts.setdefault(int(part[0] >> _OFFSET_BITS), []).append(part.astype(np.uint32))
+
+    def by_fragment(self) -> dict[int, Offsets]:
+        """Return the physical offsets of the rows in each fragment, ascending."""
+        return {
+            fragment_id: np.sort(np.concatenate(self._parts[fragment_id]))
+            for fragment_id in sorted(self._parts)
+        }
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The fragments that rows were deleted from, after the deletion."""
+
+    updated: tuple[table_pb2.DataFragment, ...]
+    """Fragments that keep rows, with new deletion files."""
+    removed_ids: tuple[int, ...]
+    """Ids of fragments that keep no rows."""
+    num_rows: int
+    """Rows that were taken away."""
+
+
+def passing_addresses(
+    snapshot: Snapshot, condition: Expression | None, fragments: tuple[int, ...] | None = None
+) -> Iterator[Addresses]:
+    """Yield the addresses of the rows that pass a condition, ascending in each batch; reads only what that
+    needs.
+
+    Rows are those of `fragments`, or of all.
+
+    Raises:
+        LanceError: something cannot be read, or the condition has no value for a row.
+    """
+    options = ScanOptions(columns=(), filter=condition, fragments=fragments, with_row_address=True)
+    for batch in scan_for_change(snapshot, options).to_batches():
+        yield addresses_of(batch)
+
+
+def addresses_of(batch: pa.RecordBatch) -> Addresses:
+    """Return the row addresses that a scan appended to its columns."""
+    addresses: Addresses = batch.column(ROW_ADDRESS).to_numpy()
+    return addresses
+
+
+def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change, *, sync: bool) -> Removal:
+    """Write deletion files for rows by fragment, merged with what is deleted there already.
+
+    The files and the rows are noted in `change`.
+
+    Raises:
+        LanceError: deletions cannot be read or written.
+    """
+    fragments = snapshot.manifest.fragment_by_id
+    change.affected_rows = rows
+
+    def remove(fragment_id: int) -> table_pb2.DataFragment | None:
+        """Return the fragment with its new deletion file; None when no row is left."""
+        fragment = fragments[fragment_id]
+        deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
+        if len(deleted) == fragment.physical_rows:
+            return None
+        was_bitmap = fragment.deletion_file is not None and fragment.deletion_file.is_bitmap
+        deletion_file = write_deletions(
+            snapshot.storage,
+            fragment_id,
+            snapshot.manifest.version,
+            deleted,
+            as_bitmap=True if was_bitmap else None,
+            sync=sync,
+        )
+        change.files.append(path_of(fragment_id, deletion_file))
+        message = table_pb2.DataFragment()
+        message.CopyFrom(fragment.message)
+        message.deletion_file.CopyFrom(deletion_file)
+        return message
+
+    jobs = [partial(remove, fragment_id) for fragment_id in rows]
+    # Far away each file is two round trips or more.
+    left = run_all(jobs, is_remote=True) if snapshot.storage.is_remote else [job() for job in jobs]
+    if sync and change.files:
+        sync_deletions(snapshot.storage)
+    return Removal(
+        updated=tuple(message for message in left if message is not None),
+        removed_ids=tuple(number for number, message in zip(rows, left, strict=True) if message is None),
+        num_rows=sum(map(len, rows.values())),
+    )

@@ -1,0 +1,106 @@
+"""Rows of a table in the form that data files hold, to be written again in other places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.changes.reads import scan_for_change
+from lance_core.changes.rows.removal import Addresses, addresses_of
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.expressions.tree import Column
+from lance_core.scan.plan.options import Computed, ScanOptions
+from lance_core.scan.plan.projection import CREATED_AT, ROW_ID
+from lance_core.scan.read.blobs import blob_descriptors
+from lance_core.scan.run.stored import with_places
+from lance_core.schema import Field
+from lance_core.table.lineage import Versions
+from lance_core.table.row_ids import RowIds
+from lance_core.table.snapshot import Snapshot
+
+_EXTERNAL = 3
+"""Kind of a blob that is outside the dataset."""
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Some rows of a table.
+
+    Attributes:
+        columns: their values.
+        row_ids: their ids; without stable row ids their addresses.
+        created: the versions that they were made in; of use with stable row ids only.
+        addresses: their row addresses.
+    """
+
+    columns: list[pa.Array]
+    row_ids: RowIds
+    created: Versions
+    addresses: Addresses
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def part(self, rows: slice, columns: list[pa.Array]) -> StoredRows:
+        """Some of the rows, with other values."""
+        return StoredRows(columns, self.row_ids[rows], self.created[rows], self.addresses[rows])
+
+
+def stored_columns(fields: Iterable[Field]) -> Computed:
+    """Columns that are read as they are, for `stored_rows`."""
+    return tuple((field.name, Column((field.name,), field.to_arrow().type)) for field in fields)
+
+
+def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows]:
+    """Rows with some columns, a batch at a time.
+
+    Args:
+        snapshot: the version that is read.
+        options: what is read; `computed` says which columns. Those that are read as they are come in the form
+            of files, values that are computed in their own.
+
+    Raises:
+        UnsupportedFeatureError: there is a blob outside the dataset.
+        LanceError: something cannot be read, or has no value.
+    """
+    computed = options.computed or ()
+    created = (CREATED_AT, Column((CREATED_AT,), pa.uint64()))
+    whole = replace(
+        options, computed=(*computed, created), stored=True, with_row_id=True, with_row_address=True
+    )
+    fields = {field.name: field for field in snapshot.manifest.schema.fields}
+    kept = [value.path == (name,) if isinstance(value, Column) else False for name, value in computed]
+    names = [name for name, _ in computed]
+    refuse_external_blobs(snapshot, options, [name for name, keep in zip(names, kept, strict=True) if keep])
+    for batch in scan_for_change(snapshot, whole).to_batches():
+        columns = [
+            with_places(column, fields[name]) if keep else column
+            for column, name, keep in zip(batch.columns, names, kept, strict=False)
+        ]
+        row_ids, created_at = (batch.column(name).to_numpy() for name in (ROW_ID, CREATED_AT))
+        yield StoredRows(columns, row_ids, created_at, addresses_of(batch))
+
+
+def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Iterable[str]) -> None:
+    """Refuse to copy blobs that are outside the dataset into it.
+
+    Args:
+        snapshot: the version that is read.
+        options: which rows are read.
+        names: the columns.
+
+    Raises:
+        UnsupportedFeatureError: there is one.
+    """
+    chosen = set(names)
+    for top in snapshot.manifest.schema.fields:
+        if top.name not in chosen or not any(field.is_blob_v2 for field in top.walk()):
+            continue
+        described = ScanOptions(columns=(top.name,), filter=options.filter, fragments=options.fragments)
+        for batch in scan_for_change(snapshot, described).to_batches():
+            for found in blob_descriptors(top, batch.column(0)):
+                if pc.any(pc.equal(found.field("kind"), _EXTERNAL)).as_py():
+                    raise UnsupportedFeatureError("copying blobs outside the dataset", column=top.name)

@@ -1,0 +1,1 @@
+"""Commits: how a transaction becomes the next version, or is refused."""

@@ -1,0 +1,302 @@
+"""Commits: a transaction becomes the next manifest, or it is refused.
+
+    transaction file -> next manifest, put exclusively -> done
+
+The writer that puts the manifest of a version first has made this version. A slower writer reads the
+transactions of the versions since, applies its transaction to the newest version, and tries again. A commit
+has one of three outcomes:
+
+    landed    the version exists, and on local files it survives a power failure
+    refused   nothing happened; `CommitConflictError`, or the error of the storage
+    unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
+
+Source: docs/format.md, "Writing a version".
+"""
+
+import random
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+import pyarrow as pa
+
+from lance_core.commit.committed import require_operation
+from lance_core.commit.conflict_rules import touched_fragments
+from lance_core.commit.conflicts import Verdict, check_conflict
+from lance_core.commit.next_manifest import TableSettings, next_manifest
+from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
+from lance_core.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitUnknownError,
+    LanceError,
+    PutUnknownError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_core.maintenance.auto_cleanup import auto_clean_up
+from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.storage import Storage
+from lance_core.table.deletions import Offsets
+from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
+from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
+from lance_core.table.snapshot import counted_manifest, read_manifest
+from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
+from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
+
+MAX_ATTEMPTS = 20
+_FIRST_WAIT_SECONDS = 0.01
+_MAX_DOUBLINGS = 7
+
+
+def commit(
+    storage: Storage,
+    transaction: Transaction,
+    settings: TableSettings | None = None,
+    *,
+    affected_rows: Mapping[int, Offsets] | None = None,
+    inverted_names: bool = True,
+    sync: bool = True,
+    max_attempts: int = MAX_ATTEMPTS,
+) -> Manifest:
+    """Make the next version out of a transaction, whose data files are complete.
+
+    One that made a version since its read version is not committed again: that version is returned.
+
+    Args:
+        storage: where the table is, or is to be.
+        transaction: complete. Versions after its read version are checked for conflicts.
+        settings: of new tables and overwrites, see `TableSettings`.
+        affected_rows: by fragment the rows, by their physical offsets, that a delete or an update deletes,
+            so that it goes together with those that deleted other rows of the fragment meanwhile. The
+            deletion file of the fragment in the transaction names these rows, too.
+        inverted_names: how a new table names its manifests, see `versions`; others keep their way.
+        sync: make everything durable before the commit is acknowledged.
+        max_attempts: how often another writer may be faster before this one gives up.
+
+    Returns:
+        The manifest of the new version.
+
+    Raises:
+        InvalidInputError: the id of the transaction is that of another operation.
+        CommitConflictError: another version makes this one impossible; `retryable` where doing the same on
+            that version can help.
+        CommitUnknownError: nobody can say whether the version was made.
+        LanceError: others mean that nothing was committed.
+    """
+    attempt = _Attempt(
+        storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
+    )
+    try:
+        for number in range(max_attempts):
+            if number:
+                _wait(number)
+            manifest = attempt.run()
+            if manifest is not None:
+                attempt.tidy_up()
+                attempt.clean_up(manifest.version)
+                return manifest
+    except _CommittedBeforeError as found:
+        # Nothing is removed: an attempt of ours may have made that version, though the storage said no.
+        return found.manifest
+    except CommitUnknownError:
+        raise
+    except LanceError:
+        attempt.discard()
+        raise
+    attempt.discard()
+    raise CommitConflictError(
+        f"other writers were faster {max_attempts} times", retryable=True, outpaced=True
+    )
+
+
+class _CommittedBeforeError(Exception):
+    """A version since the one that was read was made by this very transaction."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__()
+        self.manifest = manifest
+
+
+class _Attempt:
+    """State that the attempts of one commit share."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        transaction: Transaction,
+        settings: TableSettings,
+        affected_rows: Mapping[int, Offsets],
+        inverted_names: bool,
+        sync: bool,
+    ) -> None:
+        self._storage = storage
+        self._transaction = Transaction()
+        self._transaction.CopyFrom(transaction)
+        self._settings = settings
+        self._affected_rows = affected_rows
+        self._inverted_names = inverted_names
+        self._sync = sync
+        self._made_on = transaction.read_version
+        self._checked = transaction.read_version
+        """No version up to this one is in the way."""
+        self._current: Manifest | None = None
+        """The version that the last attempt was made on."""
+        self._transaction_path: str | None = None
+        """Path of the transaction file, once it is written."""
+        self._written: list[str] = []
+        """Files that this commit wrote, and nothing refers to unless it lands."""
+        self._replaced = drop_whole_fragments(self._transaction)
+        """Files that nothing refers to if it lands."""
+
+    def run(self) -> Manifest | None:
+        """Try once; None when another writer made the version first."""
+        listing = list_manifests(self._storage)
+        current = self._current = None if listing is None else self._check(listing)
+        message, index_section = next_manifest(
+            current,
+            self._transaction,
+            self._settings,
+            read_version=lambda version: self._counted(read_manifest(self._storage, version)),
+        )
+        serialized = self._transaction.SerializeToString()
+        if message.transaction_file:
+            self._write_transaction(serialized)
+        inverted = listing.is_inverted if listing else self._inverted_names
+        head = place_dictionaries(message, self._dictionaries(current))
+        data = serialize_manifest(message, serialized, index_section, head)
+        try:
+            path = publish_manifest(self._storage, message.version, data, inverted, self._sync)
+        except AlreadyExistsError:
+            return None
+        except PutUnknownError as error:
+            raise CommitUnknownError(f"nobody can say whether version {message.version} was made") from error
+        if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
+            self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
+        if listing and listing.has_hint:
+            self._forget_hint()
+        return written_manifest(message, serialized, index_section, path, data)
+
+    def _counted(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with row counts: readers trust those of a version that is signed, as ours
+        is.
+        """
+        return counted_manifest(self._storage, manifest)
+
+    def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
+        """Return the values of dictionary columns that the files of the new version mean."""
+        if current is None or self._transaction.HasField("overwrite"):
+            return self._settings.dictionaries
+        if self._transaction.HasField("restore"):
+            current = read_manifest(self._storage, self._transaction.restore.version)
+        return dictionaries_of(current)
+
+    def discard(self) -> None:
+        """Remove what was written here, which nothing refers to; it is harmless where that fails.
+
+        A commit of the same id may be under way elsewhere, and stand on our transaction file, by whose name
+        `find_committed` finds the version. Whichever of the two looks last finds the other: that one after it
+        has made a version, see `_keep_name`, this one after it has removed the file.
+        """
+        path = self._transaction_path
+        self._delete([*self._written, *([path] if path else [])])
+        if path and self._has_landed_elsewhere():
+            self._keep_name(path)
+
+    def _has_landed_elsewhere(self) -> bool:
+        """Return whether a version that was not looked at yet is of this transaction, or may be."""
+        try:
+            listing = list_manifests(self._storage)
+            latest = listing.latest if listing else 0
+            return any(
+                read_manifest(self._storage, version).transaction_uuid == self._transaction.uuid
+                for version in range(self._checked + 1, latest + 1)
+            )
+        except LanceError:
+            return True
+
+    def _keep_name(self, path: str) -> None:
+        """Put the transaction file where it is missing."""
+        with suppress(StorageError):  # mostly because it is there
+            self._storage.put_if_absent(path, self._transaction.SerializeToString(), sync=self._sync)
+
+    def tidy_up(self) -> None:
+        """Remove what nothing refers to after the commit has landed."""
+        self._delete(self._replaced)
+
+    def clean_up(self, version: int) -> None:
+        """Clean up after the commit has landed, where the settings of the table ask for it."""
+        if self._current is not None:
+            auto_clean_up(self._storage, self._current, version)
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with suppress(StorageError):
+                self._storage.delete_file(path)
+
+    def _write_transaction(self, serialized: bytes) -> None:
+        name = file_name(self._transaction)
+        path = f"{DIRECTORY}/{name}"
+        if path == self._transaction_path:
+            return
+        if not write_transaction(self._storage, name, serialized, sync=self._sync):
+            return  # the check of newer versions finds what the other commit of this id makes
+        if self._transaction_path is not None:  # made on an older version, before it was rebased
+            self._replaced.append(self._transaction_path)
+            self._written.append(self._transaction_path)
+        self._transaction_path = path
+
+    def _check(self, listing: Listing) -> Manifest:
+        """Return the newest version, after all since the last check were found to be compatible."""
+        current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
+        if current.version < self._transaction.read_version:
+            raise CommitConflictError(
+                f"version {self._transaction.read_version} was read, {current.version} is the latest",
+                retryable=True,
+            )
+        shared: set[int] = set()
+        for version in range(self._checked + 1, current.version + 1):
+            try:
+                other = current if version == current.version else read_manifest(self._storage, version)
+                committed = read_transaction(self._storage, other)
+            except VersionNotFoundError:
+                raise CommitConflictError(
+                    f"version {version} was removed before it could be compared", retryable=True
+                ) from None
+            if committed.uuid == self._transaction.uuid:
+                require_operation(committed, (str(self._transaction.WhichOneof("operation")),), version)
+                raise _CommittedBeforeError(other)
+            verdict = check_conflict(self._transaction, committed)
+            if verdict is Verdict.REBASE and committed.HasField("project"):
+                forget_columns(self._transaction, committed.project, current.version)
+            elif verdict is Verdict.REBASE:
+                shared |= touched_fragments(self._transaction) & touched_fragments(committed)
+            if verdict in (Verdict.RETRY, Verdict.FAIL):
+                mine, theirs = (each.WhichOneof("operation") for each in (self._transaction, committed))
+                raise CommitConflictError(
+                    f"{mine} is in conflict with {theirs or 'an unknown operation'} of version {version}",
+                    retryable=verdict is Verdict.RETRY,
+                )
+        if shared:
+            rebase(
+                self._storage,
+                current,
+                self._transaction,
+                self._affected_rows,
+                shared,
+                made_on=self._made_on,
+                written=self._written,
+                replaced=self._replaced,
+                sync=self._sync,
+            )
+        self._checked = current.version
+        return current
+
+    def _forget_hint(self) -> None:
+        """The reference trusts the hint when it looks for newer versions; without one it looks itself."""
+        with suppress(StorageError):  # one that is too low only costs time as long as no version is missing
+            self._storage.delete_file(HINT)
+
+
+def _wait(attempt: int) -> None:
+    time.sleep(random.uniform(0, _FIRST_WAIT_SECONDS * 2 ** min(attempt, _MAX_DOUBLINGS)))

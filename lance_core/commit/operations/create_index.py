@@ -1,0 +1,24 @@
+"""CreateIndex: segments of indices that others built are added, or dropped."""
+
+from lance_core.commit.carried_indices import FRAGMENT_REUSE, MEM_WAL
+from lance_core.commit.operations.context import Context
+from lance_core.commit.operations.fragments import field_ids
+from lance_core.errors import CommitConflictError, UnsupportedFeatureError
+from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
+
+
+def apply(message: table_pb2.Manifest, operation: Transaction.CreateIndex, context: Context) -> None:
+    """Remove entries and add others.
+
+    Raises:
+        CommitConflictError: an index on a field that was dropped.
+        UnsupportedFeatureError: an index that means something to the system.
+    """
+    for segment in operation.new_indices:
+        if segment.name in (FRAGMENT_REUSE, MEM_WAL):
+            raise UnsupportedFeatureError("adding an index of the system", found=segment.name)
+        if not field_ids(message).issuperset([*segment.fields, *segment.covering_fields]):
+            raise CommitConflictError(f"a field of index {segment.name} is gone", retryable=True)
+    context.indices.remove({segment.uuid.uuid for segment in operation.removed_indices})
+    context.indices.add(operation.new_indices)

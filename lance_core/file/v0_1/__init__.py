@@ -1,0 +1,1 @@
+"""Data files of version 0.1 ("legacy")."""

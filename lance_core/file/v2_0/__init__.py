@@ -1,0 +1,1 @@
+"""Data files of version 2.0."""

@@ -1,0 +1,119 @@
+"""Top-level columns of 2.0 files, read by row ranges.
+
+Every node of a field's tree has a column of its own: a struct one page that only says how many rows there
+are, a list the ends of its lists, a leaf its values. The pages of different columns end at different rows
+(docs/format.md, "2.0").
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+
+import pyarrow as pa
+
+from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.v2_0.steps import run
+from lance_core.encodings.v2_1.page import PAGE_BYTES
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
+from lance_core.file.row_runs import Rows, read_rows
+from lance_core.file.v2_0.nodes import Columns, check_length, open_node
+from lance_core.kernels import OffsetOverflow
+from lance_core.schema.fields import Field
+from lance_core.storage.base import ReadableFile
+
+
+class ColumnReader:
+    """One top-level column of one file; see `lance_core.file.column_readers`."""
+
+    def __init__(
+        self, file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
+    ) -> None:
+        """See `lance_core.file.column_readers.open_column`."""
+        self._field = field
+        self._file = file
+        self._metadata = metadata
+        self._columns = tuple(columns.values())
+        self._root = open_node(Columns(metadata, columns), field)
+        self.num_rows = metadata.num_rows
+        if self._root.num_rows is None:
+            raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
+        check_length(self._root, self.num_rows, "rows of the file", metadata.name)
+
+    @cached_property
+    def page_rows(self) -> tuple[int, ...]:
+        """Row numbers at which pages of the widest column begin, and the number of rows at the end."""
+        widest = max(self._root.row_columns(), key=lambda column: column.decoded_bytes, default=None)
+        return (0, self.num_rows) if widest is None else tuple(widest.starts)
+
+    @cached_property
+    def bytes_per_row(self) -> float:
+        """About how many bytes a decoded row takes."""
+        return self._root.decoded_bytes / max(self.num_rows, 1)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column."""
+        return sum(
+            COLUMN_BYTES + PAGE_BYTES * len(self._metadata.column(index).pages) for index in self._columns
+        ) + sum(column.kept_bytes for column in self._root.row_columns())
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        """Rows `[start, end)` as arrays of the field's storage type, in order.
+
+        Arrays end where a page of rows ends, or where offsets would overflow.
+
+        Raises:
+            CorruptFileError: bytes that contradict the format.
+            StorageError: the storage failed.
+        """
+        if not 0 <= start <= end <= self.num_rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.num_rows}")
+        if start == end:
+            return []
+        cuts = {start, end}
+        for column in self._root.row_columns():
+            cuts.update(column.starts[bisect_left(column.starts, start) : bisect_left(column.starts, end)])
+        arrays: list[pa.Array] = []
+        for begin, stop in pairwise(sorted(cuts)):
+            arrays += self._read_piece(begin, stop)
+        return arrays
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """Return the values at ascending rows; see `lance_core.file.column_readers`."""
+        try:
+            return pick(self.pick(rows), self._file.read_pieces)
+        except OffsetOverflow:
+            return read_rows(self, rows)  # which cuts its arrays
+
+    def pieces(self, start: int, end: int) -> None:
+        """There are none: columns are read one by one."""
+
+    def known_pages(self) -> None:
+        """There are none: columns are read one by one."""
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """Return the values at ascending rows; see `lance_core.file.column_readers`."""
+        if not len(rows):
+            return []
+        if rows[0] < 0 or rows[-1] >= self.num_rows:
+            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
+        picks = self._root.pick_by_page(rows)
+        if picks is None:
+            return read_rows(self, rows)
+        return (yield from together(picks))
+
+    def _read_piece(self, start: int, end: int) -> list[pa.Array]:
+        """Rows that lie in one page of every column of rows."""
+        try:
+            return [run(self._root.read(start, end), self._file.read_ranges)]
+        except OffsetOverflow:
+            if end - start == 1:
+                raise CorruptFileError(
+                    "one row holds more than 32-bit offsets can address",
+                    file=self._file.name,
+                    column=self._field.name,
+                ) from None
+            middle = (start + end) // 2
+            return self._read_piece(start, middle) + self._read_piece(middle, end)

@@ -1,0 +1,1 @@
+"""Data files of versions 2.1 and 2.2."""

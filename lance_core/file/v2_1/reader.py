@@ -1,0 +1,451 @@
+"""Top-level columns of 2.1 and 2.2 files, read by row ranges.
+
+A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs
+and lists are put together from the layers that decoding a leaf gives (docs/format.md, "Levels").
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.v2_1.layout import open_page
+from lance_core.encodings.v2_1.levels import Layer, Node
+from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
+from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.direct import Piece
+from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
+from lance_core.file.page_errors import located
+from lance_core.file.row_runs import Rows
+from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
+from lance_core.schema.fields import Field
+from lance_core.schema.physical_columns import owns_column
+from lance_core.storage.base import ReadableFile
+
+
+class ColumnReader:
+    """One top-level column of one file; see `lance_core.file.column_readers`."""
+
+    def __init__(
+        self, file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
+    ) -> None:
+        """See `lance_core.file.column_readers.open_column`."""
+        self._field = field
+        self._file = file
+        self._leaves = [
+            _Leaf(file, metadata.column(columns[leaf.field_id]), leaf)
+            for leaf in _leaf_fields(field)
+            if leaf.field_id in columns
+        ]
+        if not self._leaves:
+            raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
+        self._is_leaf = owns_column(field)
+        self._known_pages: tuple[ColumnPages | None] | None = None  # once all are known
+        self._joined_cuts: Rows | None = None
+        """Rows at which joined pages of any leaf begin, and the number of rows; None until all are known."""
+        self.num_rows = metadata.num_rows
+        for leaf in self._leaves:
+            if leaf.num_rows != self.num_rows:
+                raise CorruptFileError(
+                    "pages do not add up to the rows of the file",
+                    file=file.name,
+                    column=leaf.name,
+                    expected=self.num_rows,
+                    found=leaf.num_rows,
+                )
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
+        widest = (
+            max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
+            if len(self._leaves) > 1
+            else self._leaves[0]
+        )
+        return widest.starts
+
+    @cached_property
+    def bytes_per_row(self) -> float:
+        """About how many bytes a decoded row takes."""
+        return sum([leaf.decoded_bytes for leaf in self._leaves]) / max(self.num_rows, 1)
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the column."""
+        return sum(leaf.known_bytes for leaf in self._leaves)
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        """Rows `[start, end)` as arrays of the field's storage type, in order.
+
+        Arrays end where a page of some leaf ends, or where offsets would overflow.
+
+        Raises:
+            CorruptFileError: bytes that contradict the format.
+            StorageError: the storage failed.
+        """
+        if not 0 <= start <= end <= self.num_rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.num_rows}")
+        if start == end:
+            return []
+        if all(leaf.in_one_page(start, end) for leaf in self._leaves):
+            return self._read_piece(start, end)
+        cuts = {start, end}
+        for leaf in self._leaves:
+            cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
+        rows = sorted(cuts)
+        arrays: list[pa.Array] = []
+        for begin, stop in pairwise(rows):
+            arrays += self._read_piece(begin, stop)
+        return arrays
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """Return the pieces that a kernel decodes for rows `[start, end)`, or None; see
+        `lance_core.file.column_readers`.
+        """
+        reader = self._file.piece_reader()
+        if reader is None or len(self._leaves) != 1 or not 0 <= start < end <= self.num_rows:
+            return None
+        parts = self._leaves[0].direct(start, end)
+        if parts is None:
+            return None
+        list_type = None if self._is_leaf else self._field.arrow_type
+        leaf_type = self._leaves[0].arrow_type
+        return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+
+    def known_pages(self) -> ColumnPages | None:
+        """Return the pages from which a kernel takes any rows, or None (see `column_readers`)."""
+        reader = self._file.piece_reader()
+        if reader is None or not self._is_leaf:
+            return None
+        if self._known_pages is None:
+            known = self._leaves[0].known_pages()
+            if known is None:
+                return None
+            pages, starts = known
+            direct = [page for page in pages if page is not None]
+            is_direct = 0 < len(direct) == len(pages) and all(page.can_take for page in direct)
+            self._known_pages = (ColumnPages(direct, starts, *reader) if is_direct else None,)
+        return self._known_pages[0]
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """Return the values at ascending rows; see `lance_core.file.column_readers`."""
+        try:
+            return pick(self.pick(rows), self._file.read_pieces)
+        except OffsetOverflow:
+            if len(rows) == 1:
+                raise self._too_large() from None
+            middle = len(rows) // 2
+            return self.take(rows[:middle]) + self.take(rows[middle:])
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """Return the values at ascending rows; see `lance_core.file.column_readers`."""
+        if not len(rows):
+            return []
+        if rows[0] < 0 or rows[-1] >= self.num_rows:
+            raise ValueError(f"rows {rows[0]} to {rows[-1]} of {self.num_rows}")
+        if self._joined_cuts is None and all(leaf.is_known for leaf in self._leaves):
+            self._joined_cuts = _union(leaf.join() for leaf in self._leaves)
+        if self._joined_cuts is not None:
+            try:
+                return (yield from self._pick(_Leaf.pick_joined, self._joined_cuts, rows))
+            except (CorruptData, CorruptFileError):
+                pass  # page by page it is known which one is wrong
+        return (yield from self._pick(_Leaf.pick, self._cuts, rows))
+
+    def _pick(
+        self, pick_leaf: Callable[[_Leaf, Rows], Picking[LeafSlice]], cuts: Rows, rows: Rows
+    ) -> Picking[list[pa.Array]]:
+        """Rows of leaves that each give those between two of the `cuts` at once."""
+        parts = [rows]
+        if len(rows) > 1 and len(cuts) > 2:
+            places = cuts.searchsorted(rows, side="right")
+            parts = np.split(rows, np.flatnonzero(places[1:] != places[:-1]) + 1)
+        slices = yield from together([pick_leaf(leaf, part) for part in parts for leaf in self._leaves])
+        step = len(self._leaves)
+        return [
+            self._put_together(slices[number * step : (number + 1) * step], int(part[0]), len(part))
+            for number, part in enumerate(parts)
+        ]
+
+    @cached_property
+    def _cuts(self) -> Rows:
+        """Rows at which pages of any leaf begin, and the number of rows."""
+        return _union(leaf.starts for leaf in self._leaves)
+
+    def _too_large(self) -> CorruptFileError:
+        return CorruptFileError(
+            "one row holds more than 32-bit offsets can address",
+            file=self._file.name,
+            column=self._field.name,
+        )
+
+    def _read_piece(self, start: int, end: int) -> list[pa.Array]:
+        """Rows that lie in one page of every leaf."""
+        reads = [leaf.plan(start, end) for leaf in self._leaves]
+        buffers = iter(self._file.read_ranges([piece for read in reads for piece in read.ranges]))
+        try:
+            slices = [
+                leaf.decode(read, [next(buffers) for _ in read.ranges], start)
+                for leaf, read in zip(self._leaves, reads, strict=True)
+            ]
+        except OffsetOverflow:
+            if end - start == 1:
+                raise self._too_large() from None
+            middle = (start + end) // 2
+            return self._read_piece(start, middle) + self._read_piece(middle, end)
+        return [self._put_together(slices, start, end - start)]
+
+    def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
+        """Return the array of `num_rows` rows, the first of which is `first_row`, from those of all
+        leaves.
+        """
+        for leaf, slice_ in zip(self._leaves, slices, strict=True):
+            length = slice_.layers[-1].length if slice_.layers else len(slice_.array)
+            if length != num_rows:
+                raise CorruptFileError(
+                    "page holds a wrong number of rows",
+                    file=self._file.name,
+                    column=leaf.name,
+                    page=leaf.page_number(first_row),
+                    expected=num_rows,
+                    found=length,
+                )
+        if self._is_leaf:
+            return slices[0].array
+        by_field = {leaf.field_id: slice_ for leaf, slice_ in zip(self._leaves, slices, strict=True)}
+        try:
+            array, _ = _assemble(self._field, by_field)
+        except (CorruptData, pa.ArrowInvalid) as error:
+            raise CorruptFileError(str(error), file=self._file.name, column=self._field.name) from None
+        return array
+
+
+class _LeafField(NamedTuple):
+    """A field that owns a column, and what it is nested in."""
+
+    field_id: int
+    name: str
+    type: LeafType
+    num_slots_per_row: int
+    """Below fixed-size lists of structs."""
+
+
+class _Leaf:
+    """The pages of one physical column."""
+
+    def __init__(self, file: ReadableFile, column: ColumnMetadata, field: _LeafField) -> None:
+        self.field_id = field.field_id
+        self.name = field.name
+        self._file = file
+        self._column = column
+        self._type = field.type
+        self._pages: list[Page | None] = [None] * len(column.pages)
+        self._runs: tuple[list[int], list[Page | JoinedPages]] | None = None
+        self._lock = threading.Lock()
+        self._decoded_bytes: int | None = None
+        slots = field.num_slots_per_row
+        self.starts = [0, *accumulate([page.num_rows // slots for page in column.pages])]
+        """Row number of the first row of each page, and the number of rows at the end."""
+
+    @property
+    def num_rows(self) -> int:
+        return self.starts[-1]
+
+    @property
+    def decoded_bytes(self) -> int:
+        if self._decoded_bytes is None:
+            self._decoded_bytes = sum([self._page(i).decoded_bytes for i in range(len(self._pages))])
+        return self._decoded_bytes
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the pages."""
+        pages = [page.known_bytes for page in self._pages if page is not None]
+        joined = () if self._runs is None else self._runs[1]
+        return (
+            COLUMN_BYTES + sum(pages) + sum(run.known_bytes for run in joined if isinstance(run, JoinedPages))
+        )
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of the values."""
+        return self._type.arrow_type
+
+    def direct(self, start: int, end: int) -> list[tuple[MiniBlocks, int, int]] | None:
+        """Pages that a kernel reads by itself, and their rows; `None` where some of them are not such."""
+        if self._runs is None and self.is_known:
+            self.join()
+        starts, runs = (self.starts, None) if self._runs is None else self._runs
+        number = bisect_right(starts, start) - 1
+        found = []
+        while start < end:
+            stop = end if number + 1 == len(starts) else min(starts[number + 1], end)
+            with self._located(self.page_number(start)):
+                page = self._page(number) if runs is None else runs[number]
+                pages = page.direct(self._file.read_ranges)
+            if pages is None:
+                return None
+            if start < stop:
+                found.append((pages, start - starts[number], stop - starts[number]))
+            start = stop
+            number += 1
+        return found
+
+    def known_pages(self) -> tuple[list[MiniBlocks | None], memoryview] | None:
+        """Return the pages for the kernel and the first row of each; None before all pages are known."""
+        if self._runs is None:
+            if not self.is_known:
+                return None
+            self.join()
+        assert self._runs is not None
+        starts, runs = self._runs
+        pages = [run.direct(self._file.read_ranges) for run in runs]
+        return pages, np.array([*starts, self.num_rows], np.int64).data
+
+    def in_one_page(self, start: int, end: int) -> bool:
+        """Return whether one page holds rows `[start, end)`."""
+        return end <= self.starts[bisect_right(self.starts, start)]
+
+    def page_number(self, row: int) -> int:
+        """Return the page that holds a row."""
+        return bisect_right(self.starts, row) - 1
+
+    def plan(self, start: int, end: int) -> PageRead:
+        """Plan to read rows of one page."""
+        number = self.page_number(start)
+        first = self.starts[number]
+        page = self._page(number)
+        with self._located(number):
+            return page.plan(self._file.read_ranges, start - first, end - first)
+
+    def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> LeafSlice:
+        """Decode what was planned for rows from `start` on."""
+        with self._located(self.page_number(start)):
+            return read.decode(buffers)
+
+    def pick(self, rows: Rows) -> Picking[LeafSlice]:
+        """Take rows of one page."""
+        number = self.page_number(int(rows[0]))
+        page = self._page(number)
+        first = self.starts[number]
+        with self._located(number):
+            return (yield from page.pick(self._file.read_ranges, rows - first if first else rows))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether finding rows needs nothing more of any page."""
+        return all(page is not None and page.is_indexed for page in self._pages)
+
+    def join(self) -> Sequence[int]:
+        """Join neighbouring pages where that can be; the rows at which these runs begin, and those of all.
+
+        All pages have to be known. From then on there is `pick_joined`.
+        """
+        number, starts = 0, []
+        runs: list[Page | JoinedPages] = []
+        for run in runs_alike([self._page(number) for number in range(len(self._pages))]):
+            starts.append(self.starts[number])
+            number += len(run)
+            runs.append(JoinedPages(run) if len(run) > 1 else run[0])
+        self._runs = starts, runs
+        return [*starts, self.num_rows]
+
+    def pick_joined(self, rows: Rows) -> Picking[LeafSlice]:
+        """Take rows of one run; what is wrong in a page is not said with its place."""
+        assert self._runs is not None
+        starts, runs = self._runs
+        number = bisect_right(starts, int(rows[0])) - 1
+        first = starts[number]
+        return runs[number].pick(self._file.read_ranges, rows - first if first else rows)
+
+    def _page(self, number: int) -> Page:
+        page = self._pages[number]
+        if page is None:
+            with self._located(number):
+                page = open_page(self._column.pages[number], self._type)
+            with self._lock:
+                # Two threads may open the same page; what it reads to plan should be kept once.
+                page = self._pages[number] = self._pages[number] or page
+        return page
+
+    def _located(self, number: int) -> located:
+        """Errors that name file, column and page."""
+        return located(self._file.name, self.name, number)
+
+
+def _union(rows: Iterable[Sequence[int]]) -> Rows:
+    return np.array(sorted({row for some in rows for row in some}), np.int64)
+
+
+@lru_cache(maxsize=4096)
+def _leaf_fields(field: Field) -> tuple[_LeafField, ...]:
+    """Return the fields at or below `field` that own a column, in column order. Asked of every file of a
+    table.
+    """
+    return tuple(_walk(field, ()))
+
+
+def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[_LeafField]:
+    nesting = (_node(field), *above)
+    if owns_column(field):
+        num_slots = prod(node.dimension for node in nesting)
+        yield _LeafField(field.id, field.name, LeafType(field.arrow_type, nesting), num_slots)
+        return
+    for child in field.children:
+        yield from _walk(child, nesting)
+
+
+def _node(field: Field) -> Node:
+    kind = field.logical_type
+    if kind in ("list", "list.struct", "map"):
+        return Node(offset_bits=32)
+    if kind in ("large_list", "large_list.struct"):
+        return Node(offset_bits=64)
+    if field.children and kind.startswith("fixed_size_list"):
+        return Node(dimension=field.arrow_type.list_size)
+    return Node()
+
+
+def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array | None, LeafSlice | None]:
+    """Return the array of a field from the slices of its leaves, and one of these as the field above sees
+    it.
+
+    Both are None where no leaf below the field is stored.
+    """
+    if owns_column(field):
+        own = slices.get(field.id)
+        return (None, None) if own is None else (own.array, own)
+    children = [_assemble(child, slices) for child in field.children]
+    spine = next((slice_ for _, slice_ in children if slice_ is not None), None)
+    if spine is None:
+        return None, None
+    layer, outer = spine.layers[0], LeafSlice(spine.array, spine.layers[1:])
+    num_slots = _num_slots(field, layer)
+    arrays = [
+        pa.nulls(num_slots, child.arrow_type) if array is None else array
+        for child, (array, _) in zip(field.children, children, strict=True)
+    ]
+    if any(len(array) != num_slots for array in arrays):
+        raise CorruptData(
+            f"children of {[len(array) for array in arrays]} values where there are {num_slots}"
+        )
+    buffers = [layer.validity] if layer.offsets is None else [layer.validity, layer.offsets]
+    return pa.Array.from_buffers(field.arrow_type, layer.length, buffers, children=arrays), outer
+
+
+def _num_slots(field: Field, layer: Layer) -> int:
+    """Return the number of values of the children of a field."""
+    if layer.offsets is not None:
+        width = layer.offsets.size // (layer.length + 1)
+        return int(np.frombuffer(layer.offsets, f"<i{width}", 1, width * layer.length)[0])
+    return layer.length * _node(field).dimension

@@ -1,0 +1,38 @@
+"""Kinds of indices whose files can be written anew, and the functions that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lance_core.index.copying import SegmentCopy
+from lance_core.index.moved_rows import MovedRows
+from lance_core.index.scalar import move_bitmap, move_btree, move_ngram
+from lance_core.index.text import move_text
+from lance_core.index.vector import move_vector
+
+Mover = Callable[[SegmentCopy, MovedRows], None]
+"""Writes the files of a segment with the new row addresses."""
+
+
+@dataclass(frozen=True)
+class Movable:
+    """A kind of index whose files can be written anew."""
+
+    move: Mover
+    newest_version: int
+    """The highest `index_version` whose layout is known."""
+
+
+MOVABLE = {
+    "btree": Movable(move_btree, 1),
+    "bitmap": Movable(move_bitmap, 0),
+    "labellist": Movable(move_bitmap, 1),
+    "ngram": Movable(move_ngram, 0),
+    "inverted": Movable(move_text, 3),
+    "vector": Movable(move_vector, 2),
+}
+"""By kind, see `lance_core.commit.carried_indices.kind_of`.
+
+Zone maps and Bloom filters describe ranges of rows. The reference does not move them either.
+"""

@@ -1,0 +1,209 @@
+"""Vector indices with the row addresses of a compacted table; no vector is read or assigned anew.
+
+`auxiliary.idx` has the rows of all partitions, one partition behind the other: a row address and a code. Two
+kinds of codes are not stored row by row but turned around within each partition (product quantisation: one
+row of bytes per sub-vector; RaBitQ: blocks of 32 rows), so they are turned back before rows leave.
+
+A graph (HNSW) in `index.idx` names rows of a partition by their place. There rows that are gone keep their
+place and their old address: its fragment is in no version any more, and stays among those that the index
+covers, so that readers leave these rows out.
+Layouts: docs/format.md, "Index files".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.written import FileTail
+from lance_core.index.copying import SegmentCopy, SourceFile
+from lance_core.index.moved_rows import Flags, MovedRows
+from lance_core.index.scalar import buffer_number
+from lance_core.proto import index_pb2
+
+_AUXILIARY = "auxiliary.idx"
+_BLOCK_ROWS = 32
+_ROW_ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
+"""The rows of half a block of RaBitQ codes in the order of their bytes."""
+
+Codes = npt.NDArray[np.uint8]
+"""Rows of code bytes."""
+Turn = Callable[[Codes], Codes]
+
+
+def move_vector(copy: SegmentCopy, rows: MovedRows) -> None:
+    """Write a vector index anew.
+
+    Raises:
+        UnsupportedFeatureError: the index has the layout of old releases, or partitions that are not one
+            behind the other.
+    """
+    if not copy.has(_AUXILIARY):
+        raise UnsupportedFeatureError("vector index of an old layout", file=copy.source_directory)
+    with copy.open("index.idx") as file:
+        has_graph = b"_HNSW_" in SourceFile(file).metadata.get("lance:index", b"")
+    with copy.open(_AUXILIARY) as file:
+        source = SourceFile(file)
+        partitions = _Partitions.of(source)
+        batches = _moved(source, partitions, rows, keeps_places=has_graph)
+        copy.write(_AUXILIARY, source, batches, partitions.tail)
+    copy.copy_bytes("index.idx")
+
+
+@dataclass
+class _Partitions:
+    """Places of the rows of each partition."""
+
+    message: index_pb2.IVF
+    buffer: int
+    """The place of the message among the global buffers 1, 2, ..."""
+    order: list[int]
+    """The partitions in the order of their rows."""
+    left: list[int] = field(default_factory=list)
+    """Rows that are left, in the order of `order`."""
+
+    @classmethod
+    def of(cls, source: SourceFile) -> _Partitions:
+        """Read the description of the partitions of a file."""
+        buffers = source.global_buffers()
+        number = buffer_number(source.metadata.get("lance:ivf", b""), len(buffers), source.name)
+        try:
+            message = index_pb2.IVF.FromString(buffers[number])
+        except DecodeError:
+            raise CorruptFileError("partitions of a vector index do not decode", file=source.name) from None
+        starts, lengths = list(message.offsets), list(message.lengths)
+        if len(starts) != len(lengths) or sum(lengths) != source.num_rows:
+            raise CorruptFileError(
+                "rows of the partitions", file=source.name, expected=source.num_rows, found=sum(lengths)
+            )
+        order = sorted(range(len(starts)), key=lambda place: (starts[place], lengths[place]))
+        ends = np.cumsum([0, *(lengths[place] for place in order)]).tolist()
+        if [starts[place] for place in order if lengths[place]] != [
+            end for end, place in zip(ends[:-1], order, strict=True) if lengths[place]
+        ]:
+            raise UnsupportedFeatureError("partitions that are not one behind the other", file=source.name)
+        return cls(message, number, order)
+
+    def runs(self, rows_at_once: int) -> Iterator[list[int]]:
+        """Yield the numbers of rows of neighbouring partitions with about so many rows together."""
+        run: list[int] = []
+        num_rows = 0
+        for place in self.order:
+            run.append(self.message.lengths[place])
+            num_rows += run[-1]
+            if num_rows >= rows_at_once:
+                yield run
+                run, num_rows = [], 0
+        if run:
+            yield run
+
+    def tail(self, source: SourceFile) -> FileTail:
+        """Return the global buffers of the new file."""
+        message = index_pb2.IVF()
+        message.CopyFrom(self.message)
+        ends = np.cumsum([0, *self.left]).tolist()
+        for place, start, length in zip(self.order, ends[:-1], self.left, strict=True):
+            message.offsets[place], message.lengths[place] = start, length
+        buffers = source.global_buffers()
+        buffers[self.buffer] = message.SerializeToString()
+        return FileTail(buffers=buffers)
+
+
+def _moved(
+    source: SourceFile, partitions: _Partitions, rows: MovedRows, *, keeps_places: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are left, some whole partitions at a time."""
+    row_id = source.arrow_schema.get_field_index("_rowid")
+    if row_id < 0:
+        raise CorruptFileError("index file has no row addresses", file=source.name, expected="_rowid")
+    turned = _turned_columns(source)
+    start = 0
+    for run in partitions.runs(source.rows_at_once):
+        batch = source.read(start, start + sum(run))
+        start += sum(run)
+        addresses, kept = rows.translate(batch.column(row_id).to_numpy().astype(np.uint64))
+        batch = batch.set_column(row_id, batch.schema.field(row_id), pa.array(addresses))
+        if keeps_places or kept.all():
+            partitions.left += run
+            yield batch
+            continue
+        flags = np.split(kept, np.cumsum(run)[:-1])
+        partitions.left += [int(each.sum()) for each in flags]
+        left = batch.filter(pa.array(kept))
+        for place, (turn_back, turn) in turned.items():
+            codes = _left_codes(batch.column(place), flags, turn_back, turn)
+            left = left.set_column(place, left.schema.field(place), codes)
+        yield left
+
+
+def _turned_columns(source: SourceFile) -> dict[int, tuple[Turn, Turn]]:
+    """Return the columns whose codes are turned around within a partition: how to turn them back, and
+    again.
+    """
+    try:
+        (text,) = json.loads(source.metadata["storage_metadata"])
+        described = json.loads(text or "{}")
+        is_transposed, is_packed = bool(described.get("transposed")), bool(described.get("packed"))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise CorruptFileError("description of the codes", file=source.name, found=error) from None
+    turned: dict[int, tuple[Turn, Turn]] = {}
+    if is_transposed:
+        turned[source.arrow_schema.get_field_index("__pq_code")] = (transposed_back, transposed)
+    if is_packed:
+        turned[source.arrow_schema.get_field_index("_rabit_codes")] = (unpacked, packed)
+    if -1 in turned:
+        raise CorruptFileError("column of the codes is missing", file=source.name)
+    return turned
+
+
+def _left_codes(column: pa.FixedSizeListArray, flags: list[Flags], turn_back: Turn, turn: Turn) -> pa.Array:
+    width = column.type.list_size
+    codes = column.flatten().to_numpy().reshape(-1, width)
+    parts = np.split(codes, np.cumsum([len(each) for each in flags])[:-1])
+    left = [
+        part if each.all() else turn(turn_back(part)[each]) for part, each in zip(parts, flags, strict=True)
+    ]
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(left).ravel()), type=column.type)
+
+
+def transposed(codes: Codes) -> Codes:
+    """Return the codes of a partition byte by byte: all first bytes, then all second bytes, ..."""
+    return np.ascontiguousarray(codes.T).reshape(codes.shape)
+
+
+def transposed_back(codes: Codes) -> Codes:
+    """Return the codes that `transposed` turned around, row by row."""
+    return np.ascontiguousarray(codes.reshape(codes.shape[1], codes.shape[0]).T)
+
+
+def packed(codes: Codes) -> Codes:
+    """Return the RaBitQ codes of a partition in blocks of 32 rows.
+
+    A block has 32 bytes per code byte: byte `j` holds the low halves of row `_ROW_ORDER[j]` and of the row 16
+    behind it, byte `j + 16` the high halves. The rows after the last whole block are transposed.
+    """
+    num_rows, width = codes.shape
+    whole = num_rows // _BLOCK_ROWS * _BLOCK_ROWS
+    blocks = codes[:whole].reshape(-1, 2, 16, width)[:, :, _ROW_ORDER]
+    low = (blocks[:, 0] & 15) | (blocks[:, 1] << 4)
+    high = (blocks[:, 0] >> 4) | (blocks[:, 1] & 0xF0)
+    turned = np.concatenate((low, high), axis=1).transpose(0, 2, 1)
+    return np.concatenate((turned.ravel(), transposed(codes[whole:]).ravel())).reshape(codes.shape)
+
+
+def unpacked(codes: Codes) -> Codes:
+    """Return the codes that `packed` turned around, row by row."""
+    num_rows, width = codes.shape
+    whole = num_rows // _BLOCK_ROWS * _BLOCK_ROWS
+    low, high = np.split(codes[:whole].reshape(-1, width, _BLOCK_ROWS).transpose(0, 2, 1), 2, axis=1)
+    halves = np.empty((whole // _BLOCK_ROWS, 2, 16, width), np.uint8)
+    halves[:, 0, _ROW_ORDER] = (low & 15) | (high << 4)
+    halves[:, 1, _ROW_ORDER] = (low >> 4) | (high & 0xF0)
+    return np.concatenate((halves.reshape(whole, width), transposed_back(codes[whole:])))

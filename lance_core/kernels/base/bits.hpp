@@ -1,0 +1,111 @@
+// Bitmaps (LSB first, Arrow order) at any bit position.
+#pragma once
+
+#include <algorithm>
+
+#include "base/common.hpp"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace lance {
+
+// Bits [at, at + count) of a bitmap, count at most 64; the bits above are 0.
+inline uint64_t word_at(Bytes bits, size_t at, size_t count) {
+  size_t byte = at / 8, shift = at % 8, end = ceil8(at + count);
+  uint64_t low = 0;
+  copy_bytes(&low, bits.data + byte, std::min<size_t>(8, end - byte));
+  low >>= shift;
+  if (end - byte > 8) low |= static_cast<uint64_t>(bits.data[byte + 8]) << (64 - shift);
+  return count == 64 ? low : low & ((uint64_t{1} << count) - 1);
+}
+
+// Appends bits to a bitmap. The buffer must hold ceil8(all bits) bytes; the bits after the last one come out as zero.
+class BitWriter {
+ public:
+  explicit BitWriter(uint8_t* out) : out_(out) {}
+
+  void append(bool bit) {
+    if ((position_ & 7) == 0) {
+      out_[position_ >> 3] = 0;
+    }
+    out_[position_ >> 3] |= static_cast<uint8_t>(bit) << (position_ & 7);
+    ++position_;
+  }
+
+  // The first `n` bits of a bitmap that starts at a byte boundary. Reads ceil8(n) bytes.
+  void append_bits(const uint8_t* bits, size_t n) {
+    if (n == 0) {
+      return;
+    }
+    size_t whole = n / 8;
+    size_t shift = position_ & 7;
+    uint8_t* to = out_ + (position_ >> 3);
+    if (shift == 0) {
+      copy_bytes(to, bits, whole);
+    } else {
+      for (size_t i = 0; i < whole; ++i) {
+        to[i] |= static_cast<uint8_t>(bits[i] << shift);
+        to[i + 1] = static_cast<uint8_t>(bits[i] >> (8 - shift));
+      }
+    }
+    position_ += whole * 8;
+    for (size_t i = 0; i < n % 8; ++i) {
+      append((bits[whole] >> i) & 1);
+    }
+  }
+
+  // The low `n` <= 64 bits of a word; the others must be 0.
+  void append_word(uint64_t bits, size_t n) {
+    size_t shift = position_ & 7;
+    size_t bytes = ceil8(shift + n);
+    uint8_t* to = out_ + (position_ >> 3);
+    uint64_t low = bits << shift;
+    if (shift != 0) {
+      low |= *to;
+    }
+    copy_bytes(to, &low, bytes < 8 ? bytes : 8);  // the hosts we build for are little-endian, as bitmaps are
+    if (bytes > 8) {
+      to[8] = static_cast<uint8_t>(bits >> (64 - shift));
+    }
+    position_ += n;
+  }
+
+  // One bit per u16 level: set where level <= limit. Returns how many are set.
+  size_t append_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
+    size_t set = 0;
+    size_t i = 0;
+#if defined(__SSE2__)
+    if ((position_ & 7) == 0) {
+      const __m128i bound = _mm_set1_epi16(static_cast<short>(limit));
+      const __m128i zero = _mm_setzero_si128();
+      for (; i + 16 <= n; i += 16) {
+        __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + 2 * i));
+        __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + 2 * i + 16));
+        // Saturating subtraction is zero exactly where level <= limit.
+        low = _mm_cmpeq_epi16(_mm_subs_epu16(low, bound), zero);
+        high = _mm_cmpeq_epi16(_mm_subs_epu16(high, bound), zero);
+        auto mask = static_cast<uint16_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
+        store<uint16_t>(out_ + (position_ >> 3), mask);
+        set += static_cast<size_t>(__builtin_popcount(mask));
+        position_ += 16;
+      }
+    }
+#endif
+    for (; i < n; ++i) {
+      bool bit = load<uint16_t>(levels + 2 * i) <= limit;
+      set += bit;
+      append(bit);
+    }
+    return set;
+  }
+
+  size_t position() const { return position_; }
+
+ private:
+  uint8_t* out_;
+  size_t position_ = 0;
+};
+
+}  // namespace lance

@@ -1,0 +1,103 @@
+// Common parts of the files that bind kernels to Python: buffers of Python objects, and work without the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "codecs/inflate.hpp"
+#include "pages/levels.hpp"
+#include "base/variable.hpp"
+
+namespace lance {
+
+namespace nb = nanobind;
+
+// Holds an object's buffer for as long as a kernel or a stream looks at it.
+class Source {
+ public:
+  explicit Source(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
+      throw nb::python_error();
+    }
+  }
+  ~Source() {
+    nb::gil_scoped_acquire gil;
+    PyBuffer_Release(&view_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  Bytes bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
+
+ private:
+  Py_buffer view_{};
+};
+
+// An argument that may be None, which means no bytes.
+class OptionalSource {
+ public:
+  explicit OptionalSource(nb::handle object) {
+    if (!object.is_none()) {
+      source_.emplace(object);
+    }
+  }
+  Bytes bytes() const { return source_ ? source_->bytes() : Bytes{}; }
+
+ private:
+  std::optional<Source> source_;
+};
+
+struct PyStream {
+  std::shared_ptr<Source> owner;
+  Stream stream;
+};
+
+template <class Body>
+auto without_gil(Body body) {
+  nb::gil_scoped_release release;
+  return body();
+}
+
+inline std::vector<int64_t> read_int64(nb::handle object) {
+  Source source(object);
+  Bytes bytes = source.bytes();
+  if (bytes.size % 8 != 0) {
+    corrupt("%zu bytes are no array of 64-bit numbers", bytes.size);
+  }
+  std::vector<int64_t> values(bytes.size / 8);
+  copy_bytes(values.data(), bytes.data, bytes.size);
+  return values;
+}
+
+inline Compressor compressor_of(const char* compression) {
+  std::string name = compression;
+  if (name == "none") return Compressor::none;
+  if (name == "lz4") return Compressor::lz4;
+  if (name == "zstd") return Compressor::zstd;
+  throw nb::value_error("unknown compressor");
+}
+
+inline LevelEncoding level_encoding(const char* coding, unsigned bits) {
+  std::string name = coding;
+  if (name == "flat") return {LevelCoding::flat, bits};
+  if (name == "inline") return {LevelCoding::bitpacked_inline, bits};
+  if (name == "packed") return {LevelCoding::bitpacked, bits};
+  if (name == "runs") return {LevelCoding::runs, bits};
+  throw nb::value_error("unknown coding of levels");
+}
+
+using OffsetsAndData = std::tuple<Block, Block>;
+
+inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
+
+// The kernels that write pages (encode_bindings.cpp), those that pick single values (picks_bindings.cpp), and the one
+// that reads and decodes the pages of many columns (miniblock_bindings.cpp).
+void bind_encoders(nb::module_& m);
+void bind_picks(nb::module_& m);
+void bind_miniblock(nb::module_& m);
+
+}  // namespace lance

@@ -1,0 +1,306 @@
+// Whole rows of mini-block pages, for Python.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "pages/arrow_rows.hpp"
+#include "bindings/bindings.hpp"
+#include "pages/miniblock.hpp"
+
+namespace lance {
+namespace {
+
+// A page, and the objects whose memory it looks at.
+struct PyMiniBlocks {
+  MiniBlocks page;
+  std::vector<std::shared_ptr<Source>> sources;
+  nb::object symbols;
+};
+
+ValueCoding value_coding(const std::string& name) {
+  if (name == "flat") return ValueCoding::flat;
+  if (name == "inline_bitpacking") return ValueCoding::bitpacked_inline;
+  if (name == "byte_stream_split") return ValueCoding::byte_streams;
+  if (name == "rle") return ValueCoding::runs;
+  if (name == "variable") return ValueCoding::variable;
+  if (name == "fsst") return ValueCoding::fsst;
+  throw nb::value_error("unknown coding of values");
+}
+
+using Levels = std::tuple<std::string, unsigned>;
+using PyItems = std::tuple<nb::object, nb::object, size_t, unsigned>;
+
+void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::handle lengths, nb::handle first_values,
+               bool large, const char* compression, const std::string& coding, unsigned bits,
+               const std::optional<Levels>& def, uint16_t max_def, bool has_nulls, nb::object symbols,
+               const std::optional<PyItems>& items) {
+  new (self) PyMiniBlocks{};
+  MiniBlocks& page = self->page;
+  page.num_rows = num_rows;
+  page.position = read_int64(positions);
+  page.length = read_int64(lengths);
+  page.first_value = read_int64(first_values);
+  if (page.position.empty() || page.length.size() != page.position.size() ||
+      page.first_value.size() != page.position.size() + 1) {
+    corrupt("%zu positions, %zu lengths and %zu counts of chunks", page.position.size(), page.length.size(),
+            page.first_value.size());
+  }
+  for (int64_t length : page.length) {
+    if (length < 0) {
+      corrupt("a chunk of %lld bytes", static_cast<long long>(length));
+    }
+  }
+  page.coding = value_coding(coding);
+  page.bits = bits;
+  page.compressor = compressor_of(compression);
+  page.shape = {false, def.has_value(), large, page.coding == ValueCoding::runs ? size_t{2} : size_t{1}};
+  if (def) {
+    page.def = level_encoding(std::get<0>(*def).c_str(), std::get<1>(*def));
+  }
+  page.max_def = max_def;
+  page.has_nulls = has_nulls;
+  if (page.coding == ValueCoding::fsst) {
+    page.symbols = nb::cast<const SymbolTable*>(symbols);
+    self->symbols = std::move(symbols);
+  }
+  if (items) {
+    const auto& [offsets, data, count, offset_bits] = *items;
+    self->sources.push_back(std::make_shared<Source>(offsets));
+    self->sources.push_back(std::make_shared<Source>(data));
+    page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits};
+  }
+}
+
+void set_lists(PyMiniBlocks& self, nb::handle first_rows, nb::handle ended_rows, const Levels& rep, int null, int empty,
+               int upper, int shown, uint16_t max_visible, nb::handle depth_of, unsigned offset_bits) {
+  MiniBlocks& page = self.page;
+  ListShape lists;
+  lists.first_row = read_int64(first_rows);
+  lists.ended_rows = read_int64(ended_rows);
+  if (lists.first_row.size() != page.first_value.size() || lists.ended_rows.size() != page.first_value.size()) {
+    corrupt("%zu and %zu numbers of rows for %zu chunks", lists.first_row.size(), lists.ended_rows.size(),
+            page.position.size());
+  }
+  lists.rep = level_encoding(std::get<0>(rep).c_str(), std::get<1>(rep));
+  lists.levels = {null, empty, upper, shown, 1};
+  lists.max_visible = max_visible;
+  Source depths(depth_of);
+  lists.depth_of.assign(depths.bytes().data, depths.bytes().data + depths.bytes().size);
+  lists.offset_bits = offset_bits;
+  page.shape.has_rep = true;
+  page.lists = std::move(lists);
+}
+
+// The pages of a column, and the objects that they belong to.
+struct PyColumnPages {
+  ColumnPages column;
+  nb::object pages;
+  nb::object file;
+  nb::object keeps_open;
+};
+
+void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file, nb::object keeps_open) {
+  new (self) PyColumnPages{};
+  ColumnPages& column = self->column;
+  column.starts = read_int64(starts);
+  for (nb::handle page : pages) {
+    column.pages.push_back(&nb::cast<const PyMiniBlocks&>(page).page);
+  }
+  if (column.pages.empty() || column.starts.size() != column.pages.size() + 1 || column.starts[0] != 0) {
+    corrupt("%zu pages that begin at %zu rows", column.pages.size(), column.starts.size());
+  }
+  for (size_t i = 0; i < column.pages.size(); ++i) {
+    if (column.starts[i] > column.starts[i + 1]) {
+      corrupt("page %zu begins behind its end", i);
+    }
+  }
+  column.file = &nb::cast<PieceReader&>(file);
+  self->pages = std::move(pages);
+  self->file = std::move(file);
+  self->keeps_open = std::move(keeps_open);
+}
+
+using PyRowsToTake = std::tuple<std::vector<const PyColumnPages*>, nb::object, nb::object>;
+
+nb::object optional_block(std::optional<Block>& block) { return block ? nb::cast(std::move(*block)) : nb::none(); }
+
+nb::object as_object(std::optional<DecodedRows>& rows) {
+  if (!rows) {
+    return nb::none();
+  }
+  return nb::make_tuple(rows->first_value, rows->num_values, optional_block(rows->validity),
+                        nb::cast(std::move(rows->values)), optional_block(rows->data),
+                        optional_block(rows->list_offsets), optional_block(rows->list_validity));
+}
+
+// Columns of rows, until Arrow has them.
+struct PyArrowRows {
+  std::vector<bool> is_there;  // of each column that was asked for
+  ArrowArray rows{};
+  uint64_t num_bytes = 0;     // of the values of all batches
+  uint64_t largest_bits = 0;  // of the values of a batch of several rows
+
+  PyArrowRows() = default;
+  PyArrowRows(const PyArrowRows&) = delete;
+  PyArrowRows& operator=(const PyArrowRows&) = delete;
+  ~PyArrowRows() {
+    if (rows.release != nullptr) {
+      rows.release(&rows);
+    }
+  }
+};
+
+// An item of a list may be None, unlike an argument.
+template <class T>
+T& given(T* object) {
+  if (object == nullptr) {
+    throw nb::type_error("None, where an object of the kernels is expected");
+  }
+  return *object;
+}
+
+// A page, the file it is in, and rows of it: from one to another.
+using PyPiece = std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>;
+
+void require_given(const std::vector<PyPiece>& pieces) {
+  for (const auto& [page, file, start, end] : pieces) {
+    given(page);
+    given(file);
+  }
+}
+
+// Whether `cuts` are valid starts and ends of batches of the rows of each piece.
+void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64_t>& cuts) {
+  if (pieces.empty() || cuts.size() < 2 || cuts.front() != 0 || !std::is_sorted(cuts.begin(), cuts.end())) {
+    throw nb::value_error("no columns, or cuts that are not ascending from 0");
+  }
+  for (const auto& [page, file, start, end] : pieces) {
+    if (end - start != static_cast<size_t>(cuts.back())) {
+      throw nb::value_error("columns of other rows than those that are cut");
+    }
+  }
+}
+
+// Decodes the rows of each piece. A piece that cannot be decoded, for any reason, is none.
+std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces) {
+  std::vector<std::optional<DecodedRows>> decoded(pieces.size());
+  Scratch scratch;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [page, file, start, end] = pieces[i];
+    try {
+      decoded[i] = decode_rows(page->page, *file, start, end, scratch);
+    } catch (const CorruptData&) {
+    } catch (const OffsetOverflow&) {
+    }
+  }
+  return decoded;
+}
+
+bool add_column(ArrowColumns& columns, DecodedRows rows, const PyPiece& piece) {
+  try {
+    columns.add(std::move(rows), std::get<0>(piece)->page);
+    return true;
+  } catch (const CorruptData&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void bind_miniblock(nb::module_& m) {
+  nb::class_<PyMiniBlocks>(m, "MiniBlocks")
+      .def("__init__", &make_page, nb::arg("num_rows"), nb::arg("positions"), nb::arg("lengths"),
+           nb::arg("first_values"), nb::arg("large"), nb::arg("compression"), nb::arg("coding"), nb::arg("bits"),
+           nb::arg("def_").none(), nb::arg("max_def"), nb::arg("has_nulls"), nb::arg("symbols").none(),
+           nb::arg("items").none())
+      .def_prop_ro("can_take", [](const PyMiniBlocks& self) { return self.page.can_take(); })
+      .def("set_lists", &set_lists, nb::arg("first_rows"), nb::arg("ended_rows"), nb::arg("rep"), nb::arg("null"),
+           nb::arg("empty"), nb::arg("upper"), nb::arg("shown"), nb::arg("max_visible"), nb::arg("depth_of"),
+           nb::arg("offset_bits"));
+  m.def(
+      "decode_rows",
+      [](const std::vector<PyPiece>& pieces) {
+        require_given(pieces);
+        auto decoded = without_gil([&] { return decode_pieces(pieces); });
+        nb::list results;
+        for (std::optional<DecodedRows>& rows : decoded) {
+          results.append(as_object(rows));
+        }
+        return results;
+      },
+      nb::arg("pieces"));
+  m.def(
+      "decode_batches",
+      [](const std::vector<PyPiece>& pieces, nb::handle cuts) {
+        require_given(pieces);
+        std::vector<int64_t> rows = read_int64(cuts);
+        require_batches(pieces, rows);
+        return without_gil([&] {
+          auto decoded = decode_pieces(pieces);
+          auto result = std::make_unique<PyArrowRows>();
+          ArrowColumns columns;
+          std::vector<uint64_t> bits(rows.size());
+          for (size_t i = 0; i < pieces.size(); ++i) {
+            if (decoded[i]) {
+              decoded[i]->add_bits(std::get<0>(pieces[i])->page, rows, bits);
+            }
+            result->is_there.push_back(decoded[i] && add_column(columns, std::move(*decoded[i]), pieces[i]));
+          }
+          for (size_t i = 1; i < rows.size(); ++i) {
+            if (rows[i] - rows[i - 1] > 1) {
+              result->largest_bits = std::max(result->largest_bits, bits[i] - bits[i - 1]);
+            }
+          }
+          result->num_bytes = (bits.back() - bits.front()) / 8;
+          result->rows = columns.take_rows(static_cast<size_t>(rows.back()));
+          return result.release();
+        });
+      },
+      nb::arg("pieces"), nb::arg("cuts"));
+  nb::class_<PyColumnPages>(m, "ColumnPages")
+      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"), nb::arg("keeps_open"));
+  nb::class_<PyArrowRows>(m, "ArrowRows")
+      .def_prop_ro("is_there", [](const PyArrowRows& self) { return self.is_there; })
+      .def_prop_ro("num_bytes", [](const PyArrowRows& self) { return self.num_bytes; })
+      .def_prop_ro("largest_bits", [](const PyArrowRows& self) { return self.largest_bits; })
+      .def_prop_ro("address", [](const PyArrowRows& self) { return reinterpret_cast<uintptr_t>(&self.rows); });
+  m.def(
+      "take_rows",
+      [](const std::vector<PyRowsToTake>& parts, size_t num_columns, size_t num_rows) {
+        std::vector<std::unique_ptr<Source>> sources;
+        std::vector<RowsToTake> wanted;
+        for (const auto& [columns, rows, places] : parts) {
+          RowsToTake part;
+          for (const PyColumnPages* column : columns) {
+            part.columns.push_back(&given(column).column);
+          }
+          sources.push_back(std::make_unique<Source>(rows));
+          part.rows = sources.back()->bytes();
+          if (!places.is_none()) {
+            sources.push_back(std::make_unique<Source>(places));
+            part.places = sources.back()->bytes();
+          }
+          wanted.push_back(std::move(part));
+        }
+        return without_gil([&] {
+          auto result = std::make_unique<PyArrowRows>();
+          ArrowColumns columns;
+          for (std::optional<TakenColumn>& column : take_rows(wanted, num_columns, num_rows)) {
+            result->is_there.push_back(column.has_value());
+            if (column) {
+              columns.add(std::move(*column), num_rows);
+            }
+          }
+          result->rows = columns.take_rows(num_rows);
+          return result.release();
+        });
+      },
+      nb::arg("parts"), nb::arg("num_columns"), nb::arg("num_rows"));
+}
+
+}  // namespace lance

@@ -1,0 +1,34 @@
+// Distinct values of a page and an index for each value (docs/format.md, "Dictionary pages").
+#pragma once
+
+#include "encode/levels.hpp"
+#include "base/variable.hpp"
+
+namespace lance {
+
+// Values of `width` bytes, or with offsets of `offset_bits` if that is not 0.
+struct DictionarySource {
+  Bytes offsets;
+  Bytes data;
+  unsigned offset_bits;
+  size_t width;
+  size_t num_values;
+};
+
+struct Distinct {
+  bool complete = false;       // false: there are more than `max_items`, and the rest is empty
+  Block indices;               // u32; 0 for nulls
+  std::vector<int64_t> first;  // position at which each item occurs first, ascending
+};
+
+Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items);
+
+struct Sampled {
+  size_t valid = 0;     // values of the sample that are not null
+  size_t distinct = 0;  // distinct values among them
+};
+
+// Samples every `step`-th value, at most `most` values.
+Sampled sample_distinct(const DictionarySource& source, Validity validity, size_t step, size_t most);
+
+}  // namespace lance

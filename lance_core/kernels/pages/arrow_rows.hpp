@@ -1,0 +1,48 @@
+// Passes decoded columns to Arrow through its C data interface
+// (https://arrow.apache.org/docs/format/CDataInterface.html): all columns in one step, and released without Python.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pages/takes.hpp"
+
+extern "C" {
+struct ArrowArray {
+  int64_t length;
+  int64_t null_count;
+  int64_t offset;
+  int64_t n_buffers;
+  int64_t n_children;
+  const void** buffers;
+  ArrowArray** children;
+  ArrowArray* dictionary;
+  void (*release)(ArrowArray*);
+  void* private_data;
+};
+}
+
+namespace lance {
+
+// Gathers columns to a struct array of rows.
+class ArrowColumns {
+ public:
+  ArrowColumns() = default;
+  ArrowColumns(const ArrowColumns&) = delete;
+  ArrowColumns& operator=(const ArrowColumns&) = delete;
+  ~ArrowColumns();
+
+  // Rows as `decode_rows` gave them of `page`, or lists of them. Throws CorruptData where single bits stand in lists
+  // and do not begin at a byte.
+  void add(DecodedRows rows, const MiniBlocks& page);
+  void add(TakenColumn column, size_t num_rows);
+
+  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This
+  // object keeps no columns.
+  ArrowArray take_rows(size_t num_rows);
+
+ private:
+  std::vector<ArrowArray> columns_;
+};
+
+}  // namespace lance

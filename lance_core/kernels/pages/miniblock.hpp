@@ -1,0 +1,81 @@
+// Reads and decodes rows of mini-block pages in one call, which otherwise takes several calls from Python
+// (docs/format.md, "Mini-block pages"). Covers flat columns and lists of them in the encodings that fill
+// most pages; the decoders in Python handle all other pages. Neighbouring pages with equal descriptions may be joined.
+#pragma once
+
+#include <optional>
+
+#include "pages/chunks.hpp"
+#include "codecs/fsst.hpp"
+#include "codecs/inflate.hpp"
+#include "pages/levels.hpp"
+#include "base/pieces.hpp"
+
+namespace lance {
+
+enum class ValueCoding { flat, bitpacked_inline, byte_streams, runs, variable, fsst };
+
+// Items that values are indices into.
+struct Items {
+  Bytes offsets;
+  Bytes data;
+  size_t count;
+  unsigned offset_bits;
+};
+
+// Meaning of the levels in a page of lists.
+struct ListShape {
+  std::vector<int64_t> first_row;   // number of the first row that begins in each chunk, and one more
+  std::vector<int64_t> ended_rows;  // rows whose last entry lies before each chunk, and before the end
+  LevelEncoding rep;
+  ListLevels levels;
+  uint16_t max_visible;
+  std::vector<uint8_t> depth_of;
+  unsigned offset_bits;
+};
+
+struct MiniBlocks {
+  size_t num_rows;
+  std::vector<int64_t> position;     // of each chunk in the file
+  std::vector<int64_t> length;       // of each chunk; 0 for a gap between two pages, which is no chunk
+  std::vector<int64_t> first_value;  // of each chunk, and the number of values
+  ChunkShape shape;
+  LevelEncoding def;
+  uint16_t max_def;
+  bool has_nulls;         // among the values themselves
+  Compressor compressor;  // of the first buffer of each chunk
+  ValueCoding coding;
+  unsigned bits;  // of a fixed-width value, of an index if there are items, or of an offset
+  const SymbolTable* symbols = nullptr;
+  std::optional<Items> items;
+  std::optional<ListShape> lists;
+
+  // Whether single rows can be taken out of chunks (takes.hpp).
+  bool can_take() const { return !lists && shape.num_buffers == 1; }
+};
+
+// The values of some chunks, which include the wanted values, and the lists around the wanted values.
+struct DecodedRows {
+  size_t first_value = 0;
+  size_t num_values = 0;
+  std::optional<Block> validity;  // of all values; none if all are valid
+  Block values;                   // fixed-width, or offsets
+  std::optional<Block> data;
+  std::optional<Block> list_offsets;  // of the wanted rows; they count from the first wanted value
+  std::optional<Block> list_validity;
+
+  // Adds the size in bits of the first `rows[i]` wanted rows to `bits[i]`; `rows` ascends. Counts like
+  // lance_core/scan/read/sizes.py.
+  void add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows, std::vector<uint64_t>& bits) const;
+};
+
+// Scratch memory that is reused from piece to piece, and grows as needed.
+struct Scratch {
+  Block encoded{0};
+  Block inflated{0};
+};
+
+// Decodes rows [start, end) of pages of a file. Throws CorruptData, also if the file cannot be read.
+DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch);
+
+}  // namespace lance

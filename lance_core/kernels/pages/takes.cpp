@@ -1,0 +1,624 @@
+#include "pages/takes.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+
+#include "codecs/bitpacking.hpp"
+#include "base/bits.hpp"
+
+namespace lance {
+namespace {
+
+// A wanted value: its position among the `count` values of a buffer of a chunk.
+struct Cell {
+  const uint8_t* data;
+  size_t bytes;
+  size_t count;
+  size_t index;
+};
+
+// The chunk of a wanted value, and its page.
+struct ChunkCell {
+  Cell cell;
+  const MiniBlocks* page;
+};
+
+using Members = std::vector<size_t>;  // numbers of cells
+
+// The words that hold bit-packed values, one or two for each.
+template <class T>
+class PackedWords {
+ public:
+  explicit PackedWords(size_t n) : places_(n), low_(n), high_(n) {}
+
+  // Adds the copies for the `k`-th value, which is number `value` of a packed group.
+  void add(size_t k, const uint8_t* packed, unsigned bits, size_t value, std::vector<Copy>& copies) {
+    if (bits == 0) {
+      return;
+    }
+    places_[k] = PackedPlace<T>::of(bits, value);
+    copies.push_back({packed + places_[k].low, sizeof(T), reinterpret_cast<uint8_t*>(&low_[k])});
+    if (places_[k].is_split()) {
+      copies.push_back({packed + places_[k].high(), sizeof(T), reinterpret_cast<uint8_t*>(&high_[k])});
+    }
+  }
+
+  // The same for a value that is a word of its own.
+  void add_word(size_t k, const uint8_t* word, std::vector<Copy>& copies) {
+    places_[k].bits = sizeof(T) * 8;
+    copies.push_back({word, sizeof(T), reinterpret_cast<uint8_t*>(&low_[k])});
+  }
+
+  T value(size_t k) const { return places_[k].bits == 0 ? T{0} : places_[k].value(low_[k], high_[k]); }
+
+ private:
+  std::vector<PackedPlace<T>> places_;
+  std::vector<T> low_;
+  std::vector<T> high_;
+};
+
+// The files of a call, each with its map if it is mapped.
+using Files = std::unordered_map<PieceReader*, const FileMap*>;
+
+// The chunk of `page` that holds a row.
+size_t chunk_of(const MiniBlocks& page, int64_t row) {
+  const std::vector<int64_t>& first = page.first_value;
+  size_t n = page.position.size();
+  // Chunks hold about as many values each.
+  auto guess =
+      static_cast<size_t>(static_cast<double>(row) / static_cast<double>(page.num_rows) * static_cast<double>(n));
+  if (guess < n && first[guess] <= row && row < first[guess + 1]) {
+    return guess;
+  }
+  auto above = std::upper_bound(first.begin(), first.end(), row);
+  auto chunk = static_cast<size_t>(above - first.begin()) - 1;
+  if (above == first.begin() || chunk >= n || first[chunk] > row || row >= first[chunk + 1]) {
+    corrupt("row %lld of %zu", static_cast<long long>(row), page.num_rows);
+  }
+  return chunk;
+}
+
+class Column {
+ public:
+  Column(size_t num_rows, const GuardedCopies& copier) : cells_(num_rows), copier_(copier) {}
+
+  // Finds the chunks of rows of a file.
+  void locate(const ColumnPages& column, const RowsToTake& part, const FileMap* map) {
+    size_t n = part.rows.size / 8;
+    std::vector<Place> places;
+    for (size_t k = 0; k < n; ++k) {
+      auto row = load<int64_t>(part.rows.data + 8 * k);
+      auto place = part.places.data == nullptr ? k : load<uint64_t>(part.places.data + 8 * k);
+      if (row < 0 || row >= column.starts.back() || place >= cells_.size()) {
+        corrupt("row %lld of %lld", static_cast<long long>(row), static_cast<long long>(column.starts.back()));
+      }
+      size_t number = 0;
+      if (column.pages.size() > 1) {
+        auto above = std::upper_bound(column.starts.begin(), column.starts.end(), row);
+        number = static_cast<size_t>(above - column.starts.begin()) - 1;
+      }
+      row -= column.starts[number];
+      const MiniBlocks& page = *column.pages[number];
+      size_t chunk = chunk_of(page, row);
+      int64_t offset = page.position[chunk], length = page.length[chunk];
+      auto file_bytes = static_cast<int64_t>(column.file->file_bytes());
+      if (offset < 0 || length < 8 || length > file_bytes || offset > file_bytes - length) {
+        corrupt("a chunk of %lld bytes at %lld", static_cast<long long>(length), static_cast<long long>(offset));
+      }
+      int64_t first = page.first_value[chunk];
+      cells_[place] = {{nullptr, static_cast<size_t>(length), static_cast<size_t>(page.first_value[chunk + 1] - first),
+                        static_cast<size_t>(row - first)},
+                       &page};
+      if (map != nullptr) {
+        cells_[place].cell.data = map->data() + offset;
+      } else {
+        places.push_back({offset, place});
+      }
+    }
+    if (map == nullptr) {
+      read(*column.file, std::move(places));
+    }
+  }
+
+  TakenColumn take() {
+    open_chunks();
+    TakenColumn result;
+    result.validity = take_validity();
+    const MiniBlocks* page = cells_.empty() ? nullptr : cells_[0].page;
+    if (page == nullptr) {
+      corrupt("a column without rows");
+    }
+    unsigned offset_bits = offset_bits_of(*page);
+    for (const ChunkCell& cell : cells_) {
+      if (offset_bits_of(*cell.page) != offset_bits || (offset_bits == 0 && cell.page->bits != page->bits)) {
+        corrupt("pages of different types in a column");
+      }
+    }
+    if (offset_bits == 0) {
+      result.values = page->bits == 1 ? take_bits() : take_fixed(page->bits / 8);
+    } else {
+      take_variable(offset_bits, result);
+    }
+    return result;
+  }
+
+ private:
+  struct Place {
+    int64_t offset;  // in the file
+    size_t cell;
+  };
+
+  static unsigned offset_bits_of(const MiniBlocks& page) {
+    if (page.items) {
+      return page.items->offset_bits;
+    }
+    return page.coding == ValueCoding::variable || page.coding == ValueCoding::fsst ? page.bits : 0;
+  }
+
+  // Brings the chunks of a file that is not mapped.
+  void read(PieceReader& file, std::vector<Place> places) {
+    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.offset < b.offset; });
+    std::vector<int64_t> offsets, lengths;
+    for (const Place& place : places) {
+      if (offsets.empty() || offsets.back() != place.offset) {
+        offsets.push_back(place.offset);
+        lengths.push_back(static_cast<int64_t>(cells_[place.cell].cell.bytes));
+      }
+    }
+    auto bytes = [](const std::vector<int64_t>& numbers) {
+      return Bytes{reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size() * 8};
+    };
+    Pieces pieces = file.read({{bytes(offsets), bytes(lengths)}});
+    if (pieces.error != 0 || pieces.end >= 0) {
+      corrupt("chunks could not be read");
+    }
+    const uint8_t* from = pieces.data[0].data();
+    size_t k = 0;
+    for (const Place& place : places) {
+      while (offsets[k] != place.offset) {
+        from += lengths[k++];
+      }
+      cells_[place.cell].cell.data = from;
+    }
+    kept_.push_back(std::move(pieces.data[0]));
+  }
+
+  void copy(const std::vector<Copy>& copies) const {
+    if (!copier_.run(copies)) {
+      corrupt("a file ends inside its chunks");
+    }
+  }
+
+  // Makes the copies that `add(k, cell, copies)` asks for, for each of `members`.
+  template <class Add>
+  void copy_each(const std::vector<Cell>& cells, const Members& members, Add add) const {
+    std::vector<Copy> copies;
+    copies.reserve(members.size());
+    for (size_t k : members) {
+      add(k, cells[k], copies);
+    }
+    copy(copies);
+  }
+
+  // Finds levels and values in the chunks.
+  void open_chunks() {
+    size_t n = cells_.size();
+    std::vector<uint64_t> headers(n);
+    std::vector<Copy> copies(n);
+    for (size_t k = 0; k < n; ++k) {
+      const MiniBlocks* page = cells_[k].page;
+      if (page == nullptr || !page->can_take()) {
+        corrupt("a page whose rows are not taken, or none");
+      }
+      copies[k] = {cells_[k].cell.data, 8, reinterpret_cast<uint8_t*>(&headers[k])};
+    }
+    copy(copies);
+    levels_.resize(n);
+    values_.resize(n);
+    for (size_t k = 0; k < n; ++k) {
+      const auto& [cell, page] = cells_[k];
+      auto* header = reinterpret_cast<const uint8_t*>(&headers[k]);
+      size_t num_levels = load<uint16_t>(header);
+      size_t def_bytes = page->shape.has_def ? load<uint16_t>(header + 2) : 0;
+      const uint8_t* size = header + (page->shape.has_def ? 4 : 2);
+      size_t value_bytes = page->shape.large ? load<uint32_t>(size) : load<uint16_t>(size);
+      size_t begin = 8 + up8(def_bytes);
+      if (begin > cell.bytes || value_bytes > cell.bytes - begin || (page->shape.has_def && num_levels != cell.count)) {
+        corrupt("a chunk of %zu bytes and %zu values with %zu levels in %zu bytes and values in %zu", cell.bytes,
+                cell.count, num_levels, def_bytes, value_bytes);
+      }
+      levels_[k] = {cell.data + 8, def_bytes, cell.count, cell.index};
+      values_[k] = {cell.data + begin, value_bytes, cell.count, cell.index};
+    }
+    for (Compressor compressor : {Compressor::lz4, Compressor::zstd}) {
+      inflate_chunks(members([&](const MiniBlocks& page) { return page.compressor == compressor; }), compressor);
+    }
+  }
+
+  // Compressed values are read from their decompressed chunks. Each chunk is decompressed once.
+  void inflate_chunks(Members chosen, Compressor compressor) {
+    if (chosen.empty()) {
+      return;
+    }
+    std::sort(chosen.begin(), chosen.end(),
+              [&](size_t a, size_t b) { return std::less<>{}(values_[a].data, values_[b].data); });
+    std::vector<size_t> numbers;  // of the chunk of each
+    Members firsts;               // one of each chunk
+    size_t total = 0;
+    for (size_t k : chosen) {
+      if (firsts.empty() || values_[firsts.back()].data != values_[k].data) {
+        firsts.push_back(k);
+        total += values_[k].bytes;
+      }
+      numbers.push_back(firsts.size() - 1);
+    }
+    Block packed(total);
+    Stream chunks;
+    chunks.base = {packed.data(), total};
+    size_t at = 0;
+    copy_each(values_, firsts, [&](size_t, const Cell& cell, std::vector<Copy>& copies) {
+      copies.push_back({cell.data, cell.bytes, packed.data() + at});
+      chunks.append(at, cell.bytes);
+      at += cell.bytes;
+    });
+    Block inflated(0);
+    chunks = inflate(chunks, compressor, inflated);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      Bytes chunk = chunks.chunk(numbers[i]);
+      values_[chosen[i]].data = chunk.data;
+      values_[chosen[i]].bytes = chunk.size;
+    }
+    kept_.push_back(std::move(inflated));
+  }
+
+  // The cells of pages that `accept` takes.
+  template <class Accept>
+  Members members(Accept accept) const {
+    Members chosen;
+    chosen.reserve(cells_.size());
+    for (size_t k = 0; k < cells_.size(); ++k) {
+      if (accept(*cells_[k].page)) {
+        chosen.push_back(k);
+      }
+    }
+    return chosen;
+  }
+
+  // Values of `width` bytes each, to `out + k * width`.
+  void pick_fixed(const std::vector<Cell>& cells, const Members& members, size_t width, uint8_t* out) const {
+    copy_each(cells, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cell.count > cell.bytes / width) {
+        corrupt("%zu values of %zu bytes in %zu bytes", cell.count, width, cell.bytes);
+      }
+      copies.push_back({cell.data + cell.index * width, width, out + k * width});
+    });
+  }
+
+  // Values of `width` bytes whose bytes lie apart, to `out + k * width`.
+  void pick_streams(const Members& members, size_t width, uint8_t* out) const {
+    copy_each(values_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cell.count > cell.bytes / width) {
+        corrupt("%zu split values of %zu bytes in %zu bytes", cell.count, width, cell.bytes);
+      }
+      for (size_t byte = 0; byte < width; ++byte) {
+        copies.push_back({cell.data + byte * cell.count + cell.index, 1, out + k * width + byte});
+      }
+    });
+  }
+
+  // Values of chunks that carry their bit width, to `out[k]`.
+  template <class T>
+  void pick_inline(const std::vector<Cell>& cells, const Members& members, T* out) const {
+    std::vector<T> bits(cells.size());
+    copy_each(cells, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cell.bytes < sizeof(T)) {
+        corrupt("a chunk without its bit width");
+      }
+      copies.push_back({cell.data, sizeof(T), reinterpret_cast<uint8_t*>(&bits[k])});
+    });
+    PackedWords<T> words(cells.size());
+    copy_each(cells, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      check_inline_chunk<T>(cell.bytes, cell.count, bits[k], k);
+      words.add(k, cell.data + sizeof(T), static_cast<unsigned>(bits[k]), cell.index, copies);
+    });
+    for (size_t k : members) {
+      out[k] = words.value(k);
+    }
+  }
+
+  // Levels of chunks whose bit width the page says, to `out[k]`.
+  void pick_packed_levels(const Members& members, unsigned bits, uint16_t* out) const {
+    PackedWords<uint16_t> words(levels_.size());
+    copy_each(levels_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      auto shape = OutOfLineShape<uint16_t>::of(cell.bytes, cell.count, bits, k);
+      size_t group = cell.index / kGroup, place = cell.index % kGroup;
+      const uint8_t* packed = cell.data + group * packed_bytes(bits);
+      if (group == shape.full && shape.is_raw) {
+        words.add_word(k, packed + place * sizeof(uint16_t), copies);
+      } else {
+        words.add(k, packed, bits, place, copies);
+      }
+    });
+    for (size_t k : members) {
+      out[k] = words.value(k);
+    }
+  }
+
+  // Levels in runs, which are known only when those before them are; to `out[k]`.
+  void pick_runs(const Members& members, LevelEncoding encoding, uint16_t* out) const {
+    std::vector<size_t> begins(cells_.size());
+    size_t total = 0;
+    for (size_t k : members) {
+      begins[k] = total;
+      total += levels_[k].bytes;
+    }
+    std::vector<uint8_t> bytes(total);
+    copy_each(levels_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      copies.push_back({cell.data, cell.bytes, bytes.data() + begins[k]});
+    });
+    for (size_t k : members) {
+      Stream stream;
+      stream.base = {bytes.data(), total};
+      stream.append(begins[k], levels_[k].bytes);
+      Block levels = decode_levels(stream, Counts({static_cast<int64_t>(levels_[k].count)}), encoding);
+      out[k] = load<uint16_t>(levels.data() + 2 * levels_[k].index);
+    }
+  }
+
+  std::optional<Block> take_validity() const {
+    auto nullable = [](const MiniBlocks& page) { return page.shape.has_def && page.has_nulls; };
+    std::vector<uint16_t> levels(cells_.size());
+    auto coded = [&](LevelCoding coding) {
+      return members([&](const MiniBlocks& page) { return nullable(page) && page.def.coding == coding; });
+    };
+    if (Members flat = coded(LevelCoding::flat); !flat.empty()) {
+      pick_fixed(levels_, flat, 2, reinterpret_cast<uint8_t*>(levels.data()));
+    }
+    if (Members packed = coded(LevelCoding::bitpacked_inline); !packed.empty()) {
+      pick_inline(levels_, packed, levels.data());
+    }
+    uint64_t widths = 0;
+    for (size_t k : coded(LevelCoding::bitpacked)) {
+      widths |= uint64_t{1} << std::min(cells_[k].page->def.bits, 63u);
+    }
+    for (unsigned bits = 0; widths >> bits != 0; ++bits) {
+      pick_packed_levels(members([&](const MiniBlocks& page) {
+                           return nullable(page) && page.def.coding == LevelCoding::bitpacked && page.def.bits == bits;
+                         }),
+                         bits, levels.data());
+    }
+    if (Members runs = coded(LevelCoding::runs); !runs.empty()) {
+      pick_runs(runs, cells_[runs[0]].page->def, levels.data());
+    }
+    Block validity(ceil8(cells_.size()));
+    BitWriter writer(validity.data());
+    size_t num_nulls = 0;
+    for (size_t k = 0; k < cells_.size(); ++k) {
+      if (levels[k] > cells_[k].page->max_def) {
+        corrupt("definition level %u where %u is the highest", levels[k], cells_[k].page->max_def);
+      }
+      num_nulls += levels[k] != 0;
+      writer.append(levels[k] == 0);
+    }
+    return num_nulls == 0 ? std::nullopt : std::optional(std::move(validity));
+  }
+
+  Block take_bits() const {
+    std::vector<uint8_t> bytes(cells_.size());
+    Members all(cells_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    copy_each(values_, all, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cells_[k].page->coding != ValueCoding::flat || ceil8(cell.count) > cell.bytes) {
+        corrupt("%zu bits in %zu bytes", cell.count, cell.bytes);
+      }
+      copies.push_back({cell.data + cell.index / 8, 1, &bytes[k]});
+    });
+    Block out(ceil8(cells_.size()));
+    BitWriter writer(out.data());
+    for (size_t k = 0; k < cells_.size(); ++k) {
+      writer.append((bytes[k] >> (values_[k].index % 8)) & 1);
+    }
+    return out;
+  }
+
+  // Words of `width` bytes each, of those of the pages that `accept` takes.
+  template <class Accept>
+  void take_words(size_t width, Accept accept, uint8_t* out) const {
+    auto has = [&](ValueCoding coding) {
+      return members(
+          [&](const MiniBlocks& page) { return page.coding == coding && page.bits == 8 * width && accept(page); });
+    };
+    if (Members flat = has(ValueCoding::flat); !flat.empty()) {
+      pick_fixed(values_, flat, width, out);
+    }
+    if (Members streams = has(ValueCoding::byte_streams); !streams.empty()) {
+      pick_streams(streams, width, out);
+    }
+    if (Members packed = has(ValueCoding::bitpacked_inline); !packed.empty()) {
+      switch (width) {
+        case 1:
+          return pick_inline(values_, packed, out);
+        case 2:
+          return pick_inline(values_, packed, reinterpret_cast<uint16_t*>(out));
+        case 4:
+          return pick_inline(values_, packed, reinterpret_cast<uint32_t*>(out));
+        case 8:
+          return pick_inline(values_, packed, reinterpret_cast<uint64_t*>(out));
+        default:
+          corrupt("bit packing of words of %zu bytes", width);
+      }
+    }
+  }
+
+  Block take_fixed(size_t width) const {
+    if (width == 0 || cells_[0].page->bits % 8 != 0) {
+      corrupt("values of %u bits", cells_[0].page->bits);
+    }
+    Block out(cells_.size() * width);
+    take_words(width, [](const MiniBlocks&) { return true; }, out.data());
+    return out;
+  }
+
+  // Bytes of values as pages store them: `stored[k]` of `staged`, or of a dictionary.
+  template <class T>
+  void stage_values(std::vector<Bytes>& stored, std::vector<uint8_t>& staged) const {
+    Members chosen = members([](const MiniBlocks& page) { return !page.items; });
+    std::vector<T> edges(2 * cells_.size());
+    copy_each(values_, chosen, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      if (cell.bytes / sizeof(T) < cell.count + 1) {
+        corrupt("%zu bytes for %zu offsets", cell.bytes, cell.count + 1);
+      }
+      copies.push_back({cell.data + cell.index * sizeof(T), 2 * sizeof(T), reinterpret_cast<uint8_t*>(&edges[2 * k])});
+    });
+    size_t total = 0;
+    for (size_t k : chosen) {
+      const Cell& cell = values_[k];
+      T begin = edges[2 * k], end = edges[2 * k + 1];
+      if (begin < (cell.count + 1) * sizeof(T) || end < begin || end > cell.bytes) {
+        corrupt("a chunk of %zu bytes holds a value at [%llu, %llu)", cell.bytes,
+                static_cast<unsigned long long>(begin), static_cast<unsigned long long>(end));
+      }
+      total += end - begin;
+    }
+    staged.resize(total);
+    uint8_t* to = staged.data();
+    copy_each(values_, chosen, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+      stored[k] = {to, static_cast<size_t>(edges[2 * k + 1] - edges[2 * k])};
+      if (stored[k].size != 0) {
+        copies.push_back({cell.data + edges[2 * k], stored[k].size, to});
+      }
+      to += stored[k].size;
+    });
+  }
+
+  // The items that values are indices into.
+  void look_up(std::vector<Bytes>& stored) const {
+    for (size_t width : {1, 2, 4, 8}) {
+      auto accept = [&](const MiniBlocks& page) { return page.items && page.bits == 8 * width; };
+      Members chosen = members(accept);
+      if (chosen.empty()) {
+        continue;
+      }
+      std::vector<uint8_t> indices(cells_.size() * width);
+      take_words(width, accept, indices.data());
+      for (size_t k : chosen) {
+        uint64_t index = 0;
+        std::memcpy(&index, indices.data() + k * width, width);  // the hosts we build for are little-endian
+        const Items& items = *cells_[k].page->items;
+        size_t offset_width = offset_bytes(items.offset_bits);
+        if (index >= items.count || index + 1 >= items.offsets.size / offset_width) {
+          corrupt("dictionary index %llu of %zu items", static_cast<unsigned long long>(index), items.count);
+        }
+        OffsetReader offsets(items.offsets.data, items.offset_bits);
+        size_t begin = offsets[index], end = offsets[index + 1];
+        if (end < begin) {
+          corrupt("dictionary item %llu at [%zu, %zu)", static_cast<unsigned long long>(index), begin, end);
+        }
+        stored[k] = items.data.slice(begin, end - begin);
+      }
+    }
+  }
+
+  void take_variable(unsigned offset_bits, TakenColumn& result) const {
+    size_t n = cells_.size();
+    std::vector<Bytes> stored(n);
+    std::vector<uint8_t> staged;
+    if (offset_bytes(offset_bits) == 4) {
+      stage_values<uint32_t>(stored, staged);
+    } else {
+      stage_values<uint64_t>(stored, staged);
+    }
+    look_up(stored);
+    auto symbols = [&](size_t k) {
+      const MiniBlocks& page = *cells_[k].page;
+      bool coded = page.coding == ValueCoding::fsst && !page.items && page.symbols->codes;
+      return coded ? page.symbols : nullptr;
+    };
+    std::vector<size_t> ends(n + 1);
+    for (size_t k = 0; k < n; ++k) {
+      const SymbolTable* table = symbols(k);
+      size_t bytes = table == nullptr ? stored[k].size : expanded_size(*table, stored[k]);
+      if (bytes == SIZE_MAX) {
+        corrupt("a value ends inside an escape, or has a code with nothing behind it");
+      }
+      ends[k + 1] = ends[k] + bytes;
+    }
+    if (offset_bits == 32 && ends[n] > INT32_MAX) {
+      throw OffsetOverflow("more bytes than 32-bit offsets can address");
+    }
+    Block data(ends[n] + kSlack);
+    result.values = Block((n + 1) * offset_bytes(offset_bits));
+    for (size_t k = 0; k <= n; ++k) {
+      if (offset_bits == 32) {
+        store(result.values.data() + 4 * k, static_cast<uint32_t>(ends[k]));
+      } else {
+        store(result.values.data() + 8 * k, static_cast<uint64_t>(ends[k]));
+      }
+      if (k == n) {
+        break;
+      }
+      uint8_t* to = data.data() + ends[k];
+      if (const SymbolTable* table = symbols(k); table != nullptr) {
+        expand_value(*table, stored[k], to);  // the next value overwrites the bytes behind this one
+      } else {
+        copy_bytes(to, stored[k].data, stored[k].size);
+      }
+    }
+    data.resize(ends[n]);
+    result.data = std::move(data);
+  }
+
+  std::vector<ChunkCell> cells_;
+  std::vector<Cell> levels_;
+  std::vector<Cell> values_;
+  std::vector<Block> kept_;  // the memory of cells that are not in a map
+  const GuardedCopies& copier_;
+};
+
+}  // namespace
+
+std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
+                                                  size_t num_rows) {
+  Files files;
+  for (const RowsToTake& part : parts) {
+    if (part.columns.size() != num_columns || part.rows.size % 8 != 0 ||
+        (part.places.data != nullptr && part.places.size != part.rows.size)) {
+      corrupt("%zu columns, and %zu bytes of rows for %zu of places", part.columns.size(), part.rows.size,
+              part.places.size);
+    }
+    for (const ColumnPages* column : part.columns) {
+      if (files.count(column->file) == 0) {
+        files[column->file] = column->file->map_for(num_columns * (part.rows.size / 8));
+      }
+    }
+  }
+  std::vector<MapRange> maps;
+  for (const auto& [file, map] : files) {
+    if (map != nullptr) {
+      maps.push_back(map->range());
+    }
+  }
+  GuardedCopies copier(std::move(maps));
+  std::vector<std::optional<TakenColumn>> taken(num_columns);
+  for (size_t i = 0; i < num_columns; ++i) {
+    try {
+      Column column(num_rows, copier);
+      for (const RowsToTake& part : parts) {
+        column.locate(*part.columns[i], part, files.at(part.columns[i]->file));
+      }
+      taken[i] = column.take();
+    } catch (const CorruptData&) {
+    } catch (const OffsetOverflow&) {
+    }
+  }
+  for (const auto& [file, map] : files) {
+    if (map != nullptr && !file->is_whole()) {
+      return std::vector<std::optional<TakenColumn>>(num_columns);
+    }
+  }
+  return taken;
+}
+
+}  // namespace lance

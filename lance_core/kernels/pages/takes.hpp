@@ -1,0 +1,36 @@
+// Takes single rows of mini-block pages, of many columns and files, in one call. A value is a few bytes of a chunk of
+// some KiB. Of a mapped file only these bytes are accessed, for all values of a column together, so that the processor
+// waits for many addresses at once. Covers flat columns in the encodings that fill most pages
+// (docs/format.md, "Mini-block pages"); the decoders in Python handle all other columns.
+#pragma once
+
+#include "pages/miniblock.hpp"
+
+namespace lance {
+
+// The pages of a column of a file.
+struct ColumnPages {
+  std::vector<const MiniBlocks*> pages;
+  std::vector<int64_t> starts;  // the first row of each page, and the number of rows
+  PieceReader* file;
+};
+
+// Rows of a file, in any order, and their positions in the result. Without `places` they are the whole result.
+struct RowsToTake {
+  std::vector<const ColumnPages*> columns;
+  Bytes rows;    // int64
+  Bytes places;  // int64
+};
+
+struct TakenColumn {
+  std::optional<Block> validity;  // none if all are valid
+  Block values;                   // fixed-width, or offsets
+  std::optional<Block> data;
+};
+
+// Returns the columns of `num_rows` rows, which come from several files. A column that could not be taken, for any
+// reason, is none.
+std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
+                                                  size_t num_rows);
+
+}  // namespace lance

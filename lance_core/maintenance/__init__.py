@@ -1,0 +1,1 @@
+"""Maintenance: what is swept, cloned, tagged or branched beside the versions."""

@@ -1,0 +1,100 @@
+"""Cleaning up after every so many commits, where the settings of a table ask for it.
+
+`lance.auto_cleanup.interval` says after which versions, `older_than` and `retain_versions` what goes. As with
+the reference it is the version before the new one that is cleaned up from, by its settings, and a cleanup
+that fails does not fail the commit.
+Source: docs/format.md, "Cleanup".
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lance_core.errors import InvalidInputError, LanceError
+from lance_core.storage import Storage
+from lance_core.table.manifest import Manifest
+
+_PREFIX = "lance.auto_cleanup."
+_SECONDS = {
+    "nanos nsec ns": 1e-9,
+    "usec us": 1e-6,
+    "millis msec ms": 1e-3,
+    "seconds second secs sec s": 1.0,
+    "minutes minute mins min m": 60.0,
+    "hours hour hrs hr h": 3600.0,
+    "days day d": 86400.0,
+    "weeks week wks wk w": 7 * 86400.0,
+    "months month M": 30.44 * 86400.0,
+    "years year yrs yr y": 365.25 * 86400.0,
+}
+_UNITS = {unit: seconds for units, seconds in _SECONDS.items() for unit in units.split()}
+_DURATION = re.compile(r"(\s*[0-9]+\s*[A-Za-z]+)+\s*")
+_PART = re.compile(r"([0-9]+)\s*([A-Za-z]+)")
+_LONGEST_SECONDS = 1000 * 365.25 * 86400.0
+
+_log = logging.getLogger(__name__)
+
+
+def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
+    """Clean up after a commit, where it is time to; never raises a `LanceError`.
+
+    Args:
+        storage: where the main branch is; branches are not cleaned up by themselves.
+        before: the version before the new one.
+        version: the new one.
+    """
+    if f"{_PREFIX}interval" not in before.message.config:
+        return
+    # Late: few tables ask for it.
+    from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
+    from lance_core.table.snapshot import Snapshot
+
+    settings = {
+        key.removeprefix(_PREFIX): value
+        for key, value in before.message.config.items()
+        if key.startswith(_PREFIX)
+    }
+    try:
+        interval = _number(settings, "interval")
+        if before.branch is not None or (interval and version % interval):
+            return
+        age = settings.get("older_than")
+        policy = CleanupPolicy(
+            older_than=None if age is None else parse_duration(age),
+            retain_versions=_number(settings, "retain_versions"),
+            error_if_tagged_old_versions=False,
+            delete_rate_limit=_number(settings, "delete_rate_limit"),
+            delete_concurrency=_number(settings, "delete_concurrency"),
+        )
+        if policy.older_than is not None or policy.retain_versions is not None:
+            clean_up(Snapshot(storage, before), storage, policy)
+    except LanceError as error:
+        _log.warning("version %d is made, but cleaning up after it failed: %s", version, error)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the time that a text like `14days` or `1h 30m` says; at most a thousand years.
+
+    Raises:
+        InvalidInputError: it says none.
+    """
+    if not _DURATION.fullmatch(text):
+        raise InvalidInputError("duration", expected="like 14days or 1h 30m", found=text)
+    seconds = 0.0
+    for number, unit in _PART.findall(text):
+        if unit not in _UNITS:
+            raise InvalidInputError("unit of a duration", expected=f"one of {', '.join(_UNITS)}", found=unit)
+        seconds += int(number) * _UNITS[unit]
+    return timedelta(seconds=min(seconds, _LONGEST_SECONDS))
+
+
+def _number(settings: Mapping[str, str], name: str) -> int | None:
+    text = settings.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch("[0-9]+", text):
+        raise InvalidInputError(
+            "setting of the table", column=_PREFIX + name, expected="a number", found=text
+        )
+    return int(text)

@@ -1,0 +1,1 @@
+"""Scans and takes: rows of one version, planned from metadata and then read."""

@@ -1,0 +1,67 @@
+"""Filters and computed columns as callers write them, bound to the columns of a table version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lance_core.errors import InvalidInputError
+from lance_core.expressions.tree import Expression
+from lance_core.scan.plan.options import Computed
+from lance_core.scan.plan.projection import expression_schema
+from lance_core.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+
+def bind_filter(
+    schema: Schema, condition: str | pc.Expression | None, substrait: bytes | None = None
+) -> Expression | None:
+    """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
+
+    Raises:
+        InvalidInputError: it does not parse, names no column, is no condition, or is given twice.
+        TypeError: it is something else.
+    """
+    if substrait is not None:
+        if condition is not None:
+            raise InvalidInputError("filter and substrait_filter exclude each other")
+        from lance_core.expressions.substrait import parse_substrait
+
+        return parse_substrait(substrait, expression_schema(schema))
+    if condition is None:
+        return None
+    if isinstance(condition, str):
+        # The parsers take longer to load than all the rest of the package: they wait for their first use.
+        from lance_core.expressions.sql import parse_filter
+
+        return parse_filter(condition, expression_schema(schema))
+    import pyarrow.compute as pc  # late, too
+
+    if isinstance(condition, pc.Expression):
+        from lance_core.expressions.arrow import parse_arrow
+
+        return parse_arrow(condition, expression_schema(schema))
+    raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
+
+
+def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
+    """Computed columns, given as SQL by name.
+
+    Raises:
+        InvalidInputError: one does not parse or names no column; the message says which.
+        TypeError: names or values are no text.
+    """
+    from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
+
+    known = expression_schema(schema)
+    computed = []
+    for name, text in columns.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"columns must map names to SQL text, they hold {name!r}: {text!r}")
+        try:
+            computed.append((name, parse_expression(text, known)))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"column {name!r}: {error}") from None
+    return tuple(computed)

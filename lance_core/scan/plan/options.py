@@ -1,0 +1,78 @@
+"""Options of a scan, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_core.errors import InvalidInputError
+from lance_core.expressions.tree import Expression
+
+DEFAULT_BATCH_BYTES = 2 << 20
+
+_LARGEST = (1 << 63) - 1
+
+Computed = tuple[tuple[str, Expression], ...]
+"""Names and values of computed columns, in output order."""
+_BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """The options of one scan; equal options on one snapshot give equal batches.
+
+    Args:
+        columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
+        computed: Names and values of computed columns in output order, in the place of `columns`.
+        filter: Only rows for which this is true.
+        limit: At most this many rows; `None` means all, 0 means none.
+        offset: Rows to skip, in the order of the scan; with a filter only those count that pass.
+        fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
+        with_row_id: Append the column `_rowid`.
+        with_row_address: Append the column `_rowaddr`.
+        batch_rows: Most rows of a streamed batch; deleted ones do not count.
+        blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
+            them. There is no other binary column that has descriptions, so the first two are the same.
+        verify_checksums: Hold the pages that are read against their checksums, in files that have some,
+            before anything of them is decoded.
+        stored: Give computed columns that are bare columns in the form that data files hold, to be written
+            again: see `lance_core.scan.run.stored`.
+        batch_bytes: Most bytes of a streamed batch, except one of one row.
+
+    Raises:
+        InvalidInputError: an option is out of range; the message names it.
+    """
+
+    columns: tuple[str, ...] | None = None
+    computed: Computed | None = None
+    filter: Expression | None = None
+    limit: int | None = None
+    offset: int | None = None
+    fragments: tuple[int, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    batch_rows: int | None = None
+    batch_bytes: int = DEFAULT_BATCH_BYTES
+    blob_handling: str = "blobs_descriptions"
+    verify_checksums: bool = False
+    stored: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("limit", self.limit, 0),
+            ("offset", self.offset, 0),
+            ("batch_rows", self.batch_rows, 1),
+            ("batch_bytes", self.batch_bytes, 1),
+        ):
+            if value is not None and value < least:
+                raise InvalidInputError(f"{name} must be at least {least}, got {value}")
+            if value is not None and value > _LARGEST:
+                raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
+        if self.blob_handling not in _BLOB_HANDLINGS:
+            raise InvalidInputError(
+                f"blob_handling must be one of {', '.join(_BLOB_HANDLINGS)}, got {self.blob_handling!r}"
+            )
+        seen: set[int] = set()
+        for fragment_id in self.fragments or ():
+            if fragment_id in seen:
+                raise InvalidInputError(f"fragment {fragment_id} is asked for twice")
+            seen.add(fragment_id)

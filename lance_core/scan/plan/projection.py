@@ -1,0 +1,338 @@
+"""Projection: the columns that a scan returns, and the stored columns that it reads for them.
+
+A path such as `s.x.y` names a field inside structs and becomes one flat output column of that name, null
+where any struct above it is null, with the metadata of the field it names. Names are matched exactly; a
+part in backticks may hold any character, a backtick doubled. Paths do not reach into lists or maps. They
+reach into the descriptors of blobs (`b.kind`), which are structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from lance_core.encodings.json_binary import holds_json
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions.tree import Column, Expression, Path, columns
+from lance_core.hints import did_you_mean
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.schema import Field, Schema, split_path
+from lance_core.schema.blobs import binary_blobs, describe_blobs
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_OFFSET = "_rowoffset"
+CREATED_AT = "_row_created_at_version"
+LAST_UPDATED_AT = "_row_last_updated_at_version"
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT, LAST_UPDATED_AT)
+
+
+@dataclass(frozen=True)
+class DataColumn:
+    """An output column that is read from data files.
+
+    Attributes:
+        output: Field of the output schema.
+        field: Top-level field to read, narrowed to the children that the path goes through.
+        path: Child position at each struct level below `field`; empty when the whole field is the column.
+        described: The field that the path leads to, if blobs in it are to be replaced by their values.
+        json: The field that is shown, if it is binary JSON or holds some.
+    """
+
+    output: pa.Field
+    field: Field
+    path: tuple[int, ...]
+    described: Field | None = None
+    json: Field | None = None
+
+    @property
+    def is_shown_as_stored(self) -> bool:
+        """Whether the arrays of the files are those of the output."""
+        return not self.path and self.json is None and self.field.arrow_type == self.output.type
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """An output column that tells of the row itself: one of `ROW_COLUMNS`."""
+
+    output: pa.Field
+
+
+@dataclass(frozen=True)
+class ComputedColumn:
+    """An output column that is computed from others.
+
+    Attributes:
+        inputs: Top-level columns that hold what the expression names.
+    """
+
+    output: pa.Field
+    expression: Expression
+    inputs: tuple[DataColumn | RowColumn, ...]
+
+
+@dataclass(frozen=True)
+class Projection:
+    columns: tuple[DataColumn | RowColumn | ComputedColumn, ...]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class FilteredProjection(Projection):
+    """The returned columns, followed by columns that only the filter needs; `schema` has the returned
+    columns.
+
+    Attributes:
+        num_outputs: How many columns are returned.
+        inputs: For each top-level column that the filter names the number of the column that has it.
+    """
+
+    num_outputs: int
+    inputs: Mapping[str, int]
+
+
+def project(schema: Schema, options: ScanOptions) -> Projection:
+    """Resolve the columns of `options` against the schema of a table version.
+
+    Raises:
+        InvalidInputError: a name is unknown, is given twice, or does not lead through structs; names it.
+        UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
+    """
+    appended = (ROW_ID,) * options.with_row_id + (ROW_ADDRESS,) * options.with_row_address
+    values = options.blob_handling == "all_binary"
+    columns: list[DataColumn | RowColumn | ComputedColumn]
+    if options.computed is not None:
+        computed = [each for each in options.computed if each not in _as_computed(appended)]
+        _refuse_duplicates([*(name for name, _ in computed), *appended])
+        columns = [_computed(schema, name, value, values, options.stored) for name, value in computed]
+    elif options.columns is None:
+        return _project_all(schema, values, appended)
+    else:
+        _refuse_duplicates(options.columns)
+        columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
+    columns += [_row_column(name) for name in appended]
+    return _projection(columns, schema)
+
+
+def _as_computed(names: Sequence[str]) -> list[tuple[str, Expression]]:
+    """Columns that tell of the rows, as a caller names them who computes others."""
+    return [(name, Column((name,), pa.uint64())) for name in names]
+
+
+def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -> Projection:
+    """All columns of a table, and some that tell of the rows."""
+    known = _whole.setdefault(schema, {})
+    projection = known.get((blob_values, appended))
+    if projection is None:
+        columns = [_data_column(field.name, field, (), blob_values) for field in schema.fields]
+        rows = [_row_column(name) for name in appended]
+        projection = known[blob_values, appended] = _projection([*columns, *rows], schema)
+    return projection
+
+
+# A request for a whole table asks for its plan, for its ticket and for its first batch.
+_whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]] = WeakKeyDictionary()
+
+
+def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:
+    """Return the columns that a scan returns and that its filter reads; errors are those of `project`."""
+    returned = project(schema, options)
+    columns_read = list(returned.columns)
+    inputs = {}
+    for column in _inputs(schema, columns(condition)):
+        if column not in columns_read:
+            columns_read.append(column)
+        inputs[column.output.name] = columns_read.index(column)
+    return FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
+
+
+def expression_schema(schema: Schema) -> pa.Schema:
+    """Return the columns that expressions may name: those of the table, and those that tell of the rows."""
+    known = _expression_schemas.get(schema)
+    if known is None:
+        fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
+        names = {field.name for field in fields}
+        fields += [_row_column(name).output for name in ROW_COLUMNS if name not in names]
+        known = _expression_schemas[schema] = pa.schema(fields)
+    return known
+
+
+# Every request with an expression asks, and a table may have thousands of columns.
+_expression_schemas: WeakKeyDictionary[Schema, pa.Schema] = WeakKeyDictionary()
+
+
+def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
+    """Resolve columns as the reference does where it takes rows: paths narrow their top-level column.
+
+    Such a column keeps only the fields that paths lead to, in the order of the schema; paths may lead through
+    lists too, and names may be given again. Columns stand where they are named first.
+
+    Raises:
+        InvalidInputError: a name is unknown, or does not lead through structs and lists; names it.
+        UnsupportedFeatureError: the column cannot be read, or not without its other children; names it.
+    """
+    tops = {field.name: field for field in schema.fields}
+    paths: dict[str, list[Sequence[str]]] = {}
+    for name in names:
+        parts = split_path(name)
+        if parts[0] not in tops and name not in ROW_COLUMNS:
+            raise _no_such_column(name, parts[0], schema.fields)
+        paths.setdefault(parts[0], []).append(parts[1:])
+    return _projection(
+        [
+            _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
+            for top, below in paths.items()
+        ],
+        schema,
+    )
+
+
+def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], schema: Schema) -> Projection:
+    metadata = dict(schema.metadata) or None
+    return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def stored_column(field: Field) -> DataColumn:
+    """Return a top-level column in the form that data files hold, but with the values of blobs."""
+    described, binary = describe_blobs(field), binary_blobs(field)
+    output = pa.field(field.name, binary.arrow_type, field.nullable)
+    return DataColumn(output, described, (), described if described != field else None)
+
+
+def _computed(
+    schema: Schema, name: str, value: Expression, blob_values: bool, stored: bool
+) -> DataColumn | RowColumn | ComputedColumn:
+    """Return a column that a caller computes; one that is only renamed is read as it is."""
+    if isinstance(value, Column):
+        for field in schema.fields:
+            if field.name == value.path[0]:
+                if stored and value.path == (name,):
+                    return stored_column(field)
+                return _data_column(name, field, value.path[1:], blob_values)
+        if value.path == (name,):
+            return _row_column(name)
+    from lance_core.expressions.nullability import is_nullable  # late: most scans compute nothing
+
+    output = pa.field(name, value.type, nullable=is_nullable(value, expression_schema(schema)))
+    return ComputedColumn(output, value, _inputs(schema, columns(value)))
+
+
+def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColumn, ...]:
+    """Return the top-level columns that hold what `paths` lead to, without the children that none leads
+    to.
+    """
+    below: dict[str, list[Path]] = {}
+    for top, *rest in paths:
+        below.setdefault(top, []).append(tuple(rest))
+    fields = {field.name: field for field in schema.fields}
+    return tuple(
+        _data_column(top, _keep_read(fields[top], rest), (), False) if top in fields else _row_column(top)
+        for top, rest in below.items()
+    )
+
+
+def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
+    """Return the field with what `paths`, which count from it, lead to; a packed struct is read whole."""
+    if not all(paths) or field.is_packed:
+        return field
+    below: dict[str, list[Path]] = {}
+    for name, *rest in paths:
+        below.setdefault(name, []).append(tuple(rest))
+    kept = (_keep_read(child, below[child.name]) for child in field.children if child.name in below)
+    return replace(field, children=tuple(kept))
+
+
+def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
+    """Return the field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
+    if not all(paths):
+        return field
+    if field.is_blob or field.is_blob_v2:  # the whole descriptor, as the reference takes it
+        known = describe_blobs(field).children
+        for path in paths:
+            if len(path) > 1 or path[0] not in {child.name for child in known}:
+                raise _no_such_column(".".join((name, *path)), path[0], known)
+        return field
+    if field.is_packed:
+        raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
+    if field.logical_type.removesuffix(".struct") not in ("struct", "list", "large_list"):
+        raise InvalidInputError(
+            "paths lead through structs and lists only",
+            column=name,
+            found=f"{field.name} of type {field.logical_type}",
+        )
+    below: dict[str, list[Sequence[str]]] = {}
+    for path in paths:
+        below.setdefault(path[0], []).append(path[1:])
+    kept = tuple(
+        _keep(f"{name}.{child.name}", child, below.pop(child.name))
+        for child in field.children
+        if child.name in below
+    )
+    for missing in below:
+        raise _no_such_column(f"{name}.{missing}", missing, field.children)
+    return replace(field, children=kept)
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInputError("column is asked for twice", column=name)
+        seen.add(name)
+
+
+def _resolve(schema: Schema, name: str, blob_values: bool) -> DataColumn | RowColumn:
+    names = split_path(name)
+    for field in schema.fields:
+        if field.name == names[0]:
+            return _data_column(name, field, names[1:], blob_values)
+    if name in ROW_COLUMNS:
+        return _row_column(name)
+    raise _no_such_column(name, names[0], schema.fields)
+
+
+def _row_column(name: str) -> RowColumn:
+    return RowColumn(pa.field(name, pa.uint64()))
+
+
+def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool) -> DataColumn:
+    narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
+    described = None
+    if blob_values and below:
+        _narrow(name, binary_blobs(top), below)  # the value of a blob has no children, as its descriptor has
+    if blob_values and any(field.is_blob_descriptor for field in leaf.walk()):
+        described = leaf
+        _, _, leaf, _ = _narrow(name, binary_blobs(top), below)
+    output = leaf.to_arrow().with_name(name).with_nullable(nullable)
+    return DataColumn(output, narrowed, path, described, leaf if holds_json(leaf) else None)
+
+
+def _narrow(name: str, field: Field, below: Sequence[str]) -> tuple[Field, tuple[int, ...], Field, bool]:
+    """Return the field cut down to one path, the child positions of that path, its last field, and its
+    nullability.
+
+    A null struct makes everything inside it null, so the column is nullable when any field on its path is.
+    """
+    if not below:
+        return field, (), field, field.nullable
+    if field.logical_type != "struct":
+        raise InvalidInputError(
+            "paths lead through structs only", column=name, found=f"{field.name} of type {field.logical_type}"
+        )
+    position = next((p for p, child in enumerate(field.children) if child.name == below[0]), None)
+    if position is None:
+        raise _no_such_column(name, below[0], field.children)
+    narrowed, path, leaf, nullable = _narrow(name, field.children[position], below[1:])
+    # The bytes of a packed struct interleave all its children: it can only be read whole, like a descriptor.
+    if field.is_packed or field.is_blob_descriptor:
+        return field, (position, *path), leaf, nullable or field.nullable
+    return replace(field, children=(narrowed,)), (0, *path), leaf, nullable or field.nullable
+
+
+def _no_such_column(name: str, missing: str, known: Sequence[Field]) -> InvalidInputError:
+    """Return the error for the path `name`, whose part `missing` is none of the `known` fields."""
+    hint = did_you_mean(missing, [field.name for field in known])
+    return InvalidInputError(f"there is no column {name!r}{hint}")

@@ -1,0 +1,1 @@
+"""Reading: the columns of one fragment, by row ranges or by single rows."""

@@ -1,0 +1,385 @@
+"""The columns of one fragment: from files, from several files at once, from no file, or computed.
+
+Each has `page_rows` (sorted row numbers where its arrays begin and end), `bytes_per_row` (an estimate, the
+same in every run), `read(start, end)`, which gives the physical rows `[start, end)` as arrays in order, and
+`take(rows)`, which gives single rows, strictly ascending, in the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.encodings.json_binary import show_json
+from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.values import concat_arrays, seen_as
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.file.column_readers import ColumnReader
+from lance_core.file.direct import Piece
+from lance_core.file.row_runs import Rows, read_rows
+from lance_core.kernels import ColumnPages, OffsetOverflow
+from lance_core.scan.plan.projection import ComputedColumn, DataColumn
+from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
+from lance_core.scan.read.files import FragmentFiles
+from lance_core.scan.read.sizes import value_bits
+from lance_core.schema.fields import Field
+from lance_core.schema.physical_columns import leaves, owns_column
+from lance_core.storage.base import ReadableFile
+from lance_core.table.fragment import HeldFields
+
+
+class Column(Protocol):
+    @property
+    def page_rows(self) -> Sequence[int]: ...
+
+    @property
+    def bytes_per_row(self) -> float: ...
+
+    def read(self, start: int, end: int) -> list[pa.Array]: ...
+
+    def take(self, rows: Rows) -> list[pa.Array]: ...
+
+
+class NumberColumn:
+    """64-bit numbers computed from physical row offsets, such as row ids."""
+
+    bytes_per_row = 8.0
+
+    def __init__(self, num_rows: int, numbers: Callable[[int, int], npt.NDArray[np.integer]]) -> None:
+        self.page_rows = (0, num_rows)
+        self._numbers = numbers
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return [pa.array(self._numbers(start, end).astype(np.uint64, copy=False))]
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return read_rows(self, rows)
+
+
+class NullColumn:
+    """A column that no file of the fragment holds (docs/format.md, "Fragments")."""
+
+    def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
+        self.page_rows = (0, num_rows)
+        self.bytes_per_row = (value_bits(data_type) or 32) / 8
+        self._type = data_type
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return [pa.nulls(end - start, self._type)]
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return [pa.nulls(len(rows), self._type)]
+
+
+class StoredColumn:
+    """A column of one data file, with the path into its structs followed."""
+
+    def __init__(self, column: DataColumn, reader: ColumnReader, file: ReadableFile) -> None:
+        self.file = file
+        self.is_shown_as_stored = column.is_shown_as_stored
+        self._column = column
+        self._reader = reader
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        return self._reader.page_rows
+
+    @property
+    def bytes_per_row(self) -> float:
+        return self._reader.bytes_per_row
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self.present(self._reader.read(start, end))
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """Return the pieces of rows `[start, end)`, for reads of several columns at once; see
+        `ColumnReader.pieces`.
+        """
+        return self._reader.pieces(start, end)
+
+    def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """Arrays as the reader gives them, as users see them."""
+        return [_present(array, self._column) for array in arrays]
+
+    def known_pages(self) -> ColumnPages | None:
+        """Return all pages, for takes of several columns at once; see `ColumnReader.known_pages`."""
+        return self._reader.known_pages()
+
+    @property
+    def stored_type(self) -> pa.DataType:
+        """Type of the arrays that `present` takes."""
+        return self._column.field.arrow_type
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return [_present(array, self._column) for array in self._reader.take(rows)]
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """Pick rows together with other columns of `file`; see `ColumnReader.pick`."""
+        arrays = yield from self._reader.pick(rows)
+        return [_present(array, self._column) for array in arrays]
+
+
+def known_pages(column: Column) -> ColumnPages | None:
+    """Return the pages from which a kernel takes rows of a column; see `ColumnReader.known_pages`."""
+    return column.known_pages() if isinstance(column, StoredColumn) else None
+
+
+def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:
+    """Return the values of each column of a fragment at ascending rows. Columns of one file are read
+    together.
+    """
+    by_file: dict[int, list[StoredColumn]] = {}
+    for column in columns:
+        if isinstance(column, StoredColumn):
+            by_file.setdefault(id(column.file), []).append(column)
+    taken: dict[int, list[pa.Array]] = {}
+    try:
+        for stored in by_file.values():
+            picking = together([column.pick(rows) for column in stored])
+            for column, arrays in zip(stored, pick(picking, stored[0].file.read_pieces), strict=True):
+                taken[id(column)] = arrays
+    except OffsetOverflow:
+        taken.clear()  # each column cuts its own arrays
+    return [taken[id(column)] if id(column) in taken else column.take(rows) for column in columns]
+
+
+class BlobColumn:
+    """A column of one data file with the values of its blobs in the place of their descriptors."""
+
+    def __init__(self, column: DataColumn, reader: ColumnReader, source: BlobSource) -> None:
+        self._column = column
+        self._reader = reader
+        self._source = source
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        return self._reader.page_rows
+
+    @cached_property
+    def bytes_per_row(self) -> float:
+        """The mean, from all descriptors of the file: they are small, and what they stand for is not."""
+        num_rows = self._reader.num_rows
+        num_bytes = sum(
+            described_bytes(self._described_field, self._described(array))
+            for array in self._reader.read(0, num_rows)
+        )
+        return self._reader.bytes_per_row + num_bytes / max(num_rows, 1)
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self._values(self._reader.read(start, end))
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._values(self._reader.take(rows))
+
+    def _values(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        """Return the values that rows of the file describe."""
+        described = (self._described(array) for array in arrays)
+        values = (read_blobs(self._described_field, array, self._source) for array in described)
+        return [_shown(array, self._column) for array in values]
+
+    @property
+    def _described_field(self) -> Field:
+        assert self._column.described is not None
+        return self._column.described
+
+    def _described(self, array: pa.Array) -> pa.Array:
+        return _field(array, self._column.path)
+
+
+class SplitColumn:
+    """A nested column whose leaves lie in several files: what changing one child of a struct leaves behind.
+
+    Every leaf carries the validity and the list lengths above it, so any part can lend them to the whole.
+    """
+
+    def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
+        widest = max((reader for _, reader in parts), key=lambda reader: reader.bytes_per_row)
+        self.page_rows = widest.page_rows
+        self.bytes_per_row = sum(reader.bytes_per_row for _, reader in parts)
+        self._column = column
+        self._parts = parts
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self._merged([(field, reader.read(start, end)) for field, reader in self._parts])
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
+
+    def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
+        """Return the column from what its parts hold of the same rows."""
+        if not any(arrays for _, arrays in parts):
+            return []
+        joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
+        return [_present(_merge(self._column.field, joined), self._column)]
+
+
+class ExpressionColumn:
+    """A column computed from others, which are decoded for it alone."""
+
+    def __init__(self, column: ComputedColumn, num_rows: int, inputs: Mapping[str, Column]) -> None:
+        self._column = column
+        self._inputs = inputs
+        widest = max(inputs.values(), key=lambda column: column.bytes_per_row, default=None)
+        self.page_rows = (0, num_rows) if widest is None else widest.page_rows
+        bits = value_bits(column.output.type)
+        self.bytes_per_row = (
+            sum(column.bytes_per_row for column in inputs.values()) if bits is None else bits / 8
+        )
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self._values({name: c.read(start, end) for name, c in self._inputs.items()}, end - start)
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        return self._values({name: c.take(rows) for name, c in self._inputs.items()}, len(rows))
+
+    def _values(self, arrays: Mapping[str, list[pa.Array]], num_rows: int) -> list[pa.Array]:
+        if not num_rows:
+            return []
+        from lance_core.expressions.evaluate import evaluate  # late: most scans compute nothing
+
+        try:
+            return [evaluate(self._column.expression, batch) for batch in batches_of(arrays, num_rows)]
+        except InvalidInputError as error:
+            raise InvalidInputError(f"column {self._column.output.name!r}: {error}") from None
+
+
+def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.RecordBatch:
+    """One batch of columns that are given as arrays in order; it has `num_rows` even without columns."""
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
+    joined = [arrays[0] if len(arrays) == 1 else concat_arrays(arrays) for arrays in columns.values()]
+    return pa.RecordBatch.from_arrays(joined, names=list(columns))
+
+
+def batches_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batch of `batch_of`, or several batches if arrays do not fit into one.
+
+    Text of several pages may have more bytes than 32-bit offsets count, and dictionaries more values than
+    their indices.
+    """
+    try:
+        yield batch_of(columns, num_rows)
+    except pa.ArrowCapacityError:
+        if num_rows < 2:
+            raise
+        middle = num_rows // 2
+        for start, end in ((0, middle), (middle, num_rows)):
+            part = {name: _between(arrays, start, end) for name, arrays in columns.items()}
+            yield from batches_of(part, end - start)
+
+
+def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]:
+    """Return the values `[start, end)` of arrays that follow one another."""
+    cut = []
+    for array in arrays:
+        if start < len(array) and end > 0:
+            cut.append(array.slice(max(start, 0), min(end, len(array)) - max(start, 0)))
+        start, end = start - len(array), end - len(array)
+    return cut
+
+
+Parts = Sequence[tuple[int, Mapping[int, int]]]
+"""Files of a fragment, by number, that hold leaves of a column, and the column of the file for each field."""
+
+
+def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
+    """Return the files, of those that hold certain fields, that contain leaves of a top-level field."""
+    nodes = [node.id for node in field.walk()]
+    wanted = {leaf.id for leaf in leaves(field)}
+    stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
+    return [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+
+
+def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
+    """Make a reader for a projected column, whose field `find_parts` has found in the files of a fragment.
+
+    Raises:
+        UnsupportedFeatureError: a file has a version that is not read yet.
+        LanceError: a file cannot be opened, see `DataFiles.open`.
+    """
+    if not parts:
+        return NullColumn(files.num_rows, column.output.type)
+    if len(parts) == 1:
+        ((number, stored),) = parts
+        file = files.open(files.data_files[number])
+        reader = file.column(column.field, stored)
+        if column.described is None:
+            return StoredColumn(column, reader, file.file)
+        return BlobColumn(column, reader, files.blobs(files.data_files[number], column.output.name))
+    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts]
+    if column.described is not None:
+        raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
+    fields = [(_only(column.field, stored), file, stored) for file, stored in opened]
+    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
+
+
+def _present(array: pa.Array, column: DataColumn) -> pa.Array:
+    """Return the array of an output column: the path followed, the rest as `_shown` does."""
+    return _shown(_field(array, column.path), column)
+
+
+def _field(array: pa.Array, path: Sequence[int]) -> pa.Array:
+    """Return the field below structs that a path of field numbers leads to."""
+    if not path:
+        return array
+    import pyarrow.compute as pc  # late: it takes longer to load than all the rest that reads
+
+    return pc.struct_field(array, list(path))
+
+
+def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
+    """Return the array as users see it: JSON as text, extension types put on."""
+    if column.json is not None:
+        array = show_json(array, column.json)
+    return array if array.type == column.output.type else seen_as(column.output.type, array)
+
+
+def holds_dictionary(data_type: pa.DataType) -> bool:
+    """Return whether a dictionary type stands anywhere in `data_type`."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return holds_dictionary(data_type.storage_type)
+    return pa.types.is_dictionary(data_type) or any(
+        holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
+    )
+
+
+def _only(field: Field, ids: Collection[int]) -> Field:
+    """Return the field without the leaves that are not in `ids`."""
+    if owns_column(field):
+        return field
+    held = (child for child in field.children if any(leaf.id in ids for leaf in leaves(child)))
+    return replace(field, children=tuple(_only(child, ids) for child in held))
+
+
+def _merge(field: Field, parts: list[tuple[Field, pa.Array]]) -> pa.Array:
+    """Put `field` together from arrays of the same rows that each hold some of its leaves."""
+    part, array = parts[0]
+    if len(parts) == 1 and part == field:
+        return array
+    if pa.types.is_struct(array.type):
+        children = [_merge_child(child, parts, len(array)) for child in field.children]
+        return pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=array.is_null())
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        if any(not array.offsets.equals(other.offsets) for _, other in parts[1:]):
+            raise CorruptFileError("files of one fragment disagree about lists", column=field.name)
+        items = _merge(field.children[0], [(part.children[0], array.values) for part, array in parts])
+        return type(array).from_arrays(array.offsets, items, type=field.arrow_type, mask=array.is_null())
+    raise UnsupportedFeatureError(
+        "column in several files", column=field.name, expected="structs and lists", found=field.logical_type
+    )
+
+
+def _merge_child(child: Field, parts: list[tuple[Field, pa.Array]], num_rows: int) -> pa.Array:
+    held = [
+        (part_child, array.field(position))
+        for part, array in parts
+        for position, part_child in enumerate(part.children)
+        if part_child.id == child.id
+    ]
+    return _merge(child, held) if held else pa.nulls(num_rows, child.arrow_type)

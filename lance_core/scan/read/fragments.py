@@ -1,0 +1,147 @@
+"""One fragment opened for a projection: reads physical row ranges of its columns, deleted rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.pool import map_ahead
+from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, RowColumn
+from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.read.columns import Column, ExpressionColumn, Parts, find_parts, open_column
+from lance_core.scan.read.deletions import LiveRows, Offsets, drop_rows
+from lance_core.scan.read.files import DataFiles, FragmentFiles
+from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.read.trace import Trace
+from lance_core.schema.fields import Field
+from lance_core.table.fragment import Fragment, HeldFields
+from lance_core.table.snapshot import Snapshot
+
+
+class FragmentReader:
+    """The projected columns of one fragment.
+
+    Attributes:
+        task: The live rows that are read.
+        columns: In output order.
+        start, end: The physical rows that hold the live rows of the task.
+        live_share: The share of live rows among them, above 0.
+    """
+
+    def __init__(self, task: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
+        self.task = task
+        self.columns = columns
+        self.start, self.end = live.physical_range(task.start, task.end)
+        self.live_share = (task.end - task.start) / (self.end - self.start)
+        self._live = live
+
+    def live_rows_before(self, rows: Offsets) -> Offsets:
+        """For each of some physical row numbers how many live rows come before it."""
+        return self._live.live_rows_before(rows)
+
+    def physical_rows(self, live: Offsets) -> Offsets:
+        """Return the physical row numbers of live ones, which count from the first row of the fragment."""
+        return self._live.physical_rows(live)
+
+    def num_live_rows(self, start: int, end: int) -> int:
+        """Return the number of live rows of the physical range `[start, end)`."""
+        return end - start - len(self._live.deleted_between(start, end))
+
+    def live_rows(self, start: int, end: int) -> Offsets:
+        """Return the numbers of the live rows of the physical range `[start, end)`."""
+        rows = np.arange(start, end)
+        deleted = self._live.deleted_between(start, end)
+        return np.delete(rows, deleted) if len(deleted) else rows
+
+    def rows_at(self, start: int, places: Offsets) -> Offsets:
+        """Return the numbers of some of the live rows from the physical row `start` on, by their places
+        there.
+        """
+        (before,) = self._live.live_rows_before(np.array([start]))
+        return self._live.physical_rows(before + places)
+
+    def read(self, column: int, start: int, end: int) -> list[pa.Array]:
+        """Return the live rows of the physical range `[start, end)` of one column."""
+        return self.live(self.columns[column].read(start, end), start, end)
+
+    def live(self, arrays: list[pa.Array], start: int, end: int) -> list[pa.Array]:
+        """Return the live rows out of arrays that hold all of the physical range `[start, end)`."""
+        deleted = self._live.deleted_between(start, end)
+        return drop_rows(arrays, deleted) if len(deleted) else arrays
+
+
+class FragmentOpener:
+    """Opens the fragments of one scan; `trace` is told what is read of them."""
+
+    def __init__(
+        self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
+    ) -> None:
+        self._snapshot = snapshot
+        self._trace = trace
+        self._projection = projection
+        self._files = files
+        self._row_columns = RowColumns(snapshot, files)
+        self._fragments = snapshot.manifest.fragment_by_id
+        self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
+        """Files of each field, for fragments whose files hold the same fields. There are few combinations
+        of these.
+        """
+
+    def fragment(self, task: FragmentScan) -> Fragment:
+        """Return the fragment of a task, as the manifest describes it."""
+        return self._fragments[task.fragment_id]
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether opening a fragment means waiting for a store."""
+        return self._snapshot.storage.is_remote
+
+    def open_all(self, tasks: Iterable[FragmentScan]) -> Iterator[FragmentReader]:
+        """`open` of each task, in order; errors are raised in the turn of their task."""
+        return map_ahead(self.open, tasks, self.is_remote)
+
+    @property
+    def most_files(self) -> int:
+        """Return the largest number of files that may be kept open."""
+        return self._files.max_files
+
+    def open(self, task: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
+        """Open the files that a task needs, and read its deletions.
+
+        `files` are those of its fragment, where somebody else opens them, too.
+
+        Raises:
+            LanceError: a file is missing, corrupt or of a kind that is not supported.
+        """
+        fragment = self.fragment(task)
+        live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
+        return FragmentReader(task, live, self.open_columns(fragment.id, live, files))
+
+    def open_columns(
+        self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None
+    ) -> tuple[Column, ...]:
+        """Return the projected columns of a fragment, deleted rows included; errors are those of `open`."""
+        fragment = self._fragments[fragment_id]
+        files = files or FragmentFiles(self._snapshot, fragment, self._files)
+        held = tuple([data_file.held for data_file in files.data_files])
+        parts = self._parts.setdefault(held, {})
+
+        def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
+            if isinstance(column, RowColumn):
+                return self._row_columns.open(column.output.name, fragment, live)
+            if isinstance(column, ComputedColumn):
+                inputs = {read.output.name: opened(read) for read in column.inputs}
+                return ExpressionColumn(column, fragment.physical_rows, inputs)
+            if column.field not in parts:
+                parts[column.field] = find_parts(column.field, held)
+            return open_column(column, files, parts[column.field])
+
+        columns = tuple([opened(column) for column in self._projection.columns])
+        if self._trace is None:
+            return columns
+        return tuple(
+            self._trace.follow(fragment_id, projected.output.name, column)
+            for projected, column in zip(self._projection.columns, columns, strict=True)
+        )

@@ -1,0 +1,81 @@
+"""Columns that tell of the rows themselves: ids, addresses, offsets, and the versions that made them.
+
+Source: docs/format.md, "Row ids and lineage".
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.file.column_readers import ColumnReader
+from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_core.scan.read.columns import Column, NumberColumn
+from lance_core.scan.read.deletions import LiveRows
+from lance_core.scan.read.files import DataFiles
+from lance_core.schema.fields import Field
+from lance_core.table.fragment import Fragment, Lineage
+from lance_core.table.lineage import read_versions
+from lance_core.table.row_ids import Places, RowIds, find_row_ids, find_values, read_row_ids
+from lance_core.table.snapshot import Snapshot
+
+_LINEAGE = {
+    ROW_ID: Lineage.ROW_ID,
+    CREATED_AT: Lineage.CREATED_AT,
+    LAST_UPDATED_AT: Lineage.LAST_UPDATED_AT,
+}
+
+
+class RowColumns:
+    """Opens such columns for the fragments of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
+        self._snapshot = snapshot
+        self._files = files
+
+    def open(self, name: str, fragment: Fragment, live: LiveRows) -> Column:
+        """One column of a fragment.
+
+        Raises:
+            LanceError: a sequence contradicts the format, or the file that holds it cannot be read.
+        """
+        num_rows = fragment.physical_rows
+        if name == ROW_OFFSET:
+            before = self._live_rows_before[fragment.id]
+            return NumberColumn(num_rows, lambda start, end: live.live_offsets(start, end) + before)
+        if name == ROW_ADDRESS or (name == ROW_ID and not self._snapshot.manifest.has_stable_row_ids):
+            first = fragment.id << 32
+            return NumberColumn(num_rows, lambda start, end: np.arange(first + start, first + end))
+        kind = _LINEAGE[name]
+        hidden = self._hidden_column(fragment, kind)
+        if hidden is not None:
+            return hidden
+        numbers = read_row_ids(fragment) if kind is Lineage.ROW_ID else read_versions(fragment, kind)
+        return NumberColumn(num_rows, lambda start, end: numbers[start:end])
+
+    def find_row_ids(self, fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
+        """Return the positions of stable ids, see `row_ids.find_row_ids`; errors are those of `open`."""
+        hidden = self._hidden_column(fragment, Lineage.ROW_ID)
+        if hidden is None:
+            return find_row_ids(fragment, wanted)
+        ids = pa.concat_arrays(hidden.read(0, fragment.physical_rows))
+        return find_values(ids.to_numpy(), wanted)
+
+    def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
+        """Return the column of a data file that a sequence was spilled to."""
+        data_file = fragment.lineage_file(kind)
+        if data_file is None:
+            return None
+        field = Field(kind.value, -1, f"hidden column {kind.value}", "uint64", False, {}, "")
+        columns = {kind.value: data_file.held.hidden_columns[kind.value]}
+        return self._files.open(self._snapshot, fragment, data_file).column(field, columns)
+
+    @cached_property
+    def _live_rows_before(self) -> dict[int, int]:
+        """Live rows of the dataset before each fragment."""
+        fragments = self._snapshot.manifest.fragments
+        ends = accumulate((fragment.num_rows for fragment in fragments), initial=0)
+        return dict(zip((fragment.id for fragment in fragments), ends, strict=False))

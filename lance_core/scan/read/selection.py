@@ -1,0 +1,113 @@
+"""Values of chosen rows: out of arrays that are decoded, and out of columns that are not yet.
+
+Where many of the rows in a stretch are wanted it is cheaper to decode all of it and to drop the others;
+where few are, a column gives single rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.values import concat_arrays, take_values
+from lance_core.scan.read.columns import Column
+from lance_core.scan.read.deletions import Offsets
+
+# Rows are judged in blocks of so many, about what a few mini-blocks hold.
+_BLOCK_ROWS = 4096
+# The share of wanted rows in a block from which all of it is decoded. Taking rows is cheap for all but lists;
+# decoding wins where rows are wanted that follow each other, because a run of them is a slice.
+DENSE_SHARE = 3 / 4
+# What is decoded at once where some of it is dropped.
+_READ_BYTES = 8 << 20
+# Where fewer values than this are dropped, joining what lies between them beats `take`.
+_MOST_SLICES = 32
+
+
+def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
+    """Return the values at ascending `rows`, which count from the first value of the first array."""
+    selected = []
+    start = 0
+    for array in arrays:
+        first, last = np.searchsorted(rows, (start, start + len(array)))
+        if last - first == len(array):
+            selected.append(array)
+        elif last > first:
+            selected.append(_select(array, rows[first:last] - start))
+        start += len(array)
+    return selected
+
+
+def read_rows(
+    column: Column,
+    rows: Offsets,
+    dense_share: float = DENSE_SHARE,
+    learn: Callable[[int, list[pa.Array]], None] | None = None,
+) -> list[pa.Array]:
+    """Return the values of a column at strictly ascending physical `rows`, as arrays in order.
+
+    Args:
+        dense_share: The share of wanted rows from which a block is decoded whole.
+        learn: Is given every stretch that is decoded whole, with its first row.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    arrays: list[pa.Array] = []
+    for chosen, is_dense in _stretches(rows, dense_share):
+        if not is_dense:
+            arrays += column.take(chosen)
+            continue
+        for some in _divided(chosen, column.bytes_per_row):
+            first, end = int(some[0]), int(some[-1]) + 1
+            if learn is not None:  # of whole blocks, so that no rows are left out between two stretches
+                first = first // _BLOCK_ROWS * _BLOCK_ROWS
+                end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
+            decoded = column.read(first, end)
+            if learn is not None:
+                learn(first, decoded)
+            arrays += select_rows(decoded, some - first)
+    return arrays
+
+
+def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
+    """Rows that are decoded together: all, if nothing has to be dropped, else as many as memory allows."""
+    if rows[-1] - rows[0] + 1 == len(rows):
+        return [rows]
+    rows_at_once = max(1, int(_READ_BYTES / max(bytes_per_row, 0.125)))
+    cuts = np.searchsorted(rows, np.arange(rows[0] + rows_at_once, rows[-1] + 1, rows_at_once))
+    return [part for part in np.split(rows, cuts) if len(part)]
+
+
+def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
+    """Yield the rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
+    if not len(rows):
+        return
+    if dense_share <= 1 and rows[-1] - rows[0] + 1 == len(rows):
+        yield rows, True
+        return
+    blocks = np.arange(rows[0] // _BLOCK_ROWS, rows[-1] // _BLOCK_ROWS + 2)
+    edges = np.searchsorted(rows, blocks * _BLOCK_ROWS)
+    counts = np.diff(edges)
+    is_dense = counts >= max(1, dense_share * _BLOCK_ROWS)
+    # Between blocks that are dense and those that are not; empty ones are thin.
+    changes = np.flatnonzero(is_dense[1:] != is_dense[:-1]) + 1
+    for first, last in pairwise([0, *changes.tolist(), len(counts)]):
+        if edges[last] > edges[first]:
+            yield rows[edges[first] : edges[last]], bool(is_dense[first])
+
+
+def _select(array: pa.Array, rows: Offsets) -> pa.Array:
+    """Some of the values of one array."""
+    if rows[-1] - rows[0] + 1 - len(rows) >= _MOST_SLICES:
+        # `pyarrow.compute.filter` is slower, whatever the share.
+        return take_values(array, pa.array(rows))
+    breaks = np.flatnonzero(np.diff(rows) > 1) + 1
+    slices = [
+        array.slice(int(rows[first]), last - first)
+        for first, last in pairwise([0, *breaks.tolist(), len(rows)])
+    ]
+    return slices[0] if len(slices) == 1 else concat_arrays(slices)

@@ -1,0 +1,234 @@
+"""Sources of the statistics of the columns of a fragment, and the destination of those that a scan
+gathers.
+
+A 0.1 file has its own; a 2.x file of ours has some in a global buffer; and of every file there may be some
+that earlier scans gathered. Those are about fewer rows at a time, so they are preferred where they exist. A
+column that no file of the fragment holds is null throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.expressions.tree import Path
+from lance_core.file.data_file import DataFileReader, ModernFile
+from lance_core.file.v0_1.reader import LegacyFile
+from lance_core.scan.read.files import DataFiles, FragmentFiles
+from lance_core.schema import Schema
+from lance_core.schema.arrow_types import EXTENSION_NAME
+from lance_core.schema.fields import Field
+from lance_core.schema.physical_columns import owns_column
+from lance_core.statistics.cache import ColumnKey
+from lance_core.statistics.collect import bounds_type, has_bounds
+from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
+from lance_core.statistics.gathered import ZONE_ROWS
+from lance_core.statistics.table import all_null, refined
+from lance_core.statistics.v0_1 import page_statistics
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
+
+Source = Literal["file", "cache", "none"]
+
+
+@dataclass(frozen=True)
+class FragmentStatistics:
+    """Known statistics of some columns of a fragment.
+
+    Attributes:
+        tables: Statistics by path, for the columns that have some; see `lance_core.statistics.table`.
+        sources: Where those of each column come from: the data files, or what scans gathered.
+    """
+
+    tables: Mapping[Path, pa.Table]
+    sources: Mapping[Path, Source]
+
+    @property
+    def source(self) -> Source:
+        """Origin of all statistics: "cache" if any are gathered, else "file", or "none" without
+        statistics.
+        """
+        return max(self.sources.values(), key=("none", "file", "cache").index, default="none")
+
+
+def statistics_of(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    paths: Iterable[Path],
+    files: DataFiles,
+    opened: FragmentFiles | None = None,
+) -> FragmentStatistics:
+    """Return the statistics of columns of one fragment, about physical rows, deleted ones included.
+
+    Paths that name no column, or one without order, are left out. `opened` are the fragment's files, where
+    somebody else opens them, too.
+
+    Raises:
+        LanceError: a data file cannot be opened, or its statistics are damaged.
+    """
+    tables: dict[Path, pa.Table] = {}
+    sources: dict[Path, Source] = {}
+    opened = opened or FragmentFiles(snapshot, fragment, files)
+    for path in paths:
+        leaf = _leaf(snapshot.manifest.schema, path)
+        if leaf is None:
+            continue
+        data_file = _holder(leaf[0], fragment)
+        if data_file is None:
+            tables[path], sources[path] = all_null(leaf[1], fragment.physical_rows), "file"
+            continue
+        column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
+        stored, gathered = column.stored(), column.gathered()
+        if gathered is not None:
+            whole = gathered if stored is None else refined(stored, gathered, fragment.physical_rows)
+            tables[path], sources[path] = whole, "cache"
+        elif stored is not None:
+            tables[path], sources[path] = stored, "file"
+    return FragmentStatistics(tables, sources)
+
+
+class Gatherer:
+    """Learns about columns of one fragment from rows that a filter had decoded."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        fragment: Fragment,
+        paths: Iterable[Path],
+        files: DataFiles,
+        opened: FragmentFiles | None = None,
+    ) -> None:
+        """Prepare to learn about the columns at `paths`; those without statistics are left out."""
+        self._columns: dict[str, list[tuple[Path, _StoredColumn]]] = {}
+        opened = opened or FragmentFiles(snapshot, fragment, files)
+        for path in paths:
+            leaf = _leaf(snapshot.manifest.schema, path)
+            data_file = None if leaf is None else _holder(leaf[0], fragment)
+            if leaf is not None and data_file is not None:
+                column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
+                self._columns.setdefault(path[0], []).append((path[1:], column))
+
+    def add(self, name: str, first_row: int, arrays: Sequence[pa.Array]) -> None:
+        """Rows of the top-level column `name` that follow each other.
+
+        Args:
+            first_row: Physical row number of the first one.
+            arrays: All rows, deleted ones included; structs may hold fewer children than the column has.
+        """
+        for below, column in self._columns.get(name, ()):
+            column.gather(first_row, [_child(array, below) for array in arrays])
+
+
+class _StoredColumn:
+    """A leaf column of one data file."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        fragment: Fragment,
+        data_file: DataFile,
+        leaf: Field,
+        bounds: pa.DataType,
+        files: DataFiles,
+        fragment_files: FragmentFiles,
+    ) -> None:
+        opened = fragment_files.open(data_file)
+        self._reader: DataFileReader = opened.reader
+        self._leaf = leaf
+        self._type = bounds
+        self._number = data_file.columns[leaf.id]
+        self._num_rows = fragment.physical_rows
+        self._cache = files.statistics
+        how = f"{self._number} {leaf.id} {leaf.logical_type} {leaf.nullable}"
+        if opened.checksums is not None:
+            how += " verified"  # apart from what scans learnt from pages that nobody checked
+        storage = snapshot.storage_of(data_file.base_id)
+        self._key = ColumnKey(storage.uri, opened.file.name, opened.file.identity, how)
+
+    def stored(self) -> pa.Table | None:
+        return self._cache.stored(self._key, self._read)
+
+    def gathered(self) -> pa.Table | None:
+        """None where scans can find out no more than the file says."""
+        if self._is_one_zone():
+            return None
+        return self._cache.gathered(self._key, self._type, self._num_rows)
+
+    def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
+        if not self._is_one_zone():
+            self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
+
+    def _is_one_zone(self) -> bool:
+        """Return whether the file has statistics of its rows that are as fine and full as gathered ones."""
+        if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
+            return False
+        stored = self.stored()
+        return stored is not None and len(stored) == 1 and not stored["null_count"].null_count
+
+    def _read(self) -> pa.Table | None:
+        if isinstance(self._reader, LegacyFile):
+            return page_statistics(self._reader, [self._leaf.id]).get(self._leaf.id)
+        assert isinstance(self._reader, ModernFile)
+        statistics = read_page_statistics(self._reader)
+        return None if statistics is None else statistics.column(self._number, self._type)
+
+
+def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:
+    """Return the statistics and checksums in a 2.x file; None for a file that has none.
+
+    Raises:
+        CorruptFileError: they are damaged.
+        StorageError: the storage failed.
+    """
+    metadata = file.metadata
+    place = buffer_of(metadata.schema.metadata, metadata.global_buffers, metadata.name)
+    return None if place is None else from_buffer(file.file.read(*place), metadata.name)
+
+
+def _leaf(schema: Schema, path: Path) -> tuple[Field, pa.DataType] | None:
+    """Return the field at `path` and the type of its bounds, if its values have an order and are read as
+    stored.
+    """
+    known = _leaves.setdefault(schema, {})
+    if path not in known:
+        field = _ordered(schema, path)
+        known[path] = None if field is None else (field, bounds_type(field.arrow_type))
+    return known[path]
+
+
+# Every fragment of a filtered scan asks for the same columns.
+_leaves: WeakKeyDictionary[Schema, dict[Path, tuple[Field, pa.DataType] | None]] = WeakKeyDictionary()
+
+
+def _ordered(schema: Schema, path: Path) -> Field | None:
+    field = next((field for field in schema.fields if field.name == path[0]), None)
+    for name in path[1:]:
+        if field is None or field.logical_type != "struct" or owns_column(field):
+            return None  # what is below has no column: the children of a blob are not those of its descriptor
+        field = next((child for child in field.children if child.name == name), None)
+    if (
+        field is None
+        or not owns_column(field)
+        or field.is_json
+        or field.is_blob
+        or field.is_blob_v2
+        or field.extension_name
+        or EXTENSION_NAME in field.metadata
+        or not has_bounds(field.arrow_type)
+    ):
+        return None
+    return field
+
+
+def _holder(leaf: Field, fragment: Fragment) -> DataFile | None:
+    return next((file for file in fragment.files if leaf.id in file.columns), None)
+
+
+def _child(array: pa.Array, path: Path) -> pa.Array:
+    """Return the values inside structs, null if a struct is."""
+    return pc.struct_field(array, list(path)) if path else array

@@ -1,0 +1,117 @@
+"""Columns whose pages are held against their checksums before anything of them is decoded.
+
+Reads remember the pages that they checked for as long as the reader lives, so a scan checks a page once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from lance_core.encodings.pieces import Picking
+from lance_core.file.column_readers import ColumnReader
+from lance_core.file.direct import Piece
+from lance_core.file.row_runs import Rows
+from lance_core.kernels import ColumnPages
+from lance_core.schema.fields import Field
+from lance_core.statistics.integrity import ColumnChecksums, FileChecksums
+
+
+class VerifiedColumn:
+    """A column of a file with checksums, as another reader reads it; see `lance_core.file.column_readers`.
+
+    Everything that reads pages raises `CorruptFileError` if one of them differs from its checksum.
+    """
+
+    def __init__(
+        self, reader: ColumnReader, checksums: FileChecksums, field: Field, columns: Mapping[int, int]
+    ) -> None:
+        """Read `field` with `reader`; `columns` gives the columns of the file by field id.
+
+        Raises:
+            CorruptFileError: the checksums themselves are damaged.
+            StorageError: the storage failed.
+        """
+        self._reader = reader
+        names = {node.id: node.name for node in field.walk()}
+        self._leaves = [
+            _CheckedPages(checksums.column(index), names.get(field_id, field.name))
+            for field_id, index in columns.items()
+        ]
+
+    @property
+    def num_rows(self) -> int:
+        return self._reader.num_rows
+
+    @property
+    def page_rows(self) -> Sequence[int]:
+        return self._reader.page_rows
+
+    @property
+    def bytes_per_row(self) -> float:
+        return self._reader.bytes_per_row
+
+    @property
+    def known_bytes(self) -> int:
+        return self._reader.known_bytes
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        """Check the pages of rows `[start, end)`, then read them."""
+        self._verify(start, end)
+        return self._reader.read(start, end)
+
+    def pieces(self, start: int, end: int) -> list[Piece] | None:
+        """Check the pages of rows `[start, end)` before a kernel gets them."""
+        self._verify(start, end)
+        return self._reader.pieces(start, end)
+
+    def known_pages(self) -> ColumnPages | None:
+        """Return the pages for a kernel once all of them are checked: a kernel may take any row of them."""
+        return self._reader.known_pages() if all(leaf.are_all_checked for leaf in self._leaves) else None
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """Check the pages of ascending rows, then take them."""
+        self._verify_rows(rows)
+        return self._reader.take(rows)
+
+    def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
+        """Check the pages of ascending rows, then take them."""
+        self._verify_rows(rows)
+        return (yield from self._reader.pick(rows))
+
+    def _verify(self, start: int, end: int) -> None:
+        if start < end:
+            for leaf in self._leaves:
+                leaf.verify(leaf.checksums.pages_of(start, end))
+
+    def _verify_rows(self, rows: Rows) -> None:
+        if len(rows):
+            for leaf in self._leaves:
+                leaf.verify(leaf.checksums.pages_at(rows))
+
+
+class _CheckedPages:
+    """The pages of one column of a file, and which of them were checked; thread-safe."""
+
+    def __init__(self, checksums: ColumnChecksums, name: str) -> None:
+        self.checksums = checksums
+        self._name = name
+        self._unchecked = set(range(checksums.num_pages))
+        self._lock = threading.Lock()
+
+    @property
+    def are_all_checked(self) -> bool:
+        return not self._unchecked
+
+    def verify(self, pages: Iterable[int]) -> None:
+        """Check those of some pages that were not checked before."""
+        if not self._unchecked:
+            return
+        # One thread checks a page while the others that need it wait: checking it twice takes longer.
+        with self._lock:
+            for number in pages:
+                if number in self._unchecked:
+                    self.checksums.verify_page(number, self._name)
+                    self._unchecked.discard(number)

@@ -1,0 +1,1 @@
+"""Running a plan: windows of rows, decoded ahead within a budget, become batches."""

@@ -1,0 +1,166 @@
+"""Cutting decoded rows into record batches of the size that was asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.values import concat_arrays
+from lance_core.file.direct import ReadBatches
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.read.columns import holds_dictionary
+from lance_core.scan.read.sizes import Counts, bits_before, value_bits
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Batches that follow one another and lie in one piece of memory for every column.
+
+    Attributes:
+        rows: All rows of them.
+        batch_rows: The rows of each batch; the last one may have fewer.
+    """
+
+    rows: pa.RecordBatch
+    batch_rows: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        num_rows = self.rows.num_rows
+        return (self.rows.slice(start, self.batch_rows) for start in range(0, num_rows, self.batch_rows))
+
+    def sendable(self) -> pa.RecordBatch | pa.RecordBatchReader:
+        """Return the batches in a form that Arrow divides without Python."""
+        if self.rows.num_rows <= self.batch_rows:
+            return self.rows
+        return pa.Table.from_batches([self.rows]).to_reader(max_chunksize=self.batch_rows)
+
+
+class BatchCutter:
+    """Cuts the windows of one stream."""
+
+    def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
+        self.schema = schema
+        self._most_bytes = options.batch_bytes
+        bits = [value_bits(field.type) for field in schema]
+        self._even_bits = sum(width + 1 for width in bits if width is not None)
+        self._uneven = [position for position, width in enumerate(bits) if width is None]
+
+    def whole(self, found: ReadBatches, cuts: Counts) -> Stretch | None:
+        """All batches between `cuts` as they are; `None` where they are too large, or of uneven sizes."""
+        num_rows, batch_rows = found.rows.num_rows, int(cuts[1])
+        is_even = cuts.tolist() == [*range(0, num_rows, batch_rows), num_rows]
+        return (
+            Stretch(found.rows, batch_rows)
+            if is_even and found.largest_bits <= 8 * self._most_bytes
+            else None
+        )
+
+    def fit(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> tuple[Counts, int]:
+        """Return the rows at which a window is cut so that no batch is too large, and the bytes of the
+        window.
+
+        Rows differ in size, and sizes were guessed: batches are halved until each is small or one row.
+
+        Args:
+            columns: The arrays of each column, in order.
+            cuts: The rows where batches should begin and end, first and last included. Where two are equal,
+                no batch is between them.
+        """
+        cuts = np.array(sorted(set(cuts.tolist())))
+        while True:
+            bits = self._bits_before(columns, cuts)
+            large = (np.diff(bits) > 8 * self._most_bytes) & (np.diff(cuts) > 1)
+            if not large.any():
+                return cuts, int(bits[-1] - bits[0]) // 8
+            middles = (cuts[:-1] + cuts[1:])[large] // 2
+            cuts = np.sort(np.concatenate((cuts, middles)))
+
+    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[Stretch]:
+        """Yield the batches of a window between `cuts` that `fit` gave."""
+        takers = [_taker(arrays) for arrays in columns]
+        edges = sorted({edge for arrays in columns for edge in accumulate(map(len, arrays[:-1]))})
+        for start, end, batch_rows in _even(cuts.tolist(), edges):
+            parts = [take(start, end) for take in takers]
+            if all(isinstance(part, pa.Array) for part in parts):
+                yield Stretch(pa.RecordBatch.from_arrays(parts, schema=self.schema), batch_rows)
+            else:
+                for rows in self._where_dictionaries_change(parts):
+                    yield Stretch(rows, batch_rows)
+
+    def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
+        total = rows * self._even_bits
+        for position in self._uneven:
+            total = total + _bits_before(columns[position], rows)
+        return total
+
+    def _where_dictionaries_change(
+        self, parts: Sequence[pa.Array | pa.ChunkedArray]
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the rows of `parts`, each in one piece of every column."""
+        chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
+        yield from pa.Table.from_arrays(chunked, schema=self.schema).to_batches()
+
+
+def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Start, end and batch size of the longest runs of batches that are equally long, but for a shorter last
+    one, and none of which but a single one has an edge inside."""
+    if len(cuts) < 2:
+        return
+    start, batch_rows = cuts[0], cuts[1] - cuts[0]
+    for begin, end in pairwise(cuts[1:]):
+        is_even = (begin - start) % batch_rows == 0 and end - begin <= batch_rows
+        if not is_even or bisect_right(edges, start) < bisect_left(edges, end):
+            yield start, begin, batch_rows
+            start, batch_rows = begin, end - begin
+    yield start, cuts[-1], batch_rows
+
+
+def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.ChunkedArray]:
+    """Return a function that takes rows `[start, end)` of arrays that follow one another.
+
+    Most rows lie in one array and are a slice of it. The others are copied together, unless that cannot be:
+    dictionaries of several pages may hold more values than the keys can count.
+    """
+    if len(arrays) == 1:
+        (array,) = arrays
+        return lambda start, end: array.slice(start, end - start)
+    starts = [0, *accumulate(map(len, arrays))]
+
+    def take(start: int, end: int) -> pa.Array | pa.ChunkedArray:
+        first = bisect_right(starts, start) - 1
+        last = bisect_left(starts, end)
+        pieces = [
+            array.slice(max(start - begin, 0), min(end - begin, len(array)) - max(start - begin, 0))
+            for array, begin in zip(arrays[first:last], starts[first:last], strict=True)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        try:
+            return concat_arrays(pieces)
+        except pa.ArrowCapacityError:
+            if not holds_dictionary(pieces[0].type):
+                raise
+            return pa.chunked_array(pieces)
+
+    return take
+
+
+def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
+    """Bits of the values before each of `rows`, ascending, in arrays that follow one another."""
+    if len(arrays) == 1:
+        return bits_before(arrays[0], rows)
+    bits = np.zeros_like(rows)
+    start, before, done = 0, 0, 0
+    for array in arrays:
+        inside = int(rows.searchsorted(start + len(array), side="right"))
+        found = bits_before(array, np.array([0, *(rows[done:inside] - start), len(array)]))
+        bits[done:inside] = found[1:-1] - found[0] + before
+        before += int(found[-1] - found[0])
+        start += len(array)
+        done = inside
+    return bits

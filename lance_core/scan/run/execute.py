@@ -1,0 +1,252 @@
+"""Running a planned scan: rows decoded by the shared pool, ahead of the reader within a budget.
+
+A stream decodes windows of whole batches. A table is put together from larger pieces that follow the pages of
+each column on its own. With a filter, one run of jobs finds the rows that pass, and the windows of another
+are made from these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.pool import num_workers
+from lance_core.scan.plan.projection import Projection, project
+from lance_core.scan.plan.row_ranges import ScanPlan
+from lance_core.scan.read.columns import batch_of
+from lance_core.scan.read.files import DataFiles
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.run.batches import BatchCutter, Stretch
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.readahead import Job, run_ahead
+from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.run.window_batches import CutBatches, WholeWindows, WindowsTogether
+from lance_core.scan.run.windows import Pieces, TablePieces, Window, Windows
+from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.scan.run.passing import PassingWindow
+
+_DEFAULT = Strategy()
+# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second
+# before anything is read ahead, so that nothing holds up the first on its way, and little is read for a
+# client that wants no more.
+_ALONE = 2
+
+
+def scan_batches(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
+    with closing(scan_stretches(snapshot, plan, budget, files, strategy)) as stretches:
+        yield from _batches(stretches)
+
+
+def scan_stretches(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> Generator[Stretch, None, None]:
+    """Yield the batches of a plan, in order, several at a time where they lie in one piece of memory.
+
+    A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
+    are known. Nothing is read before the first batch is asked for. Closing the iterator cancels what was
+    started for it and gives back what it held.
+
+    Raises:
+        LanceError: in the place of the first batch that cannot be read.
+    """
+    if not plan.schema.names:
+        for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
+            yield Stretch(rows, max(rows.num_rows, 1))
+        return
+    with _stretches(snapshot, plan, budget, files, strategy) as stretches:
+        yield from stretches
+
+
+def scan_projection(
+    snapshot: Snapshot, plan: ScanPlan, projection: Projection, budget: MemoryBudget, files: DataFiles
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the rows of a plan without a filter, as `scan_batches` gives them, with the columns of a
+    projection.
+    """
+    with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as stretches:
+        yield from _batches(stretches)
+
+
+def _batches(stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatch]:
+    # Mapped: a loop of its own would keep a stretch while the next one is asked for.
+    return chain.from_iterable(map(Stretch.batches, stretches))
+
+
+def _whole_stretches(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[Stretch]:
+    for job in jobs:
+        windows: list[CutBatches] = job.result()
+        job.hold(sum(window.num_bytes for window in windows))
+        yield from chain.from_iterable([window.stretches for window in windows])
+        # The memory must be free when the budget is, which is when the next job is asked for.
+        del windows
+
+
+def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[Stretch]:
+    cutter = BatchCutter(plan.schema, plan.options)
+    for job in jobs:
+        columns = _by_column(job, plan)
+        cuts, num_bytes = cutter.fit(columns, job.work.cuts)
+        job.hold(num_bytes)
+        yield from cutter.cut(columns, cuts)
+        # The memory must be free when the budget is, which is when the next job is asked for.
+        del columns
+
+
+def scan_table(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy = _DEFAULT
+) -> pa.Table:
+    """Return the rows of a plan as one table, whose columns are chunked each in its own way.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    # The whole table will be in memory anyway: nothing is gained by a limit.
+    budget = MemoryBudget(sys.maxsize)
+    # With a limit it may end soon, as streams do.
+    strategy = replace(strategy, is_stream=plan.options.limit is not None)
+    if not plan.schema.names:
+        batches = _rowless_stream(snapshot, plan, budget, files, strategy)
+        return pa.Table.from_batches(batches, plan.schema)
+    chunks: list[list[pa.Array]] = [[] for _ in plan.schema]
+    with _table_jobs(snapshot, plan, budget, files, strategy) as jobs:
+        for job in jobs:
+            for chunk, arrays in zip(chunks, _by_column(job, plan), strict=True):
+                chunk += arrays
+    columns = [pa.chunked_array(c, field.type) for c, field in zip(chunks, plan.schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=plan.schema)
+
+
+def count_passing(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> int:
+    """Return the number of rows of a plan. Decodes the columns of its filter where statistics do not
+    decide.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    options = plan.options
+    if options.filter is None:
+        return plan.num_rows
+    from lance_core.scan.run.execute_filter import filter_jobs  # late: most processes do not filter
+
+    nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    strategy = replace(strategy, is_stream=False)
+    count = 0
+    with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
+        for job in jobs:
+            count += sum(passing.num_rows for read in job.result() for passing in read)
+    count = max(0, count - (options.offset or 0))
+    return count if options.limit is None else min(count, options.limit)
+
+
+@contextmanager
+def _stretches(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[Iterator[Stretch]]:
+    """The batches of a stream."""
+    if plan.options.filter is None:
+        projection = project(snapshot.manifest.schema, plan.options)
+        with _unfiltered(snapshot, plan, projection, budget, files, strategy) as stretches:
+            yield stretches
+        return
+    with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+        yield _cut_stretches(jobs, plan)
+
+
+@contextmanager
+def _unfiltered(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    projection: Projection,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> Iterator[Iterator[Stretch]]:
+    """The batches of a stream without a filter."""
+    windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    if snapshot.storage.is_remote:  # columns are waited for side by side
+        with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
+            yield _cut_stretches(jobs, plan)
+        return
+    whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
+    # A window that is sent, and another for each worker. With more of them, several streams at once would
+    # need more memory than the pool of blocks keeps.
+    with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=_ALONE)) as whole_jobs:
+        yield _whole_stretches(whole_jobs)
+
+
+@contextmanager
+def _passing_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[Iterator[Job[PassingWindow]]]:
+    from lance_core.scan.run.execute_filter import passing_jobs  # late: most processes do not filter
+
+    with passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+        yield jobs
+
+
+@contextmanager
+def _table_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[Iterator[Job[Pieces] | Job[PassingWindow]]]:
+    """The jobs of a table."""
+    if plan.options.filter is not None:
+        with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+            yield jobs
+        return
+    projection = project(snapshot.manifest.schema, plan.options)
+    pieces = TablePieces(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    is_remote = snapshot.storage.is_remote
+    most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
+    with closing(run_ahead(pieces, budget, most_jobs, is_remote)) as piece_jobs:
+        yield piece_jobs
+
+
+def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPlan) -> list[list[pa.Array]]:
+    """Return the arrays of each column that a job gives."""
+    columns: list[list[pa.Array]] = [[] for _ in plan.schema]
+    for read, arrays in zip(job.work.reads, job.result(), strict=True):
+        columns[read.column] += arrays
+    return columns
+
+
+def _rowless_stream(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a plan without columns."""
+    if plan.options.filter is not None:
+        yield from _rowless_batches(count_passing(snapshot, plan, budget, files, strategy), plan)
+        return
+    for task in plan.tasks:
+        yield from _rowless_batches(task.end - task.start, plan)
+
+
+def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    """Batches without columns that still have a number of rows."""
+    most = plan.options.batch_rows or max(num_rows, 1)
+    for start in range(0, num_rows, most):
+        yield batch_of({}, min(most, num_rows - start)).replace_schema_metadata(plan.schema.metadata)

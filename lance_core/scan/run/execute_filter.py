@@ -1,0 +1,54 @@
+"""The jobs of a scan with a filter: those that find the rows that pass, and those that decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+
+from lance_core.pool import num_workers
+from lance_core.scan.plan.projection import project_filtered
+from lance_core.scan.plan.row_ranges import ScanPlan
+from lance_core.scan.read.files import DataFiles
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.read.pruning import Pruner
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.filtering import FilterWindow, FilterWindows, RowFilter
+from lance_core.scan.run.passing import PassingRows, PassingWindow
+from lance_core.scan.run.readahead import Job, run_ahead
+from lance_core.scan.run.strategy import Strategy
+from lance_core.table.snapshot import Snapshot
+
+
+@contextmanager
+def passing_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[Generator[Job[PassingWindow], None, None]]:
+    """The jobs that decode the rows that pass, cut as a stream needs them."""
+    is_remote = snapshot.storage.is_remote
+    with filter_jobs(snapshot, plan, budget, files, strategy) as found:
+        rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
+        with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
+            yield jobs
+
+
+@contextmanager
+def filter_jobs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[Generator[Job[FilterWindow], None, None]]:
+    """The jobs that find the rows that pass."""
+    condition = plan.options.filter
+    assert condition is not None
+    projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
+    windows = FilterWindows(
+        plan,
+        FragmentOpener(snapshot, projection, files, strategy.trace),
+        Pruner(snapshot, condition, files, enabled=strategy.prune),
+        RowFilter(condition, projection, strategy),
+        is_stream=strategy.is_stream,
+    )
+    is_remote = snapshot.storage.is_remote
+    # Where few rows are wanted the first window often has them all.
+    num_alone = 0 if plan.options.limit is None else 1
+    most_jobs = 2 + num_workers(is_remote)
+    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
+        yield jobs

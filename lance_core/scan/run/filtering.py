@@ -1,0 +1,378 @@
+"""The first half of a filtered scan: which rows pass.
+
+Windows of the rows that pruning left are handed to the pool. Of each one only the columns that the filter
+names are decoded, one condition after the other, so that a later condition is asked only of rows that passed
+the earlier ones.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.errors import LanceError
+from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.file.direct import Piece
+from lance_core.pool import map_ahead
+from lance_core.scan.plan.projection import FilteredProjection
+from lance_core.scan.plan.row_ranges import FragmentScan, ScanPlan
+from lance_core.scan.read.columns import StoredColumn, batches_of
+from lance_core.scan.read.deletions import Offsets
+from lance_core.scan.read.files import FragmentFiles
+from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
+from lance_core.scan.read.pruning import Pruner, Segment
+from lance_core.scan.read.selection import DENSE_SHARE, read_rows, select_rows
+from lance_core.scan.read.statistics import Gatherer
+from lance_core.scan.run.strategy import Strategy
+
+# Windows begin between two mini-blocks of a flat column (docs/format.md, "Mini-block pages").
+_WINDOW_MULTIPLE = 4096
+# What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
+_MOST_ROWS = 1 << 20
+# What passes is decoded behind the windows that are begun already. So that the first batch comes soon, the
+# windows of a stream begin small and double every few, up to the most.
+_FIRST_BYTES = 1 << 20
+_MOST_BYTES = 8 << 20
+_WINDOWS_PER_SIZE = 4
+_ROW_BYTES = 9.0
+# From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
+# its values are learnt of, and the next filter gains.
+_LEARNING_SHARE = 1 / 32
+# So many fragments are asked about at once.
+_MOST_FRAGMENTS = 256
+_FIRST_FRAGMENTS_FAR = 16
+# So many small fragments make one window, since each window has a price of its own.
+_MOST_TOGETHER = 32
+# A segment costs about as much as decoding this: rows that would save less are not left out.
+_GAP_BYTES = 512 << 10
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One of the conditions that all have to hold, and the columns it needs, by number."""
+
+    expression: Expression
+    columns: tuple[int, ...]
+
+
+class RowFilter:
+    """A filter bound to the columns that a scan reads."""
+
+    def __init__(self, condition: Expression, projection: FilteredProjection, strategy: Strategy) -> None:
+        self.condition = condition
+        self.conjuncts = tuple(
+            Conjunct(part, tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))))
+            for part in conjuncts(condition)
+        )
+        self.columns = tuple(projection.inputs.values())
+        self._learning_share = strategy.dense_share
+        if strategy.prune and strategy.dense_share == DENSE_SHARE:
+            self._learning_share = _LEARNING_SHARE
+        self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
+        """Columns of the filter that the scan returns too."""
+        self._names = {index: name for name, index in projection.inputs.items()}
+
+    def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
+        """Return the number of the column that `passing` reads first; None if it needs none."""
+        order = self._order(fragment, segment)
+        return next(iter(self.conjuncts[order[0]].columns), None) if order else None
+
+    def passing(
+        self,
+        fragment: FragmentReader,
+        segment: Segment,
+        gatherer: Gatherer,
+        first: list[pa.Array] | None = None,
+    ) -> Passing:
+        """Return the live rows of a segment that pass, where `first` is what `first_column` holds, if that
+        is known.
+
+        Raises:
+            LanceError: rows cannot be decoded or judged.
+        """
+        from lance_core.expressions import evaluate  # late: most processes do not filter
+
+        start, end = segment.start, segment.end
+        rows: Offsets | None = None  # all live ones
+        num_rows = fragment.num_live_rows(start, end)
+        decoded: dict[int, list[pa.Array]] = {}
+        waiting = self._order(fragment, segment)
+        while waiting and num_rows:
+            conjunct = self.conjuncts[waiting.pop(0)]
+            for index in conjunct.columns:
+                if index in decoded:
+                    continue
+                learn = partial(gatherer.add, self._names[index])
+                if rows is None:
+                    arrays = fragment.columns[index].read(start, end) if first is None else first
+                    first = None
+                    learn(start, arrays)
+                    decoded[index] = fragment.live(arrays, start, end)
+                else:
+                    decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
+            named = {self._names[index]: decoded[index] for index in conjunct.columns}
+            masks = [evaluate.passing(conjunct.expression, batch) for batch in batches_of(named, num_rows)]
+            mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
+            num_passing = mask.true_count
+            if num_passing == num_rows:
+                continue
+            chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
+            num_rows = num_passing
+            needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
+            decoded = {
+                index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
+            }
+        held = {index: decoded[index] for index in self.held if index in decoded}
+        return Passing(fragment, start, end, num_rows, rows, held)
+
+    def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
+        """Return the conjuncts that are asked of a segment, the cheapest first."""
+        if len(segment.conjuncts) == 1:
+            return list(segment.conjuncts)
+        return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
+
+    def _cost(self, fragment: FragmentReader, number: int) -> float:
+        return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
+
+
+@dataclass
+class Passing:
+    """The live rows of the physical range `[start, end)` that passed.
+
+    Attributes:
+        held: The values of these rows in columns that were decoded for the filter and are returned too.
+    """
+
+    fragment: FragmentReader
+    start: int
+    end: int
+    num_rows: int
+    _rows: Offsets | None = field(repr=False)
+    held: dict[int, list[pa.Array]] = field(repr=False)
+
+    @property
+    def rows(self) -> Offsets:
+        """The physical numbers of the rows, ascending."""
+        if self._rows is None:
+            self._rows = self.fragment.live_rows(self.start, self.end)
+        return self._rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About what is held for them."""
+        arrays = (array for values in self.held.values() for array in values)
+        return 8 * self.num_rows + sum(int(array.get_total_buffer_size()) for array in arrays)
+
+
+@dataclass(frozen=True)
+class FilterRead:
+    """Finds the matching rows in some segments of one fragment.
+
+    Attributes:
+        num_bytes: Estimated size of the columns that are decoded for this.
+        place: Add this to a live-row number of the fragment to get the number of the row in the whole plan.
+    """
+
+    fragment: FragmentReader
+    gatherer: Gatherer
+    row_filter: RowFilter
+    segments: tuple[Segment, ...]
+    num_bytes: int
+    place: int
+
+    def run(self) -> list[Passing]:
+        return [self.row_filter.passing(self.fragment, segment, self.gatherer) for segment in self.segments]
+
+    def pieces(self) -> list[Piece] | None:
+        """Return the piece of the first column of the only segment, if there is one: a small fragment
+        reads it first.
+        """
+        first = self._first_column()
+        if first is None:
+            return None
+        some = first.pieces(self.segments[0].start, self.segments[0].end)
+        return some if some is not None and len(some) == 1 else None
+
+    def from_pieces(self, arrays: list[pa.Array]) -> list[Passing]:
+        first = self._first_column()
+        assert first is not None
+        (segment,) = self.segments
+        return [self.row_filter.passing(self.fragment, segment, self.gatherer, first.present(arrays))]
+
+    def _first_column(self) -> StoredColumn | None:
+        if len(self.segments) != 1:
+            return None
+        index = self.row_filter.first_column(self.fragment, self.segments[0])
+        column = None if index is None else self.fragment.columns[index]
+        return column if isinstance(column, StoredColumn) else None
+
+
+@dataclass(frozen=True)
+class FilterWindow:
+    """Some rows that are filtered together."""
+
+    reads: tuple[FilterRead, ...]
+
+
+class FilterWindows:
+    """The windows of a plan, without the rows that statistics rule out."""
+
+    def __init__(
+        self,
+        plan: ScanPlan,
+        opener: FragmentOpener,
+        pruner: Pruner,
+        row_filter: RowFilter,
+        *,
+        is_stream: bool,
+    ) -> None:
+        self._plan = plan
+        self._opener = opener
+        self._is_stream = is_stream
+        self._pruner = pruner
+        self._filter = row_filter
+        # Files stay open from one step to the next, so that there may be too many of them.
+        self._most_fragments = max(1, min(_MOST_FRAGMENTS, opener.most_files // 2))
+        self._taken = 0
+        self._fragments = self._open_fragments()
+        self._current: _Segments | None = None
+        self._most_together = 1 if is_stream else _MOST_TOGETHER
+        self._error: LanceError | None = None
+
+    def is_ready(self) -> bool:
+        return True
+
+    def take(self, num_bytes: int) -> FilterWindow | None:
+        """Return the next window of about `num_bytes` in the filter's columns; `None` at the end."""
+        if self._is_stream:
+            num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
+        self._taken += 1
+        reads: list[FilterRead] = []
+        while num_bytes > 0 and len(reads) < self._most_together and self._has_current(wait=not reads):
+            assert self._current is not None
+            read = self._current.take(num_bytes)
+            if read is None:
+                self._current = None
+            else:
+                reads.append(read)
+                num_bytes -= read.num_bytes
+        self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
+        return FilterWindow(tuple(reads)) if reads else None
+
+    def _has_current(self, *, wait: bool) -> bool:
+        """Return whether there is a fragment to take from. What is wrong with the next is raised with
+        `wait`.
+        """
+        if self._error is not None and wait:
+            raise self._error
+        if self._current is None and self._error is None:
+            try:
+                self._current = next(self._fragments, None)
+            except LanceError as error:
+                self._error = error
+                if wait:
+                    raise
+        return self._current is not None
+
+    def _open_fragments(self) -> Iterator[_Segments]:
+        done = 0
+        for tasks in self._batches():
+            fragments = [self._opener.fragment(task) for task in tasks]
+            is_remote = self._opener.is_remote
+            files: dict[int, FragmentFiles] = {}
+            kept = self._pruner.keep_all(fragments, is_remote, files)
+            opening = ((task, files.get(task.fragment_id)) for task in tasks)
+            opened = map_ahead(lambda task: self._open(*task), opening, is_remote)
+            for task, left, fragment in zip(tasks, kept, opened, strict=True):
+                if fragment is not None:
+                    segments = left.between(fragment.start, fragment.end)
+                    gatherer = self._pruner.gatherer(self._opener.fragment(task), files.pop(task.fragment_id))
+                    yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
+                done += task.end - task.start
+
+    def _batches(self) -> Iterator[Sequence[FragmentScan]]:
+        """Yield the tasks whose fragments are decided about at once: few first where somebody waits."""
+        start, count = 0, self._most_fragments
+        if self._is_stream:
+            count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
+        while start < len(self._plan.tasks):
+            yield self._plan.tasks[start : start + count]
+            start += count
+            count = min(2 * count, self._most_fragments)
+
+    def _open(self, task: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
+        """Return a fragment of which statistics leave something; the others have no files."""
+        return None if files is None else self._opener.open(task, files)
+
+
+class _Segments:
+    """Segments of one fragment that are not filtered yet."""
+
+    def __init__(
+        self,
+        fragment: FragmentReader,
+        gatherer: Gatherer,
+        row_filter: RowFilter,
+        segments: Sequence[Segment],
+        place: int,
+    ) -> None:
+        self._fragment = fragment
+        self._gatherer = gatherer
+        self._filter = row_filter
+        self._place = place
+        widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
+        self._width = sum(widths.values()) + _ROW_BYTES
+        gap = int(_GAP_BYTES / self._width)
+        everything = tuple(range(len(row_filter.conjuncts)))
+        self._segments = list(reversed(_joined(segments, gap, everything)))
+        widest = max(widths, key=lambda index: widths[index], default=None)
+        self._boundaries = () if widest is None else fragment.columns[widest].page_rows
+
+    def take(self, num_bytes: int) -> FilterRead | None:
+        """Return the next rows of about `num_bytes`, `None` when nothing is left."""
+        room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
+        chosen: list[Segment] = []
+        num_rows = 0
+        while self._segments and num_rows < room:
+            segment = self._segments.pop()
+            end = self._end(segment, room - num_rows)
+            if end < segment.end:
+                self._segments.append(Segment(end, segment.end, segment.conjuncts))
+            chosen.append(Segment(segment.start, end, segment.conjuncts))
+            num_rows += end - segment.start
+        if not chosen:
+            return None
+        num_bytes = int(num_rows * self._width) + 1
+        return FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._place)
+
+    def _end(self, segment: Segment, room: int) -> int:
+        """Return the end of the next part of a segment: an end of a page of the widest column, if one is
+        near.
+        """
+        if segment.end - segment.start <= room + room // 2:
+            return segment.end
+        end = segment.start + room
+        after = bisect_left(self._boundaries, end - room // 2)
+        if after < len(self._boundaries) and self._boundaries[after] <= end + room // 2:
+            return self._boundaries[after]
+        even = end // _WINDOW_MULTIPLE * _WINDOW_MULTIPLE
+        return even if even > segment.start else end
+
+
+def _joined(segments: Sequence[Segment], gap: int, everything: tuple[int, ...]) -> list[Segment]:
+    """Return the segments, those with less than `gap` rows between them made one, of which `everything` is
+    asked.
+    """
+    joined: list[Segment] = []
+    for segment in segments:
+        if joined and 0 < segment.start - joined[-1].end < gap:
+            segment = Segment(joined.pop().start, segment.end, everything)
+        joined.append(segment)
+    return joined

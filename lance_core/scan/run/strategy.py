@@ -1,0 +1,25 @@
+"""Strategies of scans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_core.scan.read.selection import DENSE_SHARE
+from lance_core.scan.read.trace import Trace
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Strategy for finding and decoding the rows of a filtered scan. All strategies give the same batches.
+
+    Attributes:
+        prune: Whether statistics are asked.
+        dense_share: The share of wanted rows from which a column is decoded whole: 0 always, above 1 never.
+        trace: What is told of the pages that are read.
+        is_stream: Whether somebody waits for the first batch.
+    """
+
+    prune: bool = True
+    dense_share: float = DENSE_SHARE
+    trace: Trace | None = None
+    is_stream: bool = True

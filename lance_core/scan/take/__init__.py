@@ -1,0 +1,1 @@
+"""Taking: single rows by offset, row id or row address."""

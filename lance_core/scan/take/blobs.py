@@ -1,0 +1,59 @@
+"""Blobs of single rows as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
+from lance_core.scan.read.blobs import BlobFile, BlobSource
+from lance_core.scan.read.files import DataFiles, FragmentFiles
+from lance_core.scan.take.rows import RowTaker
+from lance_core.schema import leaves
+from lance_core.table.snapshot import Snapshot
+
+
+def take_blobs(
+    snapshot: Snapshot, files: DataFiles, column: str, take: Callable[[RowTaker], pa.RecordBatch]
+) -> list[BlobFile | None]:
+    """Return the blobs of the rows that `take` takes, None if the value is null.
+
+    Raises:
+        InvalidInputError: the column does not exist or holds no blobs.
+        LanceError: something cannot be read.
+    """
+    projected = project(snapshot.manifest.schema, ScanOptions(columns=(column,))).columns[0]
+    if not isinstance(projected, DataColumn):
+        raise InvalidInputError("column holds no blobs", column=column)
+    (blob, *others) = leaves(projected.field)
+    is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
+    if others or not blob.is_blob_descriptor or is_listed:
+        raise InvalidInputError("column holds no blobs", column=column)
+    rows = take(RowTaker(snapshot, (column, ROW_ADDRESS), files))
+    descriptors, addresses = rows.columns
+    for _ in projected.path:  # rows are taken with the structs around what a path leads to
+        (descriptors,) = descriptors.flatten()
+    fragment_ids = addresses.to_numpy() >> np.uint64(32)
+    blobs: list[BlobFile | None] = [None] * len(descriptors)
+    fragments = snapshot.manifest.fragment_by_id
+    for fragment_id in np.unique(fragment_ids).tolist():
+        chosen = np.flatnonzero(fragment_ids == fragment_id)
+        source = _source(FragmentFiles(snapshot, fragments[fragment_id], files), blob.id, column)
+        if source is None:
+            continue
+        places = source.locate(descriptors.take(pa.array(chosen)))
+        for row, place in zip(chosen.tolist(), places, strict=True):
+            blobs[row] = None if place is None else BlobFile(place)
+    return blobs
+
+
+def _source(files: FragmentFiles, field_id: int, column: str) -> BlobSource | None:
+    """Return the file of a fragment that describes the blobs of a field; None if no file has it."""
+    for data_file in files.data_files:
+        if field_id in data_file.columns:
+            return files.blobs(data_file, column)
+    return None
