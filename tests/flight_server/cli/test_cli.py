@@ -201,7 +201,7 @@ def test_inspect_2_0(run: Run, tmp_path: Path) -> None:
 
 def test_inspect_names_the_bytes_of_early_strings(run: Run) -> None:
     """Strings of release 0.12 take two columns, of which only one belongs to a field."""
-    folder = Path(__file__).parents[1] / "interop" / "fixtures" / "0.12.3" / "2.0.lance" / "data"
+    folder = Path(__file__).parents[2] / "interop" / "fixtures" / "0.12.3" / "2.0.lance" / "data"
     found = json.loads(run("inspect", next(folder.iterdir()), "--json").stdout)
     names = [column["name"] for column in found["columns"]]
     assert names[9:12] == ["text", "text (bytes)", "city"]

@@ -16,7 +16,7 @@ import pytest
 import lance_core
 from support.racing_changes import expected
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 WRITERS = ["ours", "ours", "reference"]
 
 
