@@ -24,7 +24,7 @@ DEV_READY      := $(VENV)/.ready-to-develop
 AZURITE_VERSION := 3.35.0
 AZURITE         := .emulators/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob
 
-.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark sanitize check fmt bench build clean
+.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark sanitize check fmt names bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ fmt: $(DEV_READY) ## format Python and C++, apply lint fixes, list tests on the 
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(KERNEL_SOURCES)
 	$(BIN)/python scripts/update_reliability_page.py
+
+names: $(DEV_READY) ## list the public names of the packages anew, after an intended change
+	$(BIN)/python scripts/update_public_names.py
 
 bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server
 	$(BIN)/python -m benchmarks

@@ -12,6 +12,7 @@ It needs neither Lance nor access to the storage.
 from typing import TYPE_CHECKING, Any
 
 from flight_client import pickling
+from flight_client.allocator import share_received_memory
 from flight_client.client import Client, connect
 from flight_client.errors import (
     CommitConflictError,
@@ -36,6 +37,7 @@ from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.staged import MergeResult, WriteResult
+from flight_client.upload import UploadMode
 
 if TYPE_CHECKING:
     from flight_client.dataset import RemoteDataset
@@ -66,9 +68,11 @@ __all__ = [
     "StorageError",
     "UnavailableError",
     "UnsupportedFeatureError",
+    "UploadMode",
     "VersionNotFoundError",
     "WriteResult",
     "connect",
+    "share_received_memory",
 ]
 
 

@@ -30,6 +30,27 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
+__all__ = [
+    "CommitConflictError",
+    "CommitUnknownError",
+    "CorruptFileError",
+    "DatasetExistsError",
+    "DatasetNotFoundError",
+    "IndexNotFoundError",
+    "InternalError",
+    "InvalidInputError",
+    "LanceError",
+    "NotAllowedError",
+    "NotAuthenticatedError",
+    "RefConflictError",
+    "RefNotFoundError",
+    "StorageError",
+    "UnavailableError",
+    "UnsupportedFeatureError",
+    "VersionNotFoundError",
+    "from_flight",
+]
+
 
 class LanceError(Exception):
     """Base of every error that this package raises on purpose."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from flight_client.connection import Servers
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
 from flight_client.progress import Progress
-from flight_client.upload import Mode, upload
+from flight_client.upload import UploadMode, upload
 
 _OF_COMMIT = {"branch", "transaction_id", "properties", "read_version", "stream"}
 """Fields that go with the commit instead of the upload; the branch goes with both."""
@@ -45,7 +45,13 @@ class MergeResult(WriteResult):
 
 
 def stage(
-    servers: Servers, name: str, data: Any, mode: Mode, *, schema: pa.Schema | None, fields: Mapping[str, Any]
+    servers: Servers,
+    name: str,
+    data: Any,
+    mode: UploadMode,
+    *,
+    schema: pa.Schema | None,
+    fields: Mapping[str, Any],
 ) -> list[str]:
     """Send rows for a commit to come; the receipts of their data files."""
     staged = {**fields, "stage": True}
@@ -53,7 +59,7 @@ def stage(
     return list(answer["staged"])
 
 
-def commit(servers: Servers, name: str, receipts: Sequence[str], operation: Mode, **fields: Any) -> int:
+def commit(servers: Servers, name: str, receipts: Sequence[str], operation: UploadMode, **fields: Any) -> int:
     """Make one version out of receipts; its number. Asked again under the same id it is made once."""
     body = {"transaction_id": str(uuid4()), **fields, "dataset": name, "operation": operation}
     answer = servers.action("commit", {**body, "staged": list(receipts)}, repeat=True)
@@ -64,7 +70,7 @@ def write_in_parallel(
     servers: Servers,
     name: str,
     table: pa.Table,
-    mode: Mode,
+    mode: UploadMode,
     parallel: int,
     fields: Mapping[str, Any],
     bar: Progress,

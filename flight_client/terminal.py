@@ -1,5 +1,7 @@
 """Text for people on terminals. The command lines of all packages use it."""
 
+__all__ = ["count", "printable"]
+
 
 def printable(text: str) -> str:
     """Return `text` with escapes (`\\x1b`, `\\n`, `\\u202e`) in place of what is no visible character."""

@@ -27,7 +27,7 @@ from flight_client.errors import (
 )
 from flight_client.progress import Progress
 
-Mode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]
+UploadMode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]
 """Modes of uploads; the uploads of `Client.merge_insert` are merges."""
 
 _BATCH_BYTES = 2 << 20
@@ -48,7 +48,7 @@ def upload(
     servers: Servers,
     name: str,
     data: Any,
-    mode: Mode,
+    mode: UploadMode,
     *,
     schema: pa.Schema | None,
     progress: bool | None,

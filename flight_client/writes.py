@@ -11,7 +11,7 @@ from flight_client.connection import Servers
 from flight_client.errors import InvalidInputError
 from flight_client.progress import Progress
 from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
-from flight_client.upload import Mode, rows_of, upload
+from flight_client.upload import UploadMode, rows_of, upload
 
 
 class Writes:
@@ -23,7 +23,7 @@ class Writes:
         self,
         name: str,
         data: Any,
-        mode: Mode = "append",
+        mode: UploadMode = "append",
         *,
         schema: pa.Schema | None = None,
         progress: bool | None = None,
@@ -147,7 +147,13 @@ class Writes:
             return write_in_parallel(self._servers, name, table, mode, parallel, fields, bar)
 
     def stage(
-        self, name: str, data: Any, mode: Mode = "append", *, schema: pa.Schema | None = None, **fields: Any
+        self,
+        name: str,
+        data: Any,
+        mode: UploadMode = "append",
+        *,
+        schema: pa.Schema | None = None,
+        **fields: Any,
     ) -> list[str]:
         """Send rows for a commit to come; the receipts of their data files, which `commit` or `abort` takes.
 
@@ -156,7 +162,9 @@ class Writes:
         """
         return stage(self._servers, name, data, mode, schema=schema, fields=fields)
 
-    def commit(self, name: str, receipts: Sequence[str], operation: Mode = "append", **fields: Any) -> int:
+    def commit(
+        self, name: str, receipts: Sequence[str], operation: UploadMode = "append", **fields: Any
+    ) -> int:
         """Make one version out of the receipts of any number of clients; its number.
 
         Args:

@@ -14,8 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import flight_client
-from flight_client import DatasetNotFoundError, InvalidInputError, LanceError
-from flight_client.upload import Mode
+from flight_client import DatasetNotFoundError, InvalidInputError, LanceError, UploadMode
 from spark_pipeline.arrow_types import lance_schema, spark_schema, to_lance
 from spark_pipeline.options import Options
 
@@ -33,7 +32,7 @@ class Destination:
 
     table: str
     branch: str | None
-    mode: Mode
+    mode: UploadMode
     """The mode with which rows are staged."""
     schema: pa.Schema
     """Schema of the rows that are sent."""
@@ -60,7 +59,7 @@ class Destination:
         return Destination(options.table, options.branch, "append", _checked(there.stored_schema, rows))
 
     @property
-    def operation(self) -> Mode:
+    def operation(self) -> UploadMode:
         """Return the operation of the commit."""
         return "overwrite" if self.mode == "create" else self.mode
 

@@ -34,6 +34,8 @@ from flight_client import InvalidInputError, LanceError
 from spark_pipeline import jobs
 from spark_pipeline.jobs import Outcome, Server
 
+__all__ = ["Pipeline", "Step", "StepError", "StepReport"]
+
 Job = Callable[..., Outcome]
 
 JOBS: Mapping[str, Job] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from functools import cache
 
-from flight_client.allocator import share_received_memory
+from flight_client import share_received_memory
 
 
 @cache

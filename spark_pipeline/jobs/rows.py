@@ -25,9 +25,9 @@ from flight_client import (
     InvalidInputError,
     LanceError,
     UnavailableError,
+    UploadMode,
     WriteResult,
 )
-from flight_client.upload import Mode
 from spark_pipeline.arrow_types import lance_schema, to_lance
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
@@ -97,7 +97,7 @@ def write_rows(
     receipts = [row.receipt for row in sorted(staged, key=lambda row: row.partition)]
     if not receipts:  # a version without rows has the transaction id, too
         receipts = client.stage(dataset, schema.empty_table(), **command)
-    operation: Mode = "overwrite" if mode == "create" else mode
+    operation: UploadMode = "overwrite" if mode == "create" else mode
     written = commit_staged(client, dataset, receipts, operation, transaction_id, read_version)
     return Outcome.of(dataset, written)
 
@@ -106,7 +106,7 @@ def commit_staged(
     client: Client,
     dataset: str,
     receipts: Sequence[str],
-    operation: Mode,
+    operation: UploadMode,
     transaction_id: str,
     read_version: int | None = None,
 ) -> WriteResult:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.source_files import ROOT, imported_modules, modules
 
 # The parts of lance_core, ground first; parts of one line do not know each other. The root is what the
 # package offers, in its `__init__.py`.
@@ -34,23 +32,6 @@ MAY_IMPORT = {JOBS, *(ROOT / "flight_server" / "cli" / name for name in ("errors
 of the client what a server answered.
 """
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
-
-
-def imported_modules(path: Path) -> Iterator[str]:
-    """Full names of what the file imports, wherever in it; relative imports are resolved."""
-    package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            source = ".".join([*above, *([node.module] if node.module else [])])
-            yield from (f"{source}.{name.name}" for name in node.names)
-
-
-def modules(package: str) -> list[Path]:
-    """Return the hand-written modules of a package."""
-    return [path for path in sorted((ROOT / package).rglob("*.py")) if not path.stem.endswith("_pb2")]
 
 
 def part_of(module: str) -> str:
