@@ -37,12 +37,12 @@ from lance_core.kernels import set_pool_retention
 from lance_core.pool import map_ahead
 from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
 from lance_core.scan.plan.row_ranges import ScanPlan, plan_scan
 from lance_core.scan.read.columns import holds_dictionary
-from lance_core.scan.run.batches import BatchCutter, Stretch
-from lance_core.scan.run.execute import count_passing, scan_stretches
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.execute import count_passing, scan_batch_runs
 from lance_core.scan.session import Session
 from lance_core.scan.take.rows import RowTaker
 from lance_core.storage import scheme_of, storage_for
@@ -54,9 +54,6 @@ _EMPTY_SCHEMA = pa.schema([])
 Asked: TypeAlias = ScanCommand | TakeCommand | Ticket
 
 _KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
-
-# What a take reads at a time, a few batches.
-_TAKEN_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class ScanStream:
     """The batches of one endpoint or of a whole scan; nothing is read before the first one is asked for."""
 
     schema: pa.Schema
-    stretches: Generator[Stretch, None, None]
+    runs: Generator[BatchRun, None, None]
     """To be closed by the reader; that stops the decoding."""
     has_dictionaries: bool
     """Whether one stands anywhere in the schema."""
@@ -367,11 +364,9 @@ class Service:
         )
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        stretches = scan_stretches(
-            snapshot, plan, self._session.budget, self._session.files_for(plan.options)
-        )
+        runs = scan_batch_runs(snapshot, plan, self._session.budget, self._session.files_for(plan.options))
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
-        return ScanStream(plan.schema, stretches, has_dictionaries, compression)
+        return ScanStream(plan.schema, runs, has_dictionaries, compression)
 
     def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
         if isinstance(columns, Mapping):
@@ -382,23 +377,11 @@ class Service:
         taker = self._taker(snapshot, columns)
         return ScanStream(taker.schema, self._taken(taker, keys), taker.has_dictionaries)
 
-    def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[Stretch, None, None]:
-        """Yield the rows, read when the first batch is asked for and cut to the size of a scan's batches."""
+    def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[BatchRun, None, None]:
+        """Yield the rows of the keys. Nothing is read before the first batch is asked for."""
         find = taker.addresses_by(_KEY_COLUMNS[keys.kind])
         addresses = find(np.array(keys.values, np.uint64))  # of integers that were checked when they came
-        for batch in taker.batches(addresses, _TAKEN_BYTES):
-            size = batch.get_total_buffer_size()
-            self._session.budget.take(size, required=True)
-            try:
-                if size <= DEFAULT_BATCH_BYTES:  # a take of few rows is over before it would be cut
-                    yield Stretch(batch, max(batch.num_rows, 1))
-                else:
-                    cutter = BatchCutter(taker.schema, ScanOptions())
-                    columns = [[each] for each in batch.columns]
-                    cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
-                    yield from cutter.cut(columns, cuts)
-            finally:
-                self._session.budget.give_back(size)
+        yield from taker.batch_runs(addresses, self._session.budget)
 
 
 def _summarize(name: str, snapshot: Snapshot) -> DatasetSummary:

@@ -13,7 +13,7 @@ from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.requests.tickets import Ticket
 from flight_server.service import ScanStream, Service
-from lance_core.scan.run.batches import Stretch
+from lance_core.scan.run.batch_cutter import BatchRun
 
 
 @rpc
@@ -35,41 +35,41 @@ def _parts(
     service: Service, call: Call, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
     """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
-    with call, service.admission.stream(), closing(stream.stretches):
+    with call, service.admission.stream(), closing(stream.runs):
         yield None
-        stretches = _until_stopped(service, stream)
+        runs = _until_stopped(service, stream)
         if call.is_traced:
-            stretches = _counted(call, stretches)
+            runs = _counted(call, runs)
         if stream.has_dictionaries:
             with kept_thread_state():
-                yield from _one_reader(stream.schema, stretches)
+                yield from _one_reader(stream.schema, runs)
             return
-        if (first := next(stretches, None)) is not None:  # most takes have no other
+        if (first := next(runs, None)) is not None:  # most takes have no other
             yield first.sendable()
         del first  # its memory must be free when the next one is asked for
         with kept_thread_state():
-            yield from map(Stretch.sendable, stretches)
+            yield from map(BatchRun.sendable, runs)
 
 
-def _until_stopped(service: Service, stream: ScanStream) -> Iterator[Stretch]:
-    while (stretch := next(stream.stretches, None)) is not None:
+def _until_stopped(service: Service, stream: ScanStream) -> Iterator[BatchRun]:
+    while (run := next(stream.runs, None)) is not None:
         service.admission.check_stream()
-        yield stretch
-        del stretch  # its memory must be free when the next one is asked for
+        yield run
+        del run  # its memory must be free when the next one is asked for
 
 
-def _counted(call: Call, stretches: Iterator[Stretch]) -> Iterator[Stretch]:
+def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
     """Pass on what is sent, and add its rows and bytes to the call's line in the log."""
     counts = {"rows": 0, "bytes": 0}
     call.describe(lambda: counts)
-    for stretch in stretches:
-        counts["rows"] += stretch.rows.num_rows
-        counts["bytes"] += stretch.rows.nbytes
-        yield stretch
-        del stretch  # its memory must be free when the next one is asked for
+    for run in runs:
+        counts["rows"] += run.rows.num_rows
+        counts["bytes"] += run.rows.nbytes
+        yield run
+        del run  # its memory must be free when the next one is asked for
 
 
-def _one_reader(schema: pa.Schema, stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatchReader]:
+def _one_reader(schema: pa.Schema, runs: Iterator[BatchRun]) -> Iterator[pa.RecordBatchReader]:
     """Yield the batches as one reader: a bare batch is sent without its dictionaries, another reader with
     all of them again.
 
@@ -81,7 +81,7 @@ def _one_reader(schema: pa.Schema, stretches: Iterator[Stretch]) -> Iterator[pa.
     def readable() -> Generator[pa.RecordBatch, None, None]:
         nonlocal failure
         try:
-            yield from chain.from_iterable(map(Stretch.batches, stretches))
+            yield from chain.from_iterable(map(BatchRun.batches, runs))
         except Exception as error:
             failure = error
 

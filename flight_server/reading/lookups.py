@@ -58,13 +58,11 @@ class Lookup:
             raise InvalidInputError("keys must not be null", column=self._name)
         addresses = self._find(as_keys(keys.column(0), self._name))
         parts: list[pa.RecordBatch] = []
-        held = 0
-        try:
+        with self._budget.require(0) as reservation:
             for part in self._taker.batches(addresses, _READ_BYTES):
                 parts.append(part)
-                size = part.get_total_buffer_size()
-                self._budget.take(size, required=True)
-                held += size
+                held = reservation.num_bytes + part.get_total_buffer_size()
+                reservation.resize(held)
                 if held > self._max_answer_bytes:
                     raise InvalidInputError(
                         "the rows of one batch of keys are too large, send fewer keys",
@@ -72,8 +70,6 @@ class Lookup:
                         found=f"{held} for {sum(each.num_rows for each in parts)} of {len(addresses)} rows",
                     )
             yield parts[0] if len(parts) == 1 else self._joined(parts, len(addresses))
-        finally:
-            self._budget.give_back(held)
 
     def _joined(self, parts: list[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
         if len(self.schema):

@@ -32,7 +32,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.scan.run.batches import Stretch
+from lance_core.scan.run.batch_cutter import BatchRun
 from support.puts import flight_data, ipc_messages
 from support.raw_flight import action, call, criteria, path_descriptor, ticket
 
@@ -116,11 +116,11 @@ class FailingService(Service):
             self._fail()
         batch = pa.record_batch({"x": column})
 
-        def stretches() -> Iterator[Stretch]:
-            yield Stretch(batch, 1)
+        def runs() -> Iterator[BatchRun]:
+            yield BatchRun(batch, 1)
             self._fail()
 
-        return ScanStream(batch.schema, stretches(), "none")  # type: ignore[arg-type]
+        return ScanStream(batch.schema, runs(), "none")  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

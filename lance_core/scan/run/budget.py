@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from types import TracebackType
 
 from lance_core.forks import begin_anew_after_fork
 
@@ -10,9 +12,9 @@ from lance_core.forks import begin_anew_after_fork
 class MemoryBudget:
     """Bytes shared by all streams of a process or server; thread-safe.
 
-    Nothing ever waits for a budget, so nothing can deadlock on it: a stream that holds nothing takes what it
-    needs for one window even beyond the limit, and reads ahead only while there is room. So streams hold at
-    most `limit_bytes` plus one window each.
+    No stream ever waits for a budget, so no stream can deadlock on it. A stream that holds nothing reserves
+    the bytes of one window even beyond the limit, and reads ahead only while there is room. So streams hold
+    at most `limit_bytes` plus one window each.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -21,36 +23,89 @@ class MemoryBudget:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin with nothing taken, in this process or in one that was forked."""
+        """Begin without reservations, in this process or in a forked process."""
+        self.process = os.getpid()
         self._lock = threading.Lock()
         self._used = 0
         self._peak = 0
 
     @property
     def used_bytes(self) -> int:
+        """Sum of all reservations."""
         return self._used
 
     @property
     def share_bytes(self) -> int:
-        """Return the bytes that a stream should request at once: an eighth of the room, so that some is
-        left for others.
+        """Bytes that a stream should request at once: an eighth of the room, so that other streams find
+        some.
         """
         return max(0, self.limit_bytes - self._used) // 8
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were held at one time."""
+        """Largest `used_bytes` so far."""
         return self._peak
 
-    def take(self, num_bytes: int, *, required: bool) -> bool:
-        """Take `num_bytes` if they fit or are `required`; tells whether they were taken."""
+    def reserve(self, num_bytes: int, *, required: bool) -> Reservation | None:
+        """Reserve `num_bytes`. Return None if they do not fit and are not `required`."""
+        reservation = Reservation(self)
+        return reservation if self._change(reservation, num_bytes, required=required) else None
+
+    def require(self, num_bytes: int) -> Reservation:
+        """Reserve `num_bytes`, even beyond the limit."""
+        reservation = Reservation(self)
+        reservation.resize(num_bytes)
+        return reservation
+
+    def _change(self, reservation: Reservation, num_bytes: int, *, required: bool) -> bool:
+        """Set the size of a reservation. Return False if it would not fit and is not `required`.
+
+        A reservation that was made before the process was forked belongs to the other process: nothing
+        changes.
+        """
+        if reservation.process != self.process:
+            return True
         with self._lock:
-            if not required and self._used + num_bytes > self.limit_bytes:
+            used = self._used + num_bytes - reservation.num_bytes
+            if not required and used > self.limit_bytes:
                 return False
-            self._used += num_bytes
-            self._peak = max(self._peak, self._used)
+            self._used = used
+            self._peak = max(self._peak, used)
+            reservation.num_bytes = num_bytes
             return True
 
-    def give_back(self, num_bytes: int) -> None:
-        with self._lock:
-            self._used -= num_bytes
+
+class Reservation:
+    """Bytes of a budget that belong to one job or answer.
+
+    The release rule of this package is here: the owner releases a reservation when it asks for the next
+    result, fails, or is closed, and drops the rows before that. As a context manager, a reservation releases
+    itself at the end of the block.
+
+    Attributes:
+        num_bytes: Reserved bytes.
+        process: Id of the process that made the reservation.
+    """
+
+    __slots__ = ("_budget", "num_bytes", "process")
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.num_bytes = 0
+        self.process = budget.process
+        self._budget = budget
+
+    def resize(self, num_bytes: int) -> None:
+        """Set the reserved bytes, for example when the real size of the rows is known. This never fails."""
+        self._budget._change(self, num_bytes, required=True)
+
+    def release(self) -> None:
+        """Return all bytes to the budget. A second call has no effect."""
+        self.resize(0)
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

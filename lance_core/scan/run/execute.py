@@ -22,7 +22,7 @@ from lance_core.scan.plan.row_ranges import ScanPlan
 from lance_core.scan.read.columns import batch_of
 from lance_core.scan.read.files import DataFiles
 from lance_core.scan.read.fragments import FragmentOpener
-from lance_core.scan.run.batches import BatchCutter, Stretch
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.strategy import Strategy
@@ -47,18 +47,18 @@ def scan_batches(
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of a plan as record batches sized by `plan.options`, in order; see `scan_stretches`."""
-    with closing(scan_stretches(snapshot, plan, budget, files, strategy)) as stretches:
-        yield from _batches(stretches)
+    """Yield the rows of a plan as record batches sized by `plan.options`, in order; see `scan_batch_runs`."""
+    with closing(scan_batch_runs(snapshot, plan, budget, files, strategy)) as runs:
+        yield from _batches(runs)
 
 
-def scan_stretches(
+def scan_batch_runs(
     snapshot: Snapshot,
     plan: ScanPlan,
     budget: MemoryBudget,
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
-) -> Generator[Stretch, None, None]:
+) -> Generator[BatchRun, None, None]:
     """Yield the batches of a plan, in order, several at a time where they lie in one piece of memory.
 
     A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
@@ -70,10 +70,10 @@ def scan_stretches(
     """
     if not plan.schema.names:
         for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
-            yield Stretch(rows, max(rows.num_rows, 1))
+            yield BatchRun(rows, max(rows.num_rows, 1))
         return
-    with _stretches(snapshot, plan, budget, files, strategy) as stretches:
-        yield from stretches
+    with _runs(snapshot, plan, budget, files, strategy) as runs:
+        yield from runs
 
 
 def scan_projection(
@@ -82,30 +82,30 @@ def scan_projection(
     """Yield the rows of a plan without a filter, as `scan_batches` gives them, with the columns of a
     projection.
     """
-    with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as stretches:
-        yield from _batches(stretches)
+    with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as runs:
+        yield from _batches(runs)
 
 
-def _batches(stretches: Iterator[Stretch]) -> Iterator[pa.RecordBatch]:
-    # Mapped: a loop of its own would keep a stretch while the next one is asked for.
-    return chain.from_iterable(map(Stretch.batches, stretches))
+def _batches(runs: Iterator[BatchRun]) -> Iterator[pa.RecordBatch]:
+    # Mapped: a loop of its own would keep a run while the next one is asked for.
+    return chain.from_iterable(map(BatchRun.batches, runs))
 
 
-def _whole_stretches(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[Stretch]:
+def _whole_runs(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[BatchRun]:
     for job in jobs:
         windows: list[CutBatches] = job.result()
-        job.hold(sum(window.num_bytes for window in windows))
-        yield from chain.from_iterable([window.stretches for window in windows])
+        job.reservation.resize(sum(window.num_bytes for window in windows))
+        yield from chain.from_iterable([window.runs for window in windows])
         # The memory must be free when the budget is, which is when the next job is asked for.
         del windows
 
 
-def _cut_stretches(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[Stretch]:
+def _cut_runs(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[BatchRun]:
     cutter = BatchCutter(plan.schema, plan.options)
     for job in jobs:
         columns = _by_column(job, plan)
         cuts, num_bytes = cutter.fit(columns, job.work.cuts)
-        job.hold(num_bytes)
+        job.reservation.resize(num_bytes)
         yield from cutter.cut(columns, cuts)
         # The memory must be free when the budget is, which is when the next job is asked for.
         del columns
@@ -164,17 +164,17 @@ def count_passing(
 
 
 @contextmanager
-def _stretches(
+def _runs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Stretch]]:
+) -> Iterator[Iterator[BatchRun]]:
     """The batches of a stream."""
     if plan.options.filter is None:
         projection = project(snapshot.manifest.schema, plan.options)
-        with _unfiltered(snapshot, plan, projection, budget, files, strategy) as stretches:
-            yield stretches
+        with _unfiltered(snapshot, plan, projection, budget, files, strategy) as runs:
+            yield runs
         return
     with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
-        yield _cut_stretches(jobs, plan)
+        yield _cut_runs(jobs, plan)
 
 
 @contextmanager
@@ -185,18 +185,18 @@ def _unfiltered(
     budget: MemoryBudget,
     files: DataFiles,
     strategy: Strategy,
-) -> Iterator[Iterator[Stretch]]:
+) -> Iterator[Iterator[BatchRun]]:
     """The batches of a stream without a filter."""
     windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
     if snapshot.storage.is_remote:  # columns are waited for side by side
         with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
-            yield _cut_stretches(jobs, plan)
+            yield _cut_runs(jobs, plan)
         return
     whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
     # A window that is sent, and another for each worker. With more of them, several streams at once would
     # need more memory than the pool of blocks keeps.
     with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=_ALONE)) as whole_jobs:
-        yield _whole_stretches(whole_jobs)
+        yield _whole_runs(whole_jobs)
 
 
 @contextmanager

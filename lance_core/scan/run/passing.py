@@ -238,7 +238,7 @@ class PassingRows:
                     self._add(passing, read.place)
         except LanceError as error:
             self._error = error  # after the batches that are complete by now
-        job.hold(held)
+        job.reservation.resize(held)
         if self._error is not None:
             self._jobs.close()
             self._is_done = True

@@ -17,7 +17,7 @@ from lance_core.forks import check_process
 from lance_core.pool import worker_pool
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
-from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.budget import MemoryBudget, Reservation
 
 # Columns are decoded by one task until they make this many bytes, which hides the cost of starting a task.
 _TASK_BYTES = 8 << 20
@@ -91,15 +91,12 @@ class Source(Protocol[W_co]):
 
 
 class Job(Generic[W]):
-    """Work handed to the pool, and the bytes of a budget that are held for what it gives."""
+    """Work handed to the pool, and the bytes of a budget that are reserved for its results."""
 
-    def __init__(
-        self, work: W, budget: MemoryBudget, held_bytes: int, is_remote: bool, *, at_once: bool = False
-    ) -> None:
-        """With `at_once` the work is done here and now, by this thread."""
+    def __init__(self, work: W, reservation: Reservation, is_remote: bool, *, at_once: bool = False) -> None:
+        """Begin the work. With `at_once`, the calling thread does all of it before this returns."""
         self.work = work
-        self.held_bytes = held_bytes
-        self._budget = budget
+        self.reservation = reservation
         submit = _run_here if at_once else worker_pool(is_remote).submit
         self._futures = [submit(run_reads, group) for group in _grouped(work.reads)]
 
@@ -120,18 +117,13 @@ class Job(Generic[W]):
         """Return the result of each read."""
         return list(self.results())
 
-    def hold(self, num_bytes: int) -> None:
-        """Correct what is held, now that the real size is known."""
-        self._budget.give_back(self.held_bytes - num_bytes)
-        self.held_bytes = num_bytes
-
     def stop(self) -> None:
         """Cancel what has not begun, wait for the rest (at most one task per worker), and hold nothing."""
         begun = [future for future in self._futures if not future.done() and not future.cancel()]
         if begun:
             wait(begun)
         self._futures = []
-        self.hold(0)
+        self.reservation.release()
 
 
 def run_ahead(
@@ -162,16 +154,17 @@ def run_ahead(
             room = 1 if num_alone > 1 else most_jobs
             while len(begun) < room and (work := upcoming.get(wait=not begun)) is not None:
                 needed = int(_estimate(work) * growth)
-                if not budget.take(needed, required=not begun):
+                reservation = budget.reserve(needed, required=not begun)
+                if reservation is None:
                     break
-                begun.append(Job(work, budget, needed, is_remote, at_once=num_alone > 0))
+                begun.append(Job(work, reservation, is_remote, at_once=num_alone > 0))
                 num_alone -= 1
                 upcoming.advance()
             if not begun:
                 break
             yield begun[0]
             check_process(process)
-            growth = max(1.0, begun[0].held_bytes / _estimate(begun[0].work))
+            growth = max(1.0, begun[0].reservation.num_bytes / _estimate(begun[0].work))
             begun.popleft().stop()
     finally:
         for job in begun if process == os.getpid() else ():  # nobody does those of another process

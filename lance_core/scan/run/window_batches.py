@@ -17,7 +17,7 @@ from lance_core.errors import LanceError
 from lance_core.file.direct import Piece, read_batches
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.sizes import Counts
-from lance_core.scan.run.batches import BatchCutter, Stretch
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.readahead import Read, run_reads
 from lance_core.scan.run.windows import Window, Windows
 
@@ -30,11 +30,11 @@ class CutBatches:
     """Result of a window.
 
     Attributes:
-        stretches: Its batches, in order.
+        runs: Its batches, in order.
         num_bytes: The size of their values.
     """
 
-    stretches: list[Stretch]
+    runs: list[BatchRun]
     num_bytes: int
 
 
@@ -68,7 +68,7 @@ class WindowBatches:
             whole = [column[0] for column in inside] if max(map(len, inside)) == 1 else None
             spanned = cuts[cuts.searchsorted(start) : cuts.searchsorted(end, side="right")] - start
             parts.append(self._span(whole, start, spanned))
-        return CutBatches([one for part in parts for one in part.stretches], sum(p.num_bytes for p in parts))
+        return CutBatches([one for part in parts for one in part.runs], sum(p.num_bytes for p in parts))
 
     def _span(self, pieces: Sequence[Piece] | None, start: int, cuts: Counts) -> CutBatches:
         """Return the batches between `cuts`, which count from row `start` of the window; all of its rows
@@ -78,9 +78,9 @@ class WindowBatches:
         """
         found = None if pieces is None else read_batches(pieces, cuts, self.cutter.schema)
         if found is not None:
-            stretch = self.cutter.whole(found, cuts)
-            if stretch is not None:
-                return CutBatches([stretch], found.num_bytes)
+            run = self.cutter.whole(found, cuts)
+            if run is not None:
+                return CutBatches([run], found.num_bytes)
             return self._cut([[array] for array in found.rows.columns], cuts)
         first = self.window.start + start
         return self._cut(_columns(self.window.reads_between(first, first + int(cuts[-1]))), cuts)

@@ -9,7 +9,7 @@ Source: docs/format.md, "Row ids and lineage".
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
@@ -38,6 +38,8 @@ from lance_core.scan.read.deletions import LiveRows
 from lance_core.scan.read.files import DataFiles, FileCache, FragmentFiles, OpenedFile
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
+from lance_core.scan.run.budget import MemoryBudget
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -53,6 +55,8 @@ _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 # Batches begin with so few rows, and grow by at most so much, until it is known how large rows are.
 _FIRST_ROWS = 16
 _MOST_GROWTH = 8
+# Bytes of rows that are read at a time for a stream: a few batches.
+_READ_BYTES = 8 << 20
 # Below so many values other threads cost more than they give: they would mostly wait for the interpreter.
 _FEW_VALUES = 10_000
 # What is kept open of one snapshot for one list of columns, and for how many of these.
@@ -151,9 +155,29 @@ class RowTaker:
             start += rows
             yield batch
 
+    def batch_runs(self, addresses: Keys, budget: MemoryBudget) -> Generator[BatchRun, None, None]:
+        """Yield the rows at live addresses as batches of the sizes that a scan gives.
+
+        Rows are read about `_READ_BYTES` at a time, and belong to `budget` until the next batch is asked for.
+
+        Raises:
+            LanceError: something cannot be read.
+        """
+        options = ScanOptions()
+        for batch in self.batches(addresses, _READ_BYTES):
+            size = batch.get_total_buffer_size()
+            with budget.require(size):
+                if size <= options.batch_bytes:  # rows that make one batch need no cuts
+                    yield BatchRun(batch, max(batch.num_rows, 1))
+                else:
+                    cutter = BatchCutter(self.schema, options)
+                    columns = [[column] for column in batch.columns]
+                    cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
+                    yield from cutter.cut(columns, cuts)
+
     @cached_property
     def has_dictionaries(self) -> bool:
-        """Whether one stands anywhere in the schema."""
+        """Whether the schema has a dictionary type, at any depth."""
         return any(holds_dictionary(field.type) for field in self.schema)
 
     def addresses_by(self, key: str) -> Callable[[Keys], Keys]:

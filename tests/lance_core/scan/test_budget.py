@@ -1,15 +1,44 @@
 """The memory that streams share."""
 
+import os
+
 from lance_core.scan.run.budget import MemoryBudget
 
 
 def test_reading_ahead_stays_below_the_limit_and_what_is_required_does_not_wait():
     """T33: a stream that holds nothing always gets its window, others read ahead only while there is room."""
     budget = MemoryBudget(100)
-    assert budget.take(60, required=False)
-    assert not budget.take(60, required=False)
-    assert budget.take(60, required=True)
+    first = budget.reserve(60, required=False)
+    assert first is not None
+    assert budget.reserve(60, required=False) is None
+    second = budget.require(60)
     assert budget.used_bytes == 120
-    budget.give_back(120)
+    first.release()
+    second.release()
     assert budget.used_bytes == 0
     assert budget.peak_bytes == 120
+
+
+def test_a_reservation_takes_the_real_size_and_ends_once():
+    """T33: the bytes of a reservation return to the budget once, however often it is released."""
+    budget = MemoryBudget(100)
+    with budget.require(60) as reservation:
+        reservation.resize(10)
+        assert budget.used_bytes == 10
+        reservation.release()
+        assert budget.used_bytes == 0
+    reservation.release()
+    assert budget.used_bytes == 0
+
+
+def test_a_reservation_of_the_parent_does_not_count_in_a_forked_process():
+    """A forked process begins with an empty budget, and closes inherited streams without a debt."""
+    budget = MemoryBudget(100)
+    with budget.require(60):
+        child = os.fork()
+        if child == 0:
+            used = budget.used_bytes
+    if child == 0:
+        os._exit(0 if used == budget.used_bytes == 0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert budget.used_bytes == 0

@@ -14,7 +14,9 @@ from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES
 from lance_core.scan.read.files import FileCache
+from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.scanner import row_taker
 from lance_core.scan.take.rows import RowTaker, TakerCache, as_keys
 from lance_core.storage import LocalStorage
@@ -447,3 +449,27 @@ def test_lists_of_a_fixed_size_in_2_0_files(writer, tmp_path: Path) -> None:
     for number in (1, 7, 500):
         rows = rng.integers(0, count, number).tolist()
         assert lance_core.dataset(tmp_path / "d").take(rows).to_pylist() == table.take(rows).to_pylist()
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 5000])
+def test_taken_rows_stream_in_batches_as_small_as_those_of_a_scan(tmp_path, num_rows):
+    """T29: a large take is cut into batches, and its rows count as memory only while they are sent."""
+    table = pa.table({"n": range(5000), "blob": [bytes(2000)] * 5000})
+    lance_core.write_dataset(table, str(tmp_path / "wide.lance"))
+    snapshot = lance_core.dataset(str(tmp_path / "wide.lance")).snapshot
+    taker = RowTaker(snapshot, None, FileCache())
+    addresses = taker.addresses_at(np.arange(num_rows, dtype=np.uint64))
+    budget = MemoryBudget(1 << 20)
+    rows = 0
+    for run in taker.batch_runs(addresses, budget):
+        assert budget.used_bytes >= run.rows.num_rows * 2000
+        for batch in run.batches():
+            assert batch.nbytes <= DEFAULT_BATCH_BYTES
+            assert batch["n"].to_pylist() == list(range(rows, rows + batch.num_rows))
+            rows += batch.num_rows
+    assert rows == num_rows
+    assert budget.used_bytes == 0
+    stopped = taker.batch_runs(addresses, budget)
+    next(stopped, None)
+    stopped.close()
+    assert budget.used_bytes == 0

@@ -18,7 +18,7 @@ from lance_core.scan.read.sizes import Counts, bits_before, value_bits
 
 
 @dataclass(frozen=True)
-class Stretch:
+class BatchRun:
     """Batches that follow one another and lie in one piece of memory for every column.
 
     Attributes:
@@ -50,12 +50,12 @@ class BatchCutter:
         self._even_bits = sum(width + 1 for width in bits if width is not None)
         self._uneven = [position for position, width in enumerate(bits) if width is None]
 
-    def whole(self, found: ReadBatches, cuts: Counts) -> Stretch | None:
+    def whole(self, found: ReadBatches, cuts: Counts) -> BatchRun | None:
         """All batches between `cuts` as they are; `None` where they are too large, or of uneven sizes."""
         num_rows, batch_rows = found.rows.num_rows, int(cuts[1])
         is_even = cuts.tolist() == [*range(0, num_rows, batch_rows), num_rows]
         return (
-            Stretch(found.rows, batch_rows)
+            BatchRun(found.rows, batch_rows)
             if is_even and found.largest_bits <= 8 * self._most_bytes
             else None
         )
@@ -80,17 +80,17 @@ class BatchCutter:
             middles = (cuts[:-1] + cuts[1:])[large] // 2
             cuts = np.sort(np.concatenate((cuts, middles)))
 
-    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[Stretch]:
+    def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[BatchRun]:
         """Yield the batches of a window between `cuts` that `fit` gave."""
         takers = [_taker(arrays) for arrays in columns]
         edges = sorted({edge for arrays in columns for edge in accumulate(map(len, arrays[:-1]))})
         for start, end, batch_rows in _even(cuts.tolist(), edges):
             parts = [take(start, end) for take in takers]
             if all(isinstance(part, pa.Array) for part in parts):
-                yield Stretch(pa.RecordBatch.from_arrays(parts, schema=self.schema), batch_rows)
+                yield BatchRun(pa.RecordBatch.from_arrays(parts, schema=self.schema), batch_rows)
             else:
                 for rows in self._where_dictionaries_change(parts):
-                    yield Stretch(rows, batch_rows)
+                    yield BatchRun(rows, batch_rows)
 
     def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
         total = rows * self._even_bits
