@@ -14,14 +14,16 @@ _OF_FLIGHT = {"CancelFlightInfo", "RenewFlightEndpoint"}
 
 
 def test_every_action_is_on_the_page() -> None:
-    text = PAGE.read_text(encoding="utf-8").partition("## Changing")[2].partition("```")[0]
-    rows = [row.split("|")[1:3] for row in re.findall(r"^\|.*`.*\|$", text, flags=re.MULTILINE)]
+    section = PAGE.read_text(encoding="utf-8").partition("## Changing")[2].partition("```")[0]
     listed: dict[str, list[str]] = {}
-    for action, methods in rows:
-        names = re.findall(r"`([\w.]+)`", methods)
-        listed |= {action.strip(" `"): names} if "`" in action else {name: [name] for name in names}
+    for line in re.findall(r"^[-| ].*`.*$", section, flags=re.MULTILINE):
+        if line.startswith("|"):
+            action, methods = (re.findall(r"`([\w.]+)`", cell) for cell in line.split("|")[1:3])
+            listed[action[0]] = methods
+        else:
+            listed |= {name: [name] for name in re.findall(r"`(\w+)`", line)}
     assert set(listed) == set(ACTIONS) - _OF_FLIGHT
-    for action, methods in listed.items():
-        assert action in methods
-        for method in methods:
-            assert hasattr(RemoteScanner if "." in method else Client, method.rpartition(".")[2]), method
+    for action_name, names in listed.items():
+        assert action_name in names
+        for name in names:
+            assert hasattr(RemoteScanner if "." in name else Client, name.rpartition(".")[2]), name

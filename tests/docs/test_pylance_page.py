@@ -24,10 +24,10 @@ TEXT = (Path(__file__).parents[2] / "docs" / "pylance.md").read_text(encoding="u
 
 
 def missing_on_the_page(start: str) -> set[str]:
-    """Return the names in the second column of all rows whose first column begins with `start`."""
-    rows = [row.split("|")[1:3] for row in TEXT.partition("## Names")[2].splitlines() if row.startswith("| ")]
-    cells = [names for of, names in rows if of.strip(" `").startswith(start)]
-    return {name for names in cells for name in re.findall(r"`(\w+)`", names)}
+    """Return the names that the page lists as missing, in the items whose title begins with `start`."""
+    items = re.findall(r"^- \*\*`?(.+?):\*\*(.*?)(?=^- |^$)", TEXT, flags=re.MULTILINE | re.DOTALL)
+    listed = [names.partition("Instead:")[0] for title, names in items if title.startswith(start)]
+    return {name for names in listed for name in re.findall(r"`(\w+)`", names)}
 
 
 @pytest.mark.parametrize(
