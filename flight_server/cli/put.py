@@ -23,9 +23,9 @@ from flight_server.cli.values import readable_bytes
 from flight_server.writing.changes import written_by
 from lance_core.api.dataset import dataset
 from lance_core.api.write import write_dataset
-from lance_core.changes.rows.merge import merge_insert
+from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import InvalidInputError
 
 PutMode = Literal["create", "append", "overwrite", "merge"]
@@ -233,7 +233,7 @@ def _write(
         made = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **settings).snapshot
     else:
         assert merge is not None
-        with MergeSource(rows.batches(), rows.schema) as source:
+        with SourceRows(rows.batches(), rows.schema) as source:
             made, _ = merge_insert(dataset(path).snapshot, source, merge)
     written = asdict(written_by(made.storage, made.manifest))
     counts: dict[str, Any] = written.pop("counts")  # of merges, as a server tells them

@@ -13,9 +13,9 @@ from flight_server.requests.names import DatasetReference, shown
 from flight_server.requests.write_command import WriteCommand
 from flight_server.writing.column_puts import put_columns
 from flight_server.writing.uploads import Abortable, Batches
-from lance_core.changes.change import COUNTS
-from lance_core.changes.rows.merge import merge_insert
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.rows.merge_insert import merge_insert
+from lance_core.changes.rows.row_change import COUNTS
+from lance_core.changes.source_rows import SourceRows
 from lance_core.commit.committed import find_committed
 from lance_core.errors import (
     CommitConflictError,
@@ -28,8 +28,8 @@ from lance_core.table.refs import branch_storage
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import read_transaction
 from lance_core.write.dataset import DatasetWriter, Mode
+from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits
-from lance_core.write.options import DatasetWriteOptions, file_version
 
 OPERATIONS: Mapping[str, Collection[str]] = {
     "create": ("overwrite",),
@@ -116,7 +116,7 @@ class Mutations:
             if base is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
             if base is not None and command.merge is not None:
-                with MergeSource(upload.batches(), upload.schema) as source:
+                with SourceRows(upload.batches(), upload.schema) as source:
                     made, _ = merge_insert(base, source, command.merge, transaction_id=command.transaction_id)
                 return written_by(storage, made.manifest)
             if base is not None and command.mode in ("add_columns", "replace_columns"):

@@ -10,11 +10,11 @@ from flight_server.requests.write_command import WriteCommand
 from flight_server.writing.uploads import Abandonable, Batches
 from lance_core.changes.columns.add import add_columns
 from lance_core.changes.columns.column_file import delete_files
-from lance_core.changes.columns.join import merge, require_lasting_keys
-from lance_core.changes.columns.new_values import StreamColumns
-from lance_core.changes.columns.replace import ReplacedColumnsWriter, commit_replaced_columns
-from lance_core.changes.columns.staged import StagedColumnsWriter, commit_staged_columns
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.columns.column_sources import StreamColumns
+from lance_core.changes.columns.join import join_columns, require_lasting_keys
+from lance_core.changes.columns.replaced_columns import ReplacedColumnsWriter, commit_replaced_columns
+from lance_core.changes.columns.staged_columns import StagedColumnsWriter, commit_staged_columns
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
@@ -45,8 +45,8 @@ def put_columns(base: Snapshot, command: WriteCommand, upload: Batches, abandona
             return commit_staged_columns(base, [staged], transaction_id=transaction_id).manifest
     if command.on:
         require_lasting_keys(base.manifest, command.on)
-        with MergeSource(upload.batches(), upload.schema) as rows:
-            return merge(base, rows, command.on, transaction_id=transaction_id).manifest
+        with SourceRows(upload.batches(), upload.schema) as rows:
+            return join_columns(base, rows, command.on, transaction_id=transaction_id).manifest
     stream = StreamColumns(upload.schema, upload.batches())
     return add_columns(base, stream, transaction_id=transaction_id).manifest
 

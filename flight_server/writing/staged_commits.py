@@ -10,12 +10,12 @@ import pyarrow as pa
 from flight_server.writing.changes import Target
 from flight_server.writing.staging import StagedWrite
 from lance_core.changes import compaction
-from lance_core.changes.columns.join import merge
-from lance_core.changes.columns.replace import ReplacedColumns, commit_replaced_columns
-from lance_core.changes.columns.staged import StagedColumns, commit_staged_columns
+from lance_core.changes.columns.join import join_columns
+from lance_core.changes.columns.replaced_columns import ReplacedColumns, commit_replaced_columns
+from lance_core.changes.columns.staged_columns import StagedColumns, commit_staged_columns
 from lance_core.changes.compaction import RewriteResult
-from lance_core.changes.rows.merge import merge_insert
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.rows.merge_insert import merge_insert
+from lance_core.changes.source_rows import SourceRows
 from lance_core.commit.commit import commit
 from lance_core.commit.next_manifest import next_manifest
 from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
@@ -68,7 +68,7 @@ def _merge_insert(target: Target, transaction: Transaction, writes: Sequence[Sta
     snapshot, plan = _opened(target), writes[0].merge
     if plan is None or any(write.merge != plan for write in writes):
         raise InvalidInputError("the staged writes are of different merges")
-    with MergeSource(_staged_rows(snapshot, writes)) as source:
+    with SourceRows(_staged_rows(snapshot, writes)) as source:
         made, _ = merge_insert(snapshot, source, plan, transaction_id=transaction.uuid)
     _delete_files(target, writes)
     return made.manifest
@@ -79,8 +79,8 @@ def _add_columns(target: Target, transaction: Transaction, writes: Sequence[Stag
     if any(write.on != on for write in writes):
         raise InvalidInputError("the staged columns are joined by different keys")
     if on:
-        with MergeSource(_staged_rows(snapshot, writes)) as source:
-            made = merge(snapshot, source, on, transaction_id=transaction.uuid)
+        with SourceRows(_staged_rows(snapshot, writes)) as source:
+            made = join_columns(snapshot, source, on, transaction_id=transaction.uuid)
         _delete_files(target, writes)
         return made.manifest
     staged = [

@@ -11,8 +11,8 @@ from flight_server.requests.write_command import WriteCommand
 from flight_server.writing.changes import Target, row_mode, write_options
 from flight_server.writing.staging import StagedWrite
 from lance_core.changes.columns.join import require_lasting_keys
-from lance_core.changes.columns.replace import ReplacedColumns, ReplacedColumnsWriter
-from lance_core.changes.columns.staged import StagedColumnsWriter
+from lance_core.changes.columns.replaced_columns import ReplacedColumns, ReplacedColumnsWriter
+from lance_core.changes.columns.staged_columns import StagedColumnsWriter
 from lance_core.commit.next_manifest import TableSettings
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from lance_core.api.columns import ColumnChanges
+from lance_core.api.column_changes import ColumnChanges
 from lance_core.api.commit import Committing
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.history import History
 from lance_core.api.opened import Reference
-from lance_core.api.refs import Branches, Tags
-from lance_core.api.rows import RowChanges
+from lance_core.api.row_changes import RowChanges
+from lance_core.api.tags_and_branches import Branches, Tags
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,

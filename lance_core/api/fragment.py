@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_core.api.columns import new_columns, table_of
+from lance_core.api.column_changes import new_columns, table_of
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.errors import InvalidInputError
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from lance_core.api.dataset import LanceDataset
-    from lance_core.changes.columns.new_values import NewColumns
+    from lance_core.changes.columns.column_sources import ColumnSource
     from lance_core.write.dataset import Mode
     from lance_core.write.fragments import FragmentWriteProgress
 
@@ -152,9 +152,9 @@ class LanceFragment:
         The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
         """
         from lance_core.changes.columns.join import JoinedColumns  # late, as all that writes
-        from lance_core.changes.rows.merge_source import MergeSource
+        from lance_core.changes.source_rows import SourceRows
 
-        with MergeSource(table_of(data_obj, schema)) as source:
+        with SourceRows(table_of(data_obj, schema)) as source:
             return self._add(JoinedColumns(source, [left_on], None if right_on is None else [right_on]))
 
     def update_columns(
@@ -188,7 +188,7 @@ class LanceFragment:
             return fragment, fields, bytes(BitMap(updated.matched_offsets).serialize())
         return fragment, fields
 
-    def _add(self, source: NewColumns) -> tuple[FragmentMetadata, Schema]:
+    def _add(self, source: ColumnSource) -> tuple[FragmentMetadata, Schema]:
         from lance_core.changes.columns.add import write_fragment_columns
 
         message, schema = write_fragment_columns(self._dataset.snapshot, self._metadata, source)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import pyarrow as pa
 
 from lance_core.api.transactions import from_message
-from lance_core.changes.change import make_change
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
-from lance_core.changes.rows.merge import merge_insert, write_merge
+from lance_core.changes.rows.merge_insert import merge_insert, write_merge
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.rows.row_change import make_row_change
 from lance_core.changes.rows.update import require_own_file_version
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from lance_core.api.opened import OpenedDataset
     from lance_core.api.operations import Transaction
-    from lance_core.changes.change import Counts
+    from lance_core.changes.rows.row_change import Counts
 
 
 class MergeInsertBuilder:
@@ -115,10 +115,10 @@ class MergeInsertBuilder:
             How many rows: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
 
         Raises:
-            LanceError: see `lance_core.changes.rows.merge.merge_insert`.
+            LanceError: see `lance_core.changes.rows.merge_insert.merge_insert`.
         """
         self._plan.check()
-        with MergeSource(data_obj, schema) as source:
+        with SourceRows(data_obj, schema) as source:
             self._dataset._snapshot, counts = merge_insert(
                 self._dataset.snapshot,
                 source,
@@ -145,8 +145,8 @@ class MergeInsertBuilder:
         Raises:
             LanceError: as for `execute`.
         """
-        with MergeSource(data_obj, schema) as source:
-            change = make_change(
+        with SourceRows(data_obj, schema) as source:
+            change = make_row_change(
                 self._dataset.snapshot,
                 lambda current, change: write_merge(current, source, self._plan, change, sync=sync),
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.changes.columns.new_values import RowFunction
+from lance_core.changes.columns.column_sources import RowFunction
 from lance_core.errors import UnsupportedFeatureError
 
 

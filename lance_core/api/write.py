@@ -18,8 +18,8 @@ from lance_core.file.written import WriteOptions
 from lance_core.schema import Schema
 from lance_core.storage import ReadableFile, storage_for
 from lance_core.write.dataset import DatasetWriter, Mode, write_data
+from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
-from lance_core.write.options import DatasetWriteOptions, file_version
 from lance_core.write.source import batches_of
 
 

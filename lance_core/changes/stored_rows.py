@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.changes.reads import scan_for_change
+from lance_core.changes.checked_reads import scan_for_change
 from lance_core.changes.rows.removal import Addresses, addresses_of
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.expressions.tree import Column

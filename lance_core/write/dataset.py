@@ -33,8 +33,8 @@ from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.transaction import append, new_transaction, overwrite
 from lance_core.write.conform import Conformer
+from lance_core.write.dataset_options import STABLE, DatasetWriteOptions
 from lance_core.write.fragments import FragmentWriter
-from lance_core.write.options import STABLE, DatasetWriteOptions
 from lance_core.write.source import batches_of
 
 Mode = Literal["create", "append", "overwrite"]

@@ -14,7 +14,7 @@ import lance_core
 LATE = (
     "importlib.metadata",
     "lance_core.expressions.evaluate",
-    "lance_core.changes.change",
+    "lance_core.changes.rows.row_change",
     "lance_core.scan.run.filtering",
     "lance_core.statistics.intervals",
     "lance_core.write",

@@ -13,7 +13,7 @@ from lance_core.api.fragment_metadata import DataFile
 from lance_core.api.operations import LanceOperation
 from lance_core.api.write import write_fragments
 from lance_core.changes import compaction
-from lance_core.changes.columns.replace import ReplacedColumnsWriter
+from lance_core.changes.columns.replaced_columns import ReplacedColumnsWriter
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.settings import restore_version, update_settings
 from lance_core.storage import Storage

@@ -7,8 +7,8 @@ from typing import cast
 import pyarrow as pa
 
 from lance_core.write.dataset import DatasetWriter, Mode
+from lance_core.write.dataset_options import DatasetWriteOptions
 from lance_core.write.fragments import FileLimits
-from lance_core.write.options import DatasetWriteOptions
 from support.faults import FaultStorage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])

@@ -18,7 +18,7 @@ from flight_server.service import Service
 from flight_server.settings import Settings
 from flight_server.writing.uploads import NoRows
 from lance_core.changes.compaction import CompactionOptions, CompactionTask
-from lance_core.changes.rows.merge import MergePlan
+from lance_core.changes.rows.merge_insert import MergePlan
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.faults import FaultStorage

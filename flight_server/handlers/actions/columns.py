@@ -12,8 +12,8 @@ from lance_core.changes.columns.add import add_columns as add_with_values
 from lance_core.changes.columns.add import add_null_columns
 from lance_core.changes.columns.alter import Alteration
 from lance_core.changes.columns.alter import alter_columns as alter
+from lance_core.changes.columns.column_sources import ExpressionColumns
 from lance_core.changes.columns.drop import drop_columns as drop
-from lance_core.changes.columns.new_values import Expressions
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.sql import parse_type
 
@@ -28,7 +28,7 @@ def add_columns(service: Service, body: bytes) -> dict[str, Any]:
         if "schema" in values:
             made = add_null_columns(opened.snapshot, values["schema"], transaction_id=transaction_id)
         else:
-            source = Expressions(values["columns"])
+            source = ExpressionColumns(values["columns"])
             made = add_with_values(opened.snapshot, source, transaction_id=transaction_id)
     return {"version": made.manifest.version}
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lance_core.changes.columns.column_change import ColumnChange, commit_column_change, write_columns
 from lance_core.changes.columns.column_file import delete_files
-from lance_core.changes.columns.commit_columns import ColumnChange, merge_columns, write_columns
-from lance_core.changes.columns.new_values import NewColumns
-from lance_core.changes.columns.schema_change import with_fields
+from lance_core.changes.columns.column_sources import ColumnSource
+from lance_core.changes.columns.schema_evolution import with_fields
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
@@ -21,23 +21,23 @@ from lance_core.write.fragments import DIRECTORY
 
 
 def add_columns(
-    snapshot: Snapshot, source: NewColumns, *, transaction_id: str | None = None, sync: bool = True
+    snapshot: Snapshot, source: ColumnSource, *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
     """Add columns whose values come from `source`.
 
     Raises:
         InvalidInputError: a column exists already, or the source has not one value per row.
         UnsupportedFeatureError: a type that the table cannot hold, or children of a struct.
-        LanceError: as `merge_columns` does, and as the source does.
+        LanceError: as `commit_column_change` does, and as the source does.
     """
 
     def plan(current: Snapshot) -> ColumnChange:
         return plan_columns(current, source)
 
-    return merge_columns(snapshot, plan, transaction_id=transaction_id, sync=sync)
+    return commit_column_change(snapshot, plan, transaction_id=transaction_id, sync=sync)
 
 
-def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
+def plan_columns(snapshot: Snapshot, source: ColumnSource) -> ColumnChange:
     """Return the columns of `source` as a change of one version; errors are those of `add_columns`."""
     manifest = snapshot.manifest
     given = source.schema(snapshot)
@@ -54,7 +54,7 @@ def plan_columns(snapshot: Snapshot, source: NewColumns) -> ColumnChange:
 
 
 def write_fragment_columns(
-    snapshot: Snapshot, fragment: Fragment, source: NewColumns, *, sync: bool = True
+    snapshot: Snapshot, fragment: Fragment, source: ColumnSource, *, sync: bool = True
 ) -> tuple[table_pb2.DataFragment, Schema]:
     """Write the columns of `source` for one fragment, and commit nothing.
 
@@ -87,7 +87,7 @@ def add_null_columns(
     Raises:
         InvalidInputError: a column exists already, or allows no nulls.
         UnsupportedFeatureError: a 0.1 table, whose files must have all columns.
-        LanceError: as `merge_columns` does.
+        LanceError: as `commit_column_change` does.
     """
 
     def plan(current: Snapshot) -> ColumnChange:
@@ -102,7 +102,7 @@ def add_null_columns(
                 raise InvalidInputError("column without values must be nullable", column=field.name)
         return ColumnChange(schema, Schema([], {}), _no_batches, _do_nothing)
 
-    return merge_columns(snapshot, plan, transaction_id=transaction_id, sync=sync)
+    return commit_column_change(snapshot, plan, transaction_id=transaction_id, sync=sync)
 
 
 def _no_batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:

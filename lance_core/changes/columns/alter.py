@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.changes.checked_reads import scan_for_change, stored_for_change
 from lance_core.changes.columns.casts import can_cast, cast_field
-from lance_core.changes.columns.commit_columns import ColumnChange, merge_columns
-from lance_core.changes.columns.schema_change import (
+from lance_core.changes.columns.column_change import ColumnChange, commit_column_change
+from lance_core.changes.columns.schema_evolution import (
     TOP,
     check_names,
     next_field_id,
@@ -22,7 +23,6 @@ from lance_core.changes.columns.schema_change import (
     path_of,
     preserves_nullability,
 )
-from lance_core.changes.reads import scan_for_change, stored_for_change
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -100,12 +100,12 @@ def alter_columns(
         InvalidInputError: there is no such column, a name is taken, a type cannot be cast to or a value does
             not fit it, a column with nulls is to allow none, or a column with an index gets another type.
         UnsupportedFeatureError: a column whose type cannot be changed in place.
-        LanceError: as `merge_columns` and `commit` do.
+        LanceError: as `commit_column_change` and `commit` do.
     """
     if any(alteration.data_type is not None for alteration in alterations):
         if any(alteration.nullable is False for alteration in alterations):
             raise InvalidInputError("types and nullability cannot be changed at once: change types first")
-        return merge_columns(
+        return commit_column_change(
             snapshot,
             lambda current: _plan_casts(current, alterations),
             transaction_id=transaction_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_core.changes.columns.schema_change import preserves_nullability, without_fields
+from lance_core.changes.columns.schema_evolution import preserves_nullability, without_fields
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.table.manifest import Manifest

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_core.changes.checked_reads import scan_for_change
 from lance_core.changes.columns.add import add_columns
-from lance_core.changes.columns.key_lookup import KeyIndex, key_columns
-from lance_core.changes.reads import scan_for_change
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.columns.key_lookup import KeyLookup, key_columns
+from lance_core.changes.source_rows import SourceRows
 from lance_core.encodings.values import take_values
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
@@ -24,9 +24,9 @@ _BLOCK_BYTES = 8 << 20
 """Approximate size of a batch of the inserted rows, in bytes."""
 
 
-def merge(
+def join_columns(
     snapshot: Snapshot,
-    source: MergeSource,
+    source: SourceRows,
     left_on: Sequence[str],
     right_on: Sequence[str] | None = None,
     *,
@@ -52,21 +52,21 @@ def merge(
 
 
 class JoinedColumns:
-    """Columns of other rows with the same keys; see `lance_core.changes.columns.new_values.NewColumns`."""
+    """Columns of other rows with the same keys; a `ColumnSource`."""
 
     is_ordered = False
 
     def __init__(
-        self, source: MergeSource, left_on: Sequence[str], right_on: Sequence[str] | None = None
+        self, source: SourceRows, left_on: Sequence[str], right_on: Sequence[str] | None = None
     ) -> None:
-        """Errors are those of `merge`."""
+        """Errors are those of `join_columns`."""
         right_on = left_on if right_on is None else right_on
         self._left_on = list(left_on)
         if not left_on or len(set(left_on)) != len(left_on) or len(right_on) != len(left_on):
             raise InvalidInputError("keys to join by", expected="one or more, each once", found=left_on)
         schema = key_columns(pa.Table.from_batches([], source.schema), right_on).schema
         keys = [batch.select(right_on) for _, batch in source.batches()]
-        self._index = KeyIndex(pa.Table.from_batches(keys, schema))
+        self._index = KeyLookup(pa.Table.from_batches(keys, schema))
         self._source = source
         self._schema = pa.schema([field for field in source.schema if field.name not in right_on])
         if not self._schema.names:

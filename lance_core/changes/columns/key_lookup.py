@@ -21,7 +21,7 @@ from lance_core.schema import storage_type
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
-class KeyIndex:
+class KeyLookup:
     """Finds rows by the values of one or more columns. Of rows with the same keys the last one is found.
 
     The values of each column are numbered, and so are the pairs of numbers of the first two columns, then the

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lance_core.changes.checked_reads import scan_for_change, stored_for_change
 from lance_core.changes.columns.column_file import ColumnFileWriter
-from lance_core.changes.columns.key_lookup import KeyIndex, key_columns
-from lance_core.changes.columns.whole_columns import whole_columns
-from lance_core.changes.reads import scan_for_change, stored_for_change
+from lance_core.changes.columns.key_lookup import KeyLookup, key_columns
+from lance_core.changes.columns.replaceable import replaceable_columns
 from lance_core.encodings.values import take_values, uncut
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
@@ -66,7 +66,7 @@ def update_columns(
     if FileVersion.from_name(manifest.data_storage_version) == FileVersion.V0_1:
         raise UnsupportedFeatureError("replacing columns of a 0.1 file", file=manifest.name)
     key = right_on or left_on
-    index = KeyIndex(key_columns(rows, [key]))
+    index = KeyLookup(key_columns(rows, [key]))
     columns = rows.drop_columns([key])
     if left_on in columns.column_names:
         raise InvalidInputError("the key column cannot be updated", column=left_on)
@@ -110,7 +110,7 @@ def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.D
 
 def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
     """Return the fields of the table that `given` has, and its values in the form that files hold."""
-    part, conformer = whole_columns(schema, given.schema)
+    part, conformer = replaceable_columns(schema, given.schema)
     batches = [conformer.conform(batch) for batch in given.to_batches()]
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields])
     if len(batches) > 1 and any(holds_dictionary(field.type) for field in stored):

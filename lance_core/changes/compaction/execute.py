@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from lance_core.changes.checked_reads import scan_for_change, stored_for_change
 from lance_core.changes.columns.column_file import delete_files
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import check_indices
 from lance_core.changes.compaction.tasks import CompactionTask, RewriteResult
-from lance_core.changes.reads import scan_for_change, stored_for_change
 from lance_core.changes.stored_rows import refuse_external_blobs
 from lance_core.commit.row_sequences import encode_row_ids, encode_versions
 from lance_core.errors import CommitConflictError

@@ -17,7 +17,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.options import file_version
+from lance_core.write.dataset_options import file_version
 
 SYSTEM_INDICES = ("__lance_frag_reuse", "__lance_mem_wal")
 """Indices that say where rows are: fragments cannot be replaced without changing them."""

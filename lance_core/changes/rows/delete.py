@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from lance_core.changes.change import Change, commit_change, make_change
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.removal import ChosenRows, Removal, passing_addresses, remove_rows
+from lance_core.changes.rows.row_change import RowChange, commit_row_change, make_row_change
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.table import transaction as transactions
 from lance_core.table.fragment import Fragment
@@ -38,17 +38,17 @@ def delete(
 
     Raises:
         InvalidInputError: the predicate cannot be used.
-        CommitConflictError, CommitUnknownError: see `commit_change`.
+        CommitConflictError, CommitUnknownError: see `commit_row_change`.
     """
 
-    def make(current: Snapshot, change: Change) -> None:
+    def make(current: Snapshot, change: RowChange) -> None:
         removal = _remove(current, predicate, change, sync=sync)
         transactions.delete(
             change.transaction, removal.updated, removal.removed_ids, predicate=str(predicate)
         )
         change.counts["num_deleted_rows"] = removal.num_rows
 
-    made, counts = commit_change(
+    made, counts = commit_row_change(
         snapshot,
         make,
         "delete",
@@ -72,7 +72,7 @@ def delete_from_fragment(
         LanceError: as for `delete`.
     """
     removals: list[Removal] = []
-    make_change(
+    make_row_change(
         snapshot,
         lambda current, change: removals.append(
             _remove(current, predicate, change, (fragment.id,), sync=sync)
@@ -89,7 +89,7 @@ def delete_from_fragment(
 def _remove(
     snapshot: Snapshot,
     predicate: str | pc.Expression,
-    change: Change,
+    change: RowChange,
     fragments: tuple[int, ...] | None = None,
     *,
     sync: bool,

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lance_core.changes.reads import scan_for_change
-from lance_core.changes.rows.merge_matches import Matches, key_fields
+from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.rows.key_matches import Matches, key_fields
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merge_source import MergeSource, Rows
 from lance_core.changes.rows.removal import Addresses, passing_addresses
+from lance_core.changes.source_rows import Rows, SourceRows
 from lance_core.changes.stored_rows import StoredRows, stored_columns, stored_rows
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -35,7 +35,7 @@ _ROWS_PER_LOOKUP = 1 << 12
 class MergedRows:
     """Actions for the rows of one source and of one version of a table; see `merge_insert`."""
 
-    def __init__(self, snapshot: Snapshot, source: MergeSource, plan: MergePlan) -> None:
+    def __init__(self, snapshot: Snapshot, source: SourceRows, plan: MergePlan) -> None:
         """Compare the two.
 
         Raises:

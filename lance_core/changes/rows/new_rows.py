@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_core.changes.change import Change
+from lance_core.changes.rows.row_change import RowChange
 from lance_core.changes.stored_rows import StoredRows
 from lance_core.commit.row_sequences import encode_row_ids, encode_versions
 from lance_core.file.v0_1.dictionaries import Dictionaries
@@ -24,7 +24,7 @@ from lance_core.write.fragments import FragmentWriter
 class NewRows:
     """Writes rows to new fragments. For one thread; memory is bounded."""
 
-    def __init__(self, snapshot: Snapshot, schema: Schema, change: Change, *, sync: bool) -> None:
+    def __init__(self, snapshot: Snapshot, schema: Schema, change: RowChange, *, sync: bool) -> None:
         """Get ready for rows with the columns of `schema`; the files are noted in `change`.
 
         Raises:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.changes.change import Change
-from lance_core.changes.reads import scan_for_change
+from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.rows.row_change import RowChange
 from lance_core.expressions.tree import Expression
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
@@ -81,7 +81,7 @@ def addresses_of(batch: pa.RecordBatch) -> Addresses:
     return addresses
 
 
-def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: Change, *, sync: bool) -> Removal:
+def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChange, *, sync: bool) -> Removal:
     """Write deletion files for rows by fragment, merged with what is deleted there already.
 
     The files and the rows are noted in `change`.

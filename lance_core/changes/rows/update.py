@@ -9,10 +9,10 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.changes.change import Change, commit_change
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.new_rows import NewRows
 from lance_core.changes.rows.removal import ChosenRows, remove_rows
+from lance_core.changes.rows.row_change import RowChange, commit_row_change
 from lance_core.changes.stored_rows import stored_columns, stored_rows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
@@ -24,7 +24,7 @@ from lance_core.schema import Field, Schema
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.conform import convert
-from lance_core.write.options import file_version
+from lance_core.write.dataset_options import file_version
 
 
 def update(
@@ -56,10 +56,10 @@ def update(
     Raises:
         InvalidInputError: a column, expression or value that cannot be used; names the column.
         UnsupportedFeatureError: a table whose rows cannot be written again.
-        CommitConflictError, CommitUnknownError: see `commit_change`.
+        CommitConflictError, CommitUnknownError: see `commit_row_change`.
     """
 
-    def make(current: Snapshot, change: Change) -> None:
+    def make(current: Snapshot, change: RowChange) -> None:
         schema = current.manifest.schema
         require_own_file_version(current, data_storage_version)
         options = ScanOptions(
@@ -87,7 +87,7 @@ def update(
         )
         change.counts["num_rows_updated"] = removal.num_rows
 
-    made, counts = commit_change(
+    made, counts = commit_row_change(
         snapshot,
         make,
         "update",

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.blob import PLACED, blob_page, blob_v2_page, blob_values
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
-from lance_core.encodings.v2_1.encoders.options import options_of
+from lance_core.encodings.v2_1.encoders.field_options import options_of
 from lance_core.encodings.v2_1.encoders.page import encode_pages
 from lance_core.encodings.v2_1.encoders.shred import Kind, LeafRows, shred, steps_of
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT

@@ -13,20 +13,21 @@ import pytest
 
 import lance_core
 from lance_core import LanceDataset
-from lance_core.changes import change, settings
+from lance_core.changes import settings
 from lance_core.changes.columns import alter as alter_columns
-from lance_core.changes.columns import commit_columns as merge_columns
+from lance_core.changes.columns import column_change
 from lance_core.changes.columns import drop as drop_columns
+from lance_core.changes.rows import row_change
 from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
 from lance_core.write.dataset import write_data
-from lance_core.write.options import DatasetWriteOptions
+from lance_core.write.dataset_options import DatasetWriteOptions
 from support.faults import FaultStorage
 
 CHANGES: dict[str, tuple[Any, Callable[[LanceDataset, str], object]]] = {
-    "update": (change, lambda dataset, uuid: dataset.update({"x": "x + 1"}, transaction_id=uuid)),
-    "delete": (change, lambda dataset, uuid: dataset.delete("id < 3", transaction_id=uuid)),
+    "update": (row_change, lambda dataset, uuid: dataset.update({"x": "x + 1"}, transaction_id=uuid)),
+    "delete": (row_change, lambda dataset, uuid: dataset.delete("id < 3", transaction_id=uuid)),
     "add columns": (
-        merge_columns,
+        column_change,
         lambda dataset, uuid: dataset.add_columns({"y": "x"}, transaction_id=uuid),
     ),
     "drop columns": (

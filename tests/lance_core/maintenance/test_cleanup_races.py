@@ -22,7 +22,7 @@ from lance_core.errors import (
     FileMissingError,
 )
 from lance_core.write.dataset import write_data
-from lance_core.write.options import DatasetWriteOptions
+from lance_core.write.dataset_options import DatasetWriteOptions
 from support.faults import FaultStorage
 
 ROUNDS = 60

@@ -33,7 +33,7 @@ from lance_core.table.manifest_store.sqlite import SqliteManifestStore
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.versions import latest_version, list_versions, publish_manifest
 from lance_core.write.dataset import write_data
-from lance_core.write.options import DatasetWriteOptions
+from lance_core.write.dataset_options import DatasetWriteOptions
 from support.faults import FaultStorage
 from support.manifest_store_cases import ManifestStoreCases
 

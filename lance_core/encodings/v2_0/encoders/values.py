@@ -23,8 +23,8 @@ from lance_core.encodings.v2_0.encoders.pages import (
     no_nulls,
     some_nulls,
 )
+from lance_core.encodings.v2_1.encoders.field_options import LEVELS
 from lance_core.encodings.v2_1.encoders.general import compress_block
-from lance_core.encodings.v2_1.encoders.options import LEVELS
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as proto

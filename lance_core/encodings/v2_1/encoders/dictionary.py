@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from lance_core import kernels
 from lance_core.encodings.v2_1.bitpacking import out_of_line_bitpacking_message
 from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.general import compress_block
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.structure import Structure
 from lance_core.encodings.v2_1.encoders.text import text_of
 from lance_core.encodings.v2_1.encoders.words import encode_words

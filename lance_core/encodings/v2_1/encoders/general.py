@@ -13,7 +13,7 @@ import zstandard
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.chunks import Chunks, even_stream
-from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
 from lance_core.encodings.v2_1.general import general_message
 from lance_core.kernels import Stream
 from lance_core.storage.base import Bytes

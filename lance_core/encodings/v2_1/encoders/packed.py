@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
-from lance_core.encodings.v2_1.encoders.options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.text import Text, text_of, zip_text
 from lance_core.encodings.v2_1.encoders.vectors import vectors_of, zip_vectors
 from lance_core.encodings.v2_1.flat import flat_message

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.chunks import Chunks
+from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.general import compress_chunks, compress_values
-from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.fsst import fsst_message
 from lance_core.encodings.v2_1.general import general_message
 from lance_core.encodings.v2_1.variable import variable_message

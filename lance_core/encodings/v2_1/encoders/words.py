@@ -12,8 +12,8 @@ from lance_core import kernels
 from lance_core.encodings.v2_1.bitpacking import chunk_packed
 from lance_core.encodings.v2_1.byte_stream_split import chunk_byte_streams
 from lance_core.encodings.v2_1.chunks import MAX_CHUNK_VALUES, Chunks
+from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
 from lance_core.encodings.v2_1.encoders.general import compress_chunks
-from lance_core.encodings.v2_1.encoders.options import EncodingOptions
 from lance_core.encodings.v2_1.flat import chunk_flat
 from lance_core.encodings.v2_1.rle import chunk_runs
 

@@ -16,12 +16,12 @@ import lance_core
 from lance_core.changes import compaction
 from lance_core.changes.columns.add import add_columns, add_null_columns
 from lance_core.changes.columns.alter import Alteration, alter_columns
+from lance_core.changes.columns.column_sources import ExpressionColumns, StreamColumns
 from lance_core.changes.columns.drop import drop_columns
-from lance_core.changes.columns.join import merge
-from lance_core.changes.columns.new_values import Expressions, StreamColumns
-from lance_core.changes.columns.staged import StagedColumnsWriter, commit_staged_columns
+from lance_core.changes.columns.join import join_columns
+from lance_core.changes.columns.staged_columns import StagedColumnsWriter, commit_staged_columns
 from lance_core.changes.compaction import CompactionOptions
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, StorageError
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from support.faults import FaultStorage, fails, loses_answer, loses_request
@@ -44,12 +44,12 @@ def _staged(snapshot: Snapshot) -> Snapshot:
 
 def _join(snapshot: Snapshot) -> Snapshot:
     rows = pa.table({"id": [3, 8, 20], "n": [1, 2, 3]})
-    with MergeSource(rows) as source:
-        return merge(snapshot, source, ["id"])
+    with SourceRows(rows) as source:
+        return join_columns(snapshot, source, ["id"])
 
 
 CHANGES: dict[str, Change] = {
-    "expression": lambda s: add_columns(s, Expressions({"n": "id + 1", "m": "text"})),
+    "expression": lambda s: add_columns(s, ExpressionColumns({"n": "id + 1", "m": "text"})),
     "stream": lambda s: add_columns(s, StreamColumns(STREAM.schema, iter([STREAM]))),
     "nulls": lambda s: add_null_columns(s, pa.schema([("n", pa.int64())])),
     "join": _join,
@@ -129,16 +129,16 @@ def test_every_call_goes_wrong_once(name: str, fault: Callable[..., None], tmp_p
 
 
 MODULES = {
-    "expression": "merge_columns",
-    "stream": "merge_columns",
-    "nulls": "merge_columns",
-    "join": "merge_columns",
-    "cast": "merge_columns",
-    "drop": "drop_columns",
-    "rename": "alter_columns",
-    "require": "alter_columns",
+    "expression": "columns.column_change",
+    "stream": "columns.column_change",
+    "nulls": "columns.column_change",
+    "join": "columns.column_change",
+    "cast": "columns.column_change",
+    "drop": "columns.drop",
+    "rename": "columns.alter",
+    "require": "columns.alter",
     "compact": "compaction.commit",
-    "staged": "staged_columns",
+    "staged": "columns.staged_columns",
 }
 
 
@@ -165,7 +165,7 @@ def test_others_commit_in_between(
 ) -> None:
     """T37: both changes are there, or ours is refused and the other one is there."""
     _write(tmp_path / "d")
-    module = import_module(f"lance_core.mutations.{MODULES[name]}")
+    module = import_module(f"lance_core.changes.{MODULES[name]}")
     called = "commit_transaction" if name == "compact" else "commit"
     real, calls = getattr(module, called), []
 

@@ -14,7 +14,7 @@ import pytest
 import lance_core
 from lance_core import LanceOperation
 from lance_core.changes.columns.column_file import delete_files
-from lance_core.changes.columns.staged import (
+from lance_core.changes.columns.staged_columns import (
     StagedColumns,
     StagedColumnsWriter,
     commit_staged_columns,

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_core
-from lance_core.changes.columns.join import merge
-from lance_core.changes.columns.key_lookup import KeyIndex
-from lance_core.changes.rows.merge_source import MergeSource
+from lance_core.changes.columns.join import join_columns
+from lance_core.changes.columns.key_lookup import KeyLookup
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import InvalidInputError
 
 NUMBERS = st.one_of(st.none(), st.integers(-2, 3))
@@ -36,12 +36,12 @@ def test_rows_are_found_by_all_their_keys(
 ) -> None:
     """Nulls are equal; of equal keys the last row is found."""
     expected = {row[:width]: number for number, row in enumerate(known)}
-    found = KeyIndex(table(known, width)).find(table(asked, width))
+    found = KeyLookup(table(known, width)).find(table(asked, width))
     assert found.to_pylist() == [expected.get(row[:width]) for row in asked]
 
 
 def test_keys_of_other_types_are_refused() -> None:
-    index = KeyIndex(table([(1, "a")], 2))
+    index = KeyLookup(table([(1, "a")], 2))
     with pytest.raises(InvalidInputError, match="different types"):
         index.find(pa.table({"a": [1], "b": [1]}))
 
@@ -55,8 +55,8 @@ def test_columns_are_joined_by_two_keys(num_keys: int, tmp_path: Path) -> None:
     lance.dataset(path).delete("n % 5 = 2")
     keys = range(0, 3 * num_keys, 3)
     others = pa.table({"s": [f"{n % 4}" for n in keys], "m": [f"m{n}" for n in keys], "n": keys})
-    with MergeSource(others.to_reader(max_chunksize=3)) as source:
-        merge(lance_core.dataset(path).snapshot, source, ["n", "s"])
+    with SourceRows(others.to_reader(max_chunksize=3)) as source:
+        join_columns(lance_core.dataset(path).snapshot, source, ["n", "s"])
     found = lance.dataset(path).to_table()
     expected = [f"m{n}" if n in keys else None for n in found["n"].to_pylist()]
     assert found["m"].to_pylist() == expected
@@ -72,8 +72,8 @@ def test_keys_of_a_polars_frame(tmp_path: Path) -> None:
     hidden[1] = (-(1 << 31), 0x41414141, 1 << 20, 7)
     keys = pa.Array.from_buffers(pa.string_view(), 3, [validity, pa.py_buffer(hidden), *data])
     categories = pl.Series(["x", "y", "z"], dtype=pl.Categorical)
-    with MergeSource(pa.table({"s": keys, "m": pa.array(categories)})) as source:
-        merge(lance_core.dataset(path).snapshot, source, ["s"])
+    with SourceRows(pa.table({"s": keys, "m": pa.array(categories)})) as source:
+        join_columns(lance_core.dataset(path).snapshot, source, ["s"])
     assert lance.dataset(path).to_table()["m"].to_pylist() == [None, "x", "y"]
 
 
@@ -81,6 +81,6 @@ def test_keys_of_a_polars_frame(tmp_path: Path) -> None:
 def test_keys_that_cannot_be_used(on: list[str], tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"n": [1], "x": [1]}), str(tmp_path / "t"))
     snapshot = lance_core.dataset(tmp_path / "t").snapshot
-    with MergeSource(pa.table({"n": [1], "m": [2]})) as source, pytest.raises(InvalidInputError):
-        merge(snapshot, source, on)
+    with SourceRows(pa.table({"n": [1], "m": [2]})) as source, pytest.raises(InvalidInputError):
+        join_columns(snapshot, source, on)
     assert lance_core.dataset(tmp_path / "t").version == 1

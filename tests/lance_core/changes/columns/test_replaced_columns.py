@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.changes.columns.replace import (
+from lance_core.changes.columns.replaced_columns import (
     ReplacedColumns,
     ReplacedColumnsWriter,
     commit_replaced_columns,

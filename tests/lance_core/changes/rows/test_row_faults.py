@@ -13,10 +13,10 @@ import pytest
 
 import lance_core
 from lance_core.changes.rows.delete import delete
-from lance_core.changes.rows.merge import merge_insert
+from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merge_source import MergeSource
 from lance_core.changes.rows.update import update
+from lance_core.changes.source_rows import SourceRows
 from lance_core.commit.commit import commit
 from lance_core.errors import CommitUnknownError, PutUnknownError, StorageError
 from lance_core.storage.base import Bytes
@@ -31,7 +31,7 @@ Change = Callable[[Snapshot], tuple[Snapshot, object]]
 
 def _merge(snapshot: Snapshot) -> tuple[Snapshot, object]:
     plan = MergePlan(("id",), when_matched="update_all", when_not_matched="insert_all")
-    return merge_insert(snapshot, MergeSource(NEW), plan)
+    return merge_insert(snapshot, SourceRows(NEW), plan)
 
 
 CHANGES: dict[str, Change] = {
@@ -122,7 +122,7 @@ def test_files_stay_when_something_else_goes_wrong(
         raise MemoryError
 
     lance_core.write_dataset(TABLE, tmp_path / "d", max_rows_per_file=4)
-    monkeypatch.setattr("lance_core.changes.change.commit", break_off)
+    monkeypatch.setattr("lance_core.changes.rows.row_change.commit", break_off)
     with pytest.raises(MemoryError):
         CHANGES[name](lance_core.dataset(tmp_path / "d").snapshot)
     assert lance_core.dataset(tmp_path / "d").version == 2

@@ -15,7 +15,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.schema.paths import check_names
 
 if TYPE_CHECKING:
-    from lance_core.changes.columns.new_values import NewColumns
+    from lance_core.changes.columns.column_sources import ColumnSource
 
 
 class ColumnChanges(OpenedDataset):
@@ -129,11 +129,11 @@ class ColumnChanges(OpenedDataset):
             InvalidInputError: there is no such key, keys have different types, or a column exists already.
             CommitConflictError: another commit made it impossible.
         """
-        from lance_core.changes.columns.join import merge
-        from lance_core.changes.rows.merge_source import MergeSource
+        from lance_core.changes.columns.join import join_columns
+        from lance_core.changes.source_rows import SourceRows
 
-        with MergeSource(table_of(data_obj, schema)) as source:
-            self._snapshot = merge(
+        with SourceRows(table_of(data_obj, schema)) as source:
+            self._snapshot = join_columns(
                 self.snapshot,
                 source,
                 [left_on],
@@ -148,7 +148,7 @@ def new_columns(
     read_columns: list[str] | None = None,
     reader_schema: pa.Schema | None = None,
     batch_size: int | None = None,
-) -> NewColumns:
+) -> ColumnSource:
     """Return the argument of `add_columns` as a source of values.
 
     Raises:
@@ -156,17 +156,17 @@ def new_columns(
         TypeError: something else, expressions that are no text, or `read_columns` that is not a list.
     """
     from lance_core.api.udf import BatchUDF
-    from lance_core.changes.columns.new_values import Expressions, RowFunctionColumns, StreamColumns
+    from lance_core.changes.columns.column_sources import ExpressionColumns, FunctionColumns, StreamColumns
     from lance_core.write.source import batches_of
 
     if read_columns is not None:
         check_names("read_columns", read_columns)
     if isinstance(transforms, dict) and all(isinstance(value, str) for value in transforms.values()):
-        return Expressions(transforms, batch_size)
+        return ExpressionColumns(transforms, batch_size)
     if isinstance(transforms, BatchUDF):
-        return RowFunctionColumns(transforms.func, read_columns, transforms.output_schema, batch_size)
+        return FunctionColumns(transforms.func, read_columns, transforms.output_schema, batch_size)
     if callable(transforms):
-        return RowFunctionColumns(transforms, read_columns, None, batch_size)
+        return FunctionColumns(transforms, read_columns, None, batch_size)
     if isinstance(transforms, dict):
         raise InvalidInputError("expressions must be SQL text, or all of them types", found=transforms)
     return StreamColumns(*batches_of(transforms, reader_schema))

@@ -26,7 +26,7 @@ Counts = dict[str, int]
 
 
 @dataclass
-class Change:
+class RowChange:
     """Transaction, files and counts of one attempt at a change.
 
     Attributes:
@@ -54,17 +54,17 @@ class Change:
         self.files.clear()
 
 
-Maker = Callable[[Snapshot, Change], None]
+Maker = Callable[[Snapshot, RowChange], None]
 """Writes what a change needs, and completes it. Every file is noted in the change."""
 
 
-def make_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> Change:
+def make_row_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> RowChange:
     """Return a complete change on a version; files of one that fails are removed.
 
     Raises:
         LanceError: as `make` does.
     """
-    change = Change(new_transaction(snapshot.manifest.version, uuid=transaction_id))
+    change = RowChange(new_transaction(snapshot.manifest.version, uuid=transaction_id))
     try:
         make(snapshot, change)
     except BaseException:
@@ -74,7 +74,7 @@ def make_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = No
     return change
 
 
-def commit_change(
+def commit_row_change(
     snapshot: Snapshot,
     make: Maker,
     operation: str,
@@ -95,7 +95,7 @@ def commit_change(
     """
 
     def attempt(current: Snapshot) -> Manifest:
-        change = make_change(current, make, transaction_id)
+        change = make_row_change(current, make, transaction_id)
         try:
             return commit(current.storage, change.transaction, affected_rows=change.affected_rows, sync=sync)
         except CommitUnknownError:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core.changes.columns.fragment_columns import FragmentColumnsWriter, fragment_of
-from lance_core.changes.columns.schema_change import preserves_nullability, used_files, with_fields
+from lance_core.changes.columns.schema_evolution import preserves_nullability, used_files, with_fields
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.commit.conflicts import Verdict, check_conflict

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.changes.reads import scan_for_change
-from lance_core.changes.rows.merge_source import MergeSource, Rows
+from lance_core.changes.checked_reads import scan_for_change
 from lance_core.changes.rows.removal import Addresses, addresses_of
+from lance_core.changes.source_rows import Rows, SourceRows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
 from lance_core.hints import did_you_mean
@@ -52,7 +52,7 @@ class Matches:
         return Matches(self.rows[mask], self.addresses[mask])
 
 
-def key_fields(snapshot: Snapshot, on: Sequence[str], source: MergeSource) -> list[Field]:
+def key_fields(snapshot: Snapshot, on: Sequence[str], source: SourceRows) -> list[Field]:
     """Return the columns of the table that rows are matched by.
 
     Raises:
@@ -86,7 +86,7 @@ def _find(fields: Sequence[Field], name: str) -> Field:
     return found[0]
 
 
-def find_matches(snapshot: Snapshot, source: MergeSource, keys: Sequence[Field]) -> Matches:
+def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) -> Matches:
     """All pairs of rows of `source` and of the table that have the same `keys`.
 
     Raises:
@@ -107,7 +107,7 @@ def find_matches(snapshot: Snapshot, source: MergeSource, keys: Sequence[Field])
     return Matches(np.concatenate(rows)[order], found[order])
 
 
-def _source_keys(source: MergeSource, keys: Sequence[Field]) -> pa.Table:
+def _source_keys(source: SourceRows, keys: Sequence[Field]) -> pa.Table:
     """Return the keys of the rows that have all of them, and the numbers of these rows."""
     tables = []
     for start, batch in source.batches():

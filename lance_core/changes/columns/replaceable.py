@@ -10,7 +10,7 @@ from lance_core.schema import Schema
 from lance_core.write.conform import Conformer
 
 
-def whole_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
+def replaceable_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
     """Return the fields of a table that `given` has, and what brings batches into the form that files
     hold.
 

@@ -24,7 +24,7 @@ Rows = npt.NDArray[np.int64]
 _SMALL_BATCH_BYTES = 1 << 20
 
 
-class MergeSource:
+class SourceRows:
     """Rows that are held in memory where the caller holds them anyway, and otherwise in a temporary file."""
 
     def __init__(self, data: Any, schema: pa.Schema | None = None) -> None:

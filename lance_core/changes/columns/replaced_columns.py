@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.changes.columns.fragment_columns import FragmentColumnsWriter, fragment_of
-from lance_core.changes.columns.whole_columns import whole_columns
+from lance_core.changes.columns.replaceable import replaceable_columns
 from lance_core.commit.commit import commit
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
@@ -52,7 +52,7 @@ class ReplacedColumnsWriter(FragmentColumnsWriter):
         fragment = fragment_of(snapshot, fragment_id)
         if manifest.data_storage_version == FileVersion.V0_1.name:
             raise UnsupportedFeatureError("replacing columns of a 0.1 file", file=manifest.name)
-        columns, _ = whole_columns(manifest.schema, schema)
+        columns, _ = replaceable_columns(manifest.schema, schema)
         _check_files(fragment, columns, manifest)
         self._fragment_id = fragment_id
         super().__init__(snapshot, fragment, columns, schema, sync=sync)

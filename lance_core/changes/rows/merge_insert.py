@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from lance_core.changes.change import Change, Counts, commit_change
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
-from lance_core.changes.rows.merge_matches import find_matches
+from lance_core.changes.rows.key_matches import find_matches
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merge_source import MergeSource
 from lance_core.changes.rows.merged_rows import MergedRows, primary_key
 from lance_core.changes.rows.new_rows import NewRows
 from lance_core.changes.rows.removal import ChosenRows, remove_rows
+from lance_core.changes.rows.row_change import Counts, RowChange, commit_row_change
+from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
@@ -26,7 +26,7 @@ from lance_core.table.snapshot import Snapshot
 
 def merge_insert(
     snapshot: Snapshot,
-    source: MergeSource,
+    source: SourceRows,
     plan: MergePlan,
     *,
     conflict_retries: int = CONFLICT_RETRIES,
@@ -54,10 +54,10 @@ def merge_insert(
         InvalidInputError: a plan, column or value that cannot be used; two rows of the source match the same
             row of the table; a match that the plan forbids.
         UnsupportedFeatureError: a table or key that cannot be merged with.
-        CommitConflictError, CommitUnknownError: see `commit_change`.
+        CommitConflictError, CommitUnknownError: see `commit_row_change`.
     """
     plan.check()
-    return commit_change(
+    return commit_row_change(
         snapshot,
         lambda current, change: write_merge(current, source, plan, change, sync=sync),
         "update",
@@ -69,7 +69,7 @@ def merge_insert(
 
 
 def write_merge(
-    snapshot: Snapshot, source: MergeSource, plan: MergePlan, change: Change, *, sync: bool
+    snapshot: Snapshot, source: SourceRows, plan: MergePlan, change: RowChange, *, sync: bool
 ) -> None:
     """Write what a merge changes, without committing it; errors are those of `merge_insert`."""
     plan.check()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.changes.columns.column_file import ColumnFileWriter, delete_files
-from lance_core.changes.columns.schema_change import preserves_nullability, used_files
+from lance_core.changes.columns.schema_evolution import preserves_nullability, used_files
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.errors import CommitUnknownError, LanceError
@@ -46,7 +46,7 @@ class ColumnChange:
     """Whether fragments are asked for in their order, one after the other."""
 
 
-def merge_columns(
+def commit_column_change(
     snapshot: Snapshot,
     plan: Callable[[Snapshot], ColumnChange],
     *,

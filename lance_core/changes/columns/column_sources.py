@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lance_core.changes.reads import scan_for_change
+from lance_core.changes.checked_reads import scan_for_change
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import columns
 from lance_core.hints import did_you_mean
@@ -23,7 +23,7 @@ RowFunction = Callable[[pa.RecordBatch], Any]
 """Makes new columns of the same rows: an Arrow batch or table, or a pandas frame."""
 
 
-class NewColumns(Protocol):
+class ColumnSource(Protocol):
     """Values of new columns."""
 
     @property
@@ -48,7 +48,7 @@ class NewColumns(Protocol):
         """
 
 
-class Expressions:
+class ExpressionColumns:
     """Columns that SQL computes from others."""
 
     is_ordered = False
@@ -79,7 +79,7 @@ class Expressions:
         pass
 
 
-class RowFunctionColumns:
+class FunctionColumns:
     """Columns that a function computes from batches of others; it is never called twice at the same time."""
 
     is_ordered = True
