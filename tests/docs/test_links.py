@@ -1,14 +1,19 @@
 """Every link of the documents leads somewhere, and so does every reference of the code to them.
 
 Documents link with `[text](path#heading)`. Docstrings and comments refer to a heading of a document as
-`docs/format.md, "Levels"`, and to a decision record as `decision 14` or by its path.
+`docs/format.md, "Levels"`, and to a decision record as `decision 14` or by its path. All of them name files
+and folders by their paths, perhaps without the first folders, and modules and their contents
+by dotted names.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
+from fnmatch import fnmatchcase
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +24,14 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"\b((?:docs|benchmarks|demo)/[\w./-]+\.md)\b(?:,? (?:under )?\"([^\"]+)\")?")
 DECISION = re.compile(r"\bdecision (\d+)\b", re.IGNORECASE)
 NO_TITLE = re.compile(r"Lance (?:file|table) format(?: \d\.\d)?, (?:\"|sections? \d)")
+FOLDERS = "lance_core|flight_server|flight_client|spark_pipeline|tests|benchmarks|scripts|protos|docs|demo"
+BELOW_A_FOLDER = re.compile(rf"(?<=[`\s(])(?:{FOLDERS})/[\w/.*<>-]+")
+FILE_NAME = re.compile(r"`([\w/.*<>-]+\.(?:pyi?|[ch]pp|proto|toml))`")
+DOTTED_NAME = re.compile(
+    r"`((?:lance_core|flight_server|flight_client|spark_pipeline|support)(?:\.\w+)+)[`(]"
+)
+NOT_OF_THE_PROJECT = {"flight_server/demo/data", "setup.py", "settings.toml"}
+"""Paths that only a wheel or a user has."""
 LINE_BREAK = re.compile(r"\n[ \t]*(?://|#)?[ \t]*")
 
 
@@ -35,7 +48,7 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 PAGES = tracked("README.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md", "benchmarks/*.md", "demo/*.md")
-SOURCES = [path for path in tracked(*CODE) if path != Path(__file__)]
+SOURCES = [path for path in tracked(*CODE) if path != Path(__file__) and "_pb2" not in path.name]
 
 
 def without_code_blocks(text: str) -> str:
@@ -82,6 +95,48 @@ def broken_references(text: str) -> list[str]:
     return broken
 
 
+@cache
+def paths() -> frozenset[str]:
+    """Return every file and folder of the repository, and each without its first folders."""
+    found = set()
+    for path in tracked():
+        inside = path.relative_to(ROOT)
+        for each in (inside, *inside.parents):
+            found |= {"/".join(each.parts[start:]) for start in range(len(each.parts))}
+    return frozenset(found)
+
+
+def is_path(name: str) -> bool:
+    """Return whether a file or folder has the name; `*` and `<verb>` stand for any text."""
+    name = re.sub(r"<\w+>", "*", name.rstrip("/."))
+    return name in paths() or ("*" in name and any(fnmatchcase(path, name) for path in paths()))
+
+
+@cache
+def is_defined(name: str) -> bool:
+    """Return whether a dotted name is that of a module, or of something in a module."""
+    module, _, member = name.rpartition(".")
+    if not module:
+        return find_spec(name) is not None
+    if not is_defined(module):
+        return False
+    try:
+        return bool(import_module(name))
+    except ModuleNotFoundError:
+        owner: object = import_module(name.split(".")[0])
+        for part in name.split(".")[1:-1]:
+            owner = getattr(owner, part)
+        return hasattr(owner, member) or member in getattr(owner, "__annotations__", ())
+
+
+def unknown_names(text: str) -> list[str]:
+    """Return the paths and dotted names of a text that are none of the project."""
+    flat = LINE_BREAK.sub(" ", text)
+    named = set(BELOW_A_FOLDER.findall(flat)) | set(FILE_NAME.findall(flat))
+    unknown = {name for name in named if not is_path(name)} - NOT_OF_THE_PROJECT
+    return sorted(unknown | {name for name in DOTTED_NAME.findall(flat) if not is_defined(name)})
+
+
 def test_there_are_documents_and_sources() -> None:
     assert ROOT / "docs" / "format.md" in PAGES
     assert ROOT / "docs" / "decisions" / "0001-packaging.md" in PAGES
@@ -115,6 +170,27 @@ def test_the_code_names_a_heading_of_the_format() -> None:
         if match[1] == "docs/format.md" and not match[2]
     ]
     assert not bare
+
+
+def test_every_path_and_module_that_a_text_names_is_there() -> None:
+    texts = [page for page in PAGES if page.name != "CHANGELOG.md"] + SOURCES
+    unknown = {
+        path.relative_to(ROOT).as_posix(): found
+        for path in texts
+        if (found := unknown_names(path.read_text(encoding="utf-8")))
+    }
+    assert not unknown
+
+
+def test_unknown_names_are_found() -> None:
+    assert unknown_names("see `lance_core/file/writer.py` and `file/writer.py`, in lance_core/file.") == []
+    assert unknown_names("`lance_core/nothing.py` `nothing.hpp`") == ["lance_core/nothing.py", "nothing.hpp"]
+    assert unknown_names("`flight_server/cli/<verb>.py`, `tests/*/conftest.py`") == []
+    assert unknown_names("`lance_core.scan.scanner.LanceScanner.explain`") == []
+    assert unknown_names("`lance_core.scan.no.Such` `lance_core.Nothing`") == [
+        "lance_core.Nothing",
+        "lance_core.scan.no.Such",
+    ]
 
 
 def test_broken_references_are_found() -> None:
