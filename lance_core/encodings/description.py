@@ -12,9 +12,9 @@ class LayoutDescription:
 
     Attributes:
         layout: `mini-block`, `full-zip`, `constant` or `blob`; `array` in 2.0 files.
-        streams: What is encoded how, in the order values, dictionary, repetition, definition; absent streams
-            left out.
-        layers: The nesting steps of the column, innermost first; none in 2.0 files.
+        streams: encoding of each stream, in the order values, dictionary, repetition, definition. Absent
+            streams are left out.
+        layers: layers of the column, innermost first; empty in 2.0 files.
     """
 
     layout: str

@@ -1,8 +1,8 @@
-"""JSON columns: stored as binary JSON in large_binary values, given and shown as text.
+"""JSON columns: stored as binary JSON in large_binary values, given to callers as text.
 
 A value is a container: a big-endian header with its kind and number of members, an entry per member with type
-and length, then the bytes of all members. Whatever the file version, only this layer knows of it.
-Source: docs/format.md, "Logical types".
+and length, then the bytes of all members. No other layer knows binary JSON; the file version makes no
+difference. Source: docs/format.md, "Logical types".
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lance_core.schema.fields import Field
 
 
 def holds_json(field: Field) -> bool:
-    """Return whether a field or one below it is binary JSON."""
+    """Return whether a field, or a field below it, is binary JSON."""
     return any(node.is_json for node in field.walk())
 
 
 def show_json(array: pa.Array, field: Field) -> pa.Array:
-    """`array` with every binary JSON value in it turned into text (utf8), at any depth of `field`.
+    """Return the array with all binary JSON of `field` converted to text (utf8), at any depth.
 
     Raises:
-        CorruptFileError: a value is no binary JSON, or holds what is not UTF-8.
+        CorruptFileError: a value is not binary JSON, or its text is not UTF-8.
         UnsupportedFeatureError: more than 2 GiB of text in one array.
     """
     if field.is_json:
@@ -52,12 +52,14 @@ def show_json(array: pa.Array, field: Field) -> pa.Array:
 
 
 def store_json(array: pa.Array, column: str) -> pa.Array:
-    """Return a column of JSON text, or of binary JSON that a caller has made, as binary JSON.
+    """Convert a column of JSON text to binary JSON. Binary JSON (large_binary) is checked and returned as it
+    is.
 
-    The accepted text goes beyond the standard, as in the reference: see docs/format.md, "Logical types".
+    The reference accepts more than standard JSON, and so does this function: see docs/format.md, "Logical
+    types".
 
     Raises:
-        InvalidInputError: a value is no JSON, with its number among those of the array; or no UTF-8; or the
+        InvalidInputError: a value is not JSON (the message has its number in the array) or not UTF-8, or the
             array has another type.
     """
     types = pa.types
@@ -78,8 +80,8 @@ def store_json(array: pa.Array, column: str) -> pa.Array:
 def _converted(
     array: pa.Array, kernel: Callable[..., tuple[Block, Block]]
 ) -> tuple[pa.Buffer | None, tuple[Block, Block]]:
-    """Return the validity, from bit 0 on, and what a kernel makes of the values of an array with 64-bit
-    offsets.
+    """Run a kernel on the values of an array with 64-bit offsets. Return the validity, which begins at bit 0,
+    and the kernel's two blocks.
     """
     validity, offsets, data = array.buffers()
     blocks = kernel(
@@ -114,6 +116,6 @@ def _fields(data_type: pa.StructType, children: list[pa.Array]) -> list[pa.Field
 
 
 def _with_values(data_type: pa.DataType, array: pa.Array, values: pa.Array, num_buffers: int) -> pa.Array:
-    """Return the lists of `array` over other values."""
+    """Return the lists of `array` with other items."""
     buffers = array.buffers()[:num_buffers]
     return pa.Array.from_buffers(data_type, len(array), buffers, offset=array.offset, children=[values])

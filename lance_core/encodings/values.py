@@ -22,14 +22,14 @@ class Values(Protocol):
     """Methods of every container of decoded values."""
 
     def slice(self, start: int, num_values: int) -> "Values":
-        """Values `[start, start + num_values)`."""
+        """Return the values `[start, start + num_values)`."""
         ...
 
     def pick(self, picks: pa.Buffer, num_values: int) -> "Values":
-        """Return the values that `picks` (int64) number, out of `num_values`.
+        """Return the values whose numbers are in `picks` (int64). The container has `num_values` values.
 
         Raises:
-            CorruptData: there are fewer values than a pick says.
+            CorruptData: a number is too large.
         """
         ...
 
@@ -43,21 +43,21 @@ class Values(Protocol):
 
     @property
     def num_bytes(self) -> int:
-        """Memory of values that a page keeps as its dictionary, in bytes; 0 for kinds that are never kept."""
+        """Bytes of the values as kept dictionary items; 0 for kinds that are never dictionary items."""
         ...
 
     def look_up(self, indices: "FixedValues", num_indices: int, num_values: int) -> "Values":
-        """Return the values at `indices`, out of `num_values`, as a dictionary page has them.
+        """Return the values at `indices`. This container has the `num_values` items of a dictionary page.
 
         Raises:
-            CorruptData: an index names no value.
-            UnsupportedFeatureError: dictionaries of such values do not exist.
+            CorruptData: an index names no item.
+            UnsupportedFeatureError: values of this kind are never dictionary items.
         """
         ...
 
 
 class _NoItems:
-    """Base of the values that no dictionary has as items."""
+    """Base of the values that are never dictionary items."""
 
     __slots__ = ()
 
@@ -70,20 +70,21 @@ class _NoItems:
 
 
 def as_buffer(block: "kernels.Block") -> pa.Buffer:
-    """Return an Arrow buffer over a kernel's block; no copy."""
+    """Return an Arrow buffer over a kernel's block, without a copy."""
     return pa.py_buffer(block)
 
 
 def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return the arrays one after the other.
 
-    Where Arrow joins dictionaries it takes the bits of half floats for numbers: 1.0 becomes 15360.0. And a
-    dictionary with a NaN is not the same as itself, which has to be joined, and cannot be if it has nulls. So
-    dictionaries of floats are joined as those of integers with the same bits.
+    Dictionaries of floats are joined as dictionaries of integers with the same bits, for two reasons. When
+    Arrow joins dictionaries of half floats, it reads their bits as numbers: 1.0 becomes 15360.0. And for
+    Arrow a dictionary with a NaN differs from itself; dictionaries that differ cannot be joined if they have
+    nulls.
 
     Raises:
-        pyarrow.ArrowCapacityError: one array does not hold them: together they need larger offsets or larger
-            indices of a dictionary, or dictionaries with nulls differ.
+        pyarrow.ArrowCapacityError: one array cannot hold all values: they need larger offsets or larger
+            dictionary indices, or different dictionaries have nulls.
     """
     words = _with_words(arrays[0].type) if len(arrays) > 1 else None
     try:
@@ -96,8 +97,8 @@ def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def flatten_lists(array: pa.Array) -> pa.Array:
-    """Return the items of all lists that are not null, for which Arrow joins arrays, see `concat_arrays`."""
-    if array.null_count == len(array):  # of some types Arrow cannot make an array without values
+    """Return the items of all lists that are not null. (Arrow joins arrays for this: see `concat_arrays`.)"""
+    if array.null_count == len(array):  # Arrow cannot make an empty array of some types
         return array.values.slice(0, 0)
     words = _with_words(array.type)
     if words is None:
@@ -106,10 +107,10 @@ def flatten_lists(array: pa.Array) -> pa.Array:
 
 
 def take_values(array: pa.Array, places: pa.Array) -> pa.Array:
-    """Return the values at `places`, see `uncut`.
+    """Return the values at `places`.
 
     Raises:
-        pyarrow.ArrowCapacityError: they need larger offsets.
+        pyarrow.ArrowCapacityError: the values need larger offsets.
     """
     try:
         return uncut(array).take(places)
@@ -121,9 +122,9 @@ def take_values(array: pa.Array, places: pa.Array) -> pa.Array:
 def seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
     """Return the values as an array of another type of the same layout. Only unusual arrays are copied.
 
-    `Array.view` refuses what is null below a null struct where the field has no nulls.
+    `Array.view` cannot be used: it refuses nulls of a required field below a null struct.
     """
-    # Imported arrays without values have no buffers, but they keep the place at which they begin there.
+    # An imported empty array has no buffers but may have an offset, which cannot be exported again.
     if any(part.offset and not len(part) for part in _all_parts(array)):
         array = pa.concat_arrays([array])
     return pa.array(_Seen(arrow_type, array))
@@ -131,7 +132,7 @@ def seen_as(arrow_type: pa.DataType, array: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Hands an array over by the Arrow C data interface, under another type."""
+    """An array that the Arrow C data interface exports under another type."""
 
     arrow_type: pa.DataType
     array: pa.Array
@@ -153,7 +154,7 @@ def uncut(array: pa.Array) -> pa.Array:
 
 
 def _all_parts(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the array and those below it; not the dictionaries."""
+    """Yield the array and all arrays below it, without dictionaries."""
     yield array
     if isinstance(array, pa.ExtensionArray):
         yield from _all_parts(array.storage)
@@ -168,14 +169,16 @@ def _all_parts(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _raise_capacity(error: pa.ArrowInvalid) -> None:
-    """Raise ArrowCapacityError where `error` says that something does not fit into one array."""
+    """Raise ArrowCapacityError if `error` says that one array cannot hold the values."""
     message = str(error)
     if "overflow" in message or message.startswith(_NOT_JOINED):
         raise pa.ArrowCapacityError(message) from None
 
 
 def _with_words(arrow_type: pa.DataType) -> pa.DataType | None:
-    """Return the type with integers for floats in dictionaries, here and below; None if there are none."""
+    """Return the type with integers in place of floats in all its dictionaries; None if there are no such
+    dictionaries.
+    """
     return with_other_leaves(arrow_type, _words)
 
 
@@ -189,9 +192,10 @@ def _words(arrow_type: pa.DataType) -> pa.DataType | None:
 def with_other_leaves(
     arrow_type: pa.DataType, other: Callable[[pa.DataType], pa.DataType | None]
 ) -> pa.DataType | None:
-    """Return the type with what `other` gives for some of its leaves; None if it gives nothing.
+    """Return the type with some leaves replaced; None if `other` replaces no leaf.
 
-    Extension types around such leaves become what they are stored as.
+    `other` returns the new type of a leaf, or None to keep the leaf. An extension type around a replaced leaf
+    becomes its storage type.
     """
     if isinstance(arrow_type, pa.BaseExtensionType):
         return with_other_leaves(arrow_type.storage_type, other)
@@ -210,11 +214,11 @@ def with_other_leaves(
         return pa.list_(changed[0], arrow_type.list_size)
     if pa.types.is_large_list(arrow_type):
         return pa.large_list(changed[0])
-    return pa.list_(changed[0]) if pa.types.is_list(arrow_type) else None  # of others none is stored
+    return pa.list_(changed[0]) if pa.types.is_list(arrow_type) else None  # no other nested type is stored
 
 
 def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:
-    """Bits `[start, start + num_bits)`; copied only where they do not start at a byte."""
+    """Return the bits `[start, start + num_bits)`. They are copied only if `start` is not a multiple of 8."""
     if start % 8 == 0:
         return bitmap.slice(start // 8, (num_bits + 7) // 8)
     return as_buffer(kernels.copy_bits(bitmap, start, num_bits))
@@ -222,7 +226,7 @@ def slice_bits(bitmap: pa.Buffer, start: int, num_bits: int) -> pa.Buffer:
 
 @dataclass(frozen=True, slots=True)
 class FixedValues(_NoItems):
-    """Values of one width, one after the other; a bitmap where the width is one bit."""
+    """Values of one width, one after the other. Values of one bit are a bitmap."""
 
     data: pa.Buffer
     bits: int
@@ -244,7 +248,7 @@ class FixedValues(_NoItems):
 
     def to_arrow(self, num_values: int, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         data = self.data
-        if pa.types.is_dictionary(arrow_type):  # Arrow ends the process over one without its items
+        if pa.types.is_dictionary(arrow_type):  # Arrow aborts the process if a dictionary array has no items
             raise CorruptData(f"plain values in a column of type {arrow_type}")
         if data.size * 8 < num_values * self.bits:
             raise CorruptData(f"{data.size} bytes for {num_values} values of {self.bits} bits")
@@ -263,7 +267,7 @@ class FixedValues(_NoItems):
 
 @dataclass(frozen=True, slots=True)
 class VariableValues:
-    """Offsets, one more than values, and the bytes they point into."""
+    """Offsets and the bytes that they point into. There is one offset more than there are values."""
 
     offsets: pa.Buffer
     data: pa.Buffer
@@ -299,7 +303,7 @@ class VariableValues:
 
 @dataclass(frozen=True, slots=True)
 class ListValues(_NoItems):
-    """Fixed-size lists: `dimension` items per value, with the validity of the items where some are null."""
+    """Fixed-size lists: `dimension` items per value, and the validity of the items if some are null."""
 
     items: Values
     dimension: int
@@ -332,7 +336,7 @@ class ListValues(_NoItems):
 
 @dataclass(frozen=True, slots=True)
 class PackedValues(_NoItems):
-    """A packed struct, already split into its fields."""
+    """A packed struct, split into its members."""
 
     fields: Sequence[Values]
 
@@ -376,7 +380,7 @@ class DictionaryValues(_NoItems):
 
 @dataclass(frozen=True, slots=True)
 class NoValues(_NoItems):
-    """Values that are all null, or of a type that has none."""
+    """Values that are all null, or whose type has no values: null and structs without members."""
 
     def slice(self, start: int, num_values: int) -> "NoValues":
         return self
@@ -391,13 +395,13 @@ class NoValues(_NoItems):
 
 
 def _items_of(picks: pa.Buffer, dimension: int) -> pa.Buffer:
-    """Return the numbers of the items of picked lists of `dimension` items."""
+    """Return the numbers of the items in the picked lists, which have `dimension` items each."""
     firsts = np.frombuffer(picks, np.int64) * dimension
     return pa.py_buffer((firsts[:, np.newaxis] + np.arange(dimension)).ravel())
 
 
 def fixed_bits(arrow_type: pa.DataType) -> int:
-    """Bits of one value of a fixed-width type; 0 for others."""
+    """Return the bits of one value of a fixed-width type; 0 for other types."""
     try:
         return int(arrow_type.bit_width)
     except ValueError:
@@ -405,14 +409,12 @@ def fixed_bits(arrow_type: pa.DataType) -> int:
 
 
 def is_empty_binary(arrow_type: pa.DataType) -> bool:
-    """Return whether values have a fixed width of no bytes at all: null or not is all that is known of
-    them.
-    """
+    """Return whether values have a fixed width of zero bytes. Only their validity is stored."""
     return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)
 
 
 def offset_bits(arrow_type: pa.DataType) -> int:
-    """Width of the offsets of a string or binary type; 0 for others."""
+    """Return the bits of an offset of a string or binary type; 0 for other types."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return 32
     if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):
@@ -421,7 +423,9 @@ def offset_bits(arrow_type: pa.DataType) -> int:
 
 
 def least_bytes(arrow_type: pa.DataType) -> float:
-    """Bytes that one value takes at least, null or not; what estimates of decoded sizes start from."""
+    """Return the least number of bytes that one value takes, null or not. Estimates of decoded sizes start
+    from it.
+    """
     if pa.types.is_struct(arrow_type):
         return sum(least_bytes(field.type) for field in arrow_type)
     if pa.types.is_fixed_size_list(arrow_type):

@@ -1,4 +1,4 @@
-"""Pages of 0.1 files in words and bytes, for people who look into a file."""
+"""Pages of 0.1 files in words and sizes, for people who inspect a file."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from lance_core.encodings.values import offset_bits
 
 
 class PageDescription(NamedTuple):
-    """One page: how many items it has, how many bytes these take in the file, and how."""
+    """One page: its number of items, its bytes in the file, and its layout."""
 
     num_items: int
     num_bytes: int
@@ -21,7 +21,7 @@ class PageDescription(NamedTuple):
 
 
 def describe_pages(pages: Pages, arrow_type: pa.DataType) -> list[PageDescription]:
-    """Return the pages of a field of this type, which is no struct.
+    """Describe the pages of a field of this type, which must not be a struct.
 
     Raises:
         CorruptFileError: a page or its values leave the file.

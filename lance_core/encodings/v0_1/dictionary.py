@@ -1,8 +1,8 @@
-"""Dictionary: a plain page of keys per batch; the values exist once, in the file that describes the field.
+"""Dictionaries: a plain page of keys per batch. The values are stored once, in the file with the schema.
 
-That is the manifest for a table, and the data file itself for the schema inside it. Values are a page of
-their own: var-binary for strings and bytes, plain for numbers. Strings of no bytes are null whatever the
-field says, the only way to store a null (docs/format.md, "0.1").
+That file is the manifest for a table, and the data file if it is opened alone. The values are one page:
+var-binary for strings and binaries, plain for numbers. An empty string is always null, even in a field that
+is not nullable; there is no other way to store a null. Source: docs/format.md, "0.1".
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from lance_core.storage.memory import MemoryFile
 
 
 class DictionaryReader:
-    """Keys into values that are read once."""
+    """Reader of keys. All batches share one array of values."""
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, values: pa.Array) -> None:
         self._keys = PlainReader(pages, arrow_type.index_type)

@@ -1,13 +1,14 @@
-"""Arrow arrays to pages of 0.1 files: a position and a number of items each, and no word about the encoding.
+"""Pages of 0.1 files from Arrow arrays. A page is a position and a number of items, without a description.
 
-    fixed width      the values, tightly packed; lists of fixed size are their items
-    strings          all bytes, then where each begins and the last ends, as positions in the file
-    list             where each begins and the last ends among the items of the same batch
+    fixed width      the values without gaps; fixed-size lists are stored as their items
+    strings          the bytes of all values, then the begin of each value and the end of the last one, as
+                     positions in the file
+    list             the begin of each list and the end of the last one, among the items of the same batch
     struct           nothing
-    dictionary       the keys; the values stand once in the file
+    dictionary       the keys; the values are stored once per file
 
-The format has no place for nulls, but for strings: those of no bytes are null where the field is nullable.
-A value that would come back as another one is refused. Source: docs/format.md, "0.1".
+The format stores no nulls, except that an empty string in a nullable field is null. A value that would be
+read as another value is refused. Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Iterator
@@ -24,13 +25,13 @@ from lance_core.schema import Field
 from lance_core.storage.base import Bytes
 
 Cell = tuple[int, int]
-"""Position and number of items, as the page table has them."""
+"""Position and number of items of a page, an entry of the page table."""
 
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 
 
 class Sink(Protocol):
-    """Destination of pages, such as a file."""
+    """The file that pages are written to."""
 
     position: int
 
@@ -46,10 +47,10 @@ class Keys(Protocol):
 
 
 def check_field(field: Field) -> None:
-    """Refuse what 0.1 files cannot hold, or what the reference cannot read back from them.
+    """Refuse a field that 0.1 files cannot hold, or that the reference cannot read back from them.
 
     Raises:
-        UnsupportedFeatureError: a type here or below; the message names it.
+        UnsupportedFeatureError: the type of the field or of a field below it; the message names it.
     """
     if field.logical_type == "struct" and field.children:
         pass
@@ -72,7 +73,7 @@ def _is_leaf(arrow_type: pa.DataType) -> bool:
         item = _innermost(arrow_type)
         return fixed_bits(item) > 0 and not pa.types.is_dictionary(item)
     if pa.types.is_dictionary(arrow_type):
-        # The reference writes floats, too, and cannot read them.
+        # The reference writes dictionaries of floats but cannot read them.
         return bool(offset_bits(arrow_type.value_type)) or pa.types.is_integer(arrow_type.value_type)
     return pa.types.is_null(arrow_type) or bool(offset_bits(arrow_type)) or fixed_bits(arrow_type) > 0
 
@@ -84,7 +85,7 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]]:
-    """Yield the leaves that have one value per row, with their values."""
+    """Yield the leaves that have one value per row, and their values."""
     if field.logical_type == "struct":
         for child in field.children:
             yield from rows_below(child, array.field(child.name))
@@ -95,10 +96,10 @@ def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]
 def write_pages(
     field: Field, array: pa.Array, sink: Sink, dictionaries: Keys | None = None
 ) -> Iterator[tuple[int, Cell]]:
-    """Write the pages of one batch of a field and of all below it; gives field ids and cells.
+    """Write the pages of one batch of a field and of all fields below it; yield field ids and cells.
 
     Raises:
-        InvalidInputError: a value that would not come back as it is.
+        InvalidInputError: a value would be read as another value.
     """
     if field.logical_type == "struct":
         _refuse(array.is_null(), field, "null")
@@ -118,14 +119,14 @@ def write_pages(
         yield field.id, (sink.position, len(array))
     elif offset_bits(field.arrow_type):
         if field.nullable:
-            _refuse(pc.equal(pc.binary_length(array), 0), field, "text of no bytes, which would become null,")
+            _refuse(pc.equal(pc.binary_length(array), 0), field, "empty string, which would be read as null,")
         yield field.id, write_strings(array, sink)
     else:
         yield field.id, _write_fixed(array, field, sink)
 
 
 def write_strings(array: pa.Array, sink: Sink) -> Cell:
-    """Strings or binaries, nulls as those of no bytes."""
+    """Write the page of strings or binaries. Nulls are written as empty values."""
     if array.null_count:
         array = pc.fill_null(array, b"" if pa.types.is_binary(array.type) else "")
     _, offsets, data = array.buffers()
@@ -141,7 +142,7 @@ def write_strings(array: pa.Array, sink: Sink) -> Cell:
 
 
 def write_dictionary(values: pa.Array, sink: Sink) -> Cell:
-    """Return the values of a dictionary: text, nulls as that of no bytes, or integers."""
+    """Write the values of a dictionary: strings or binaries, with nulls as empty values, or integers."""
     if offset_bits(values.type):
         return write_strings(values, sink)
     cell = sink.position, len(values)
@@ -160,7 +161,7 @@ def _write_fixed(array: pa.Array, field: Field, sink: Sink) -> Cell:
 
 
 def _bytes(array: pa.Array) -> Bytes:
-    """Return the values of an array of a fixed width."""
+    """Return the bytes of the values of a fixed-width array."""
     buffer, bits = array.buffers()[1], fixed_bits(array.type)
     if buffer is None or not len(array):
         return b""

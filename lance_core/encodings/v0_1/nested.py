@@ -1,7 +1,7 @@
-"""Nested fields: structs have no page, lists have one of offsets into the items of the same batch.
+"""Nested fields: a struct has no page, a list has a page of offsets into the items of the same batch.
 
-Neither can be null: a null struct comes back as one of its children's values, a null list as an empty one
-(docs/format.md, "0.1").
+Neither stores nulls: a null struct is read as a struct of its members' values, a null list as an empty list.
+Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lance_core.encodings.v0_1.pages import Pages, Reader, Run
 
 
 class StructReader:
-    """Children side by side."""
+    """Reader of structs."""
 
     def __init__(self, arrow_type: pa.DataType, children: Sequence[Reader]) -> None:
         self._type = arrow_type
@@ -29,7 +29,7 @@ class StructReader:
 
 
 class ListReader:
-    """Lists and large lists; the lengths of `pages` count lists."""
+    """Reader of lists and large lists. The lengths of `pages` count lists."""
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, items: Reader) -> None:
         self._pages = pages
@@ -50,7 +50,7 @@ class ListReader:
 
 
 class NullReader:
-    """A field of the null type, or one that the file does not hold."""
+    """Reader of a field of the null type, or of a field that the file lacks."""
 
     num_bytes = 0.0
 

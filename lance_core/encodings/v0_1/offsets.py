@@ -1,4 +1,6 @@
-"""Offsets: one number more than there are values, each value reaching from its number to the next one."""
+"""Offsets of strings and lists: one more than there are values. A value reaches from its offset to the next
+one.
+"""
 
 from dataclasses import dataclass
 
@@ -13,43 +15,43 @@ _INT32_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Extents:
-    """Positions of the values of a run."""
+    """Positions of the values of a run: in the file for strings, among the items of the batch for lists."""
 
     lengths: Numbers
     """Length of each value."""
     firsts: Numbers
-    """Position at which the first value of each batch begins."""
+    """Begin of the first value of each batch."""
     lasts: Numbers
-    """Position at which the last value of each batch ends."""
+    """End of the last value of each batch."""
     _offsets: Numbers
     _ends: Numbers
-    """Index behind the offsets of each batch."""
+    """Index after the offsets of each batch, in `_offsets`."""
 
     @property
     def starts(self) -> Numbers:
-        """Return the position at which each value begins."""
+        """Begin of each value."""
         return np.delete(self._offsets, self._ends - 1)
 
     def arrow_offsets(self, bits: int) -> pa.Buffer:
-        """Offsets that start at 0 and go on from batch to batch; `bits` is 32 or 64.
+        """Return Arrow offsets of the whole run, from 0 on. `bits` is 32 or 64.
 
         Raises:
-            OffsetOverflow: they need more than `bits`.
+            OffsetOverflow: the values are too long for 32 bits.
         """
         offsets = np.zeros(len(self.lengths) + 1, np.int64)
         np.cumsum(self.lengths, out=offsets[1:])
         if bits == 32:
             if offsets[-1] > _INT32_MAX:
-                raise OffsetOverflow("more than 32-bit offsets can address")
+                raise OffsetOverflow("values are longer than 32-bit offsets can address")
             return pa.py_buffer(offsets.astype(np.int32))
         return pa.py_buffer(offsets)
 
 
 def read_extents(pages: Pages, run: Run, bits: int) -> Extents:
-    """Read the offsets of a run, `bits` wide in the file.
+    """Read the offsets of a run, which have `bits` bits in the file.
 
     Raises:
-        CorruptFileError: they decrease or are negative.
+        CorruptFileError: offsets decrease or are negative.
     """
     pages.check_run(run)
     width = bits // 8

@@ -1,8 +1,8 @@
-"""Pages of 0.1 files: a position and a number of items for each batch of rows, and runs of items in them.
+"""Pages of 0.1 files: for each batch of rows a position and a number of items.
 
-Nothing says how many bytes a page has, and nothing in the file is aligned. So every page is checked against
-the size of the file when its column is opened, and bytes are moved to aligned memory when they are read.
-Source: docs/format.md, "0.1".
+A 0.1 file stores no page sizes and aligns nothing. Therefore every page is checked against the size of the
+file when its column is opened, and bytes are copied to aligned memory when they are read. Source:
+docs/format.md, "0.1".
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _MOST_ITEMS = 1 << 40
 
 @dataclass(frozen=True)
 class Run:
-    """Items `[start, start + count)` of each of some consecutive batches."""
+    """Items `[start, start + count)` of each of several consecutive batches."""
 
     first_batch: int
     starts: Numbers
@@ -42,18 +42,18 @@ class Run:
 
 
 class Reader(Protocol):
-    """Decodes the items of one field, whose children it knows."""
+    """Decodes the items of one field and of the fields below it."""
 
     @property
     def num_bytes(self) -> float:
-        """About how many bytes all items of the file take as Arrow arrays."""
+        """Estimated bytes of all items of the file as Arrow arrays."""
 
     def read(self, run: Run) -> pa.Array:
         """Return the items of a run as one array.
 
         Raises:
             CorruptFileError: the bytes contradict the format.
-            OffsetOverflow: more than 32-bit offsets can address; the run has to be cut.
+            OffsetOverflow: the items need offsets above 32 bits. The caller has to read a shorter run.
         """
 
 
@@ -65,12 +65,16 @@ class Pages:
     column: str
     positions: Numbers
     lengths: Numbers
-    """Items of each page."""
+    """Number of items of each page."""
 
     def check_sizes(self, bits: int, *, extra_items: int = 0) -> None:
-        """Check that each page lies in the file, if an item takes `bits` bits and `extra_items` follow.
+        """Check that each page lies in the file, if an item takes `bits` bits and `extra_items` follow the
+        items.
 
-        After this no position that is computed inside a page can leave the file or overflow.
+        After this check, no position computed inside a page can leave the file or overflow.
+
+        Raises:
+            CorruptFileError: a page leaves the file.
         """
         known = (self.positions >= 0) & (self.positions <= self.file.size)
         most = (self.file.size - np.where(known, self.positions, 0)) * 8 // bits if bits else _MOST_ITEMS
@@ -85,7 +89,9 @@ class Pages:
             )
 
     def check_run(self, run: Run) -> None:
-        """Check that the items of a run, which come from offsets in the file, are in their pages."""
+        """Check that the items of a run exist. Runs of list items come from offsets in the file, which may be
+        wrong.
+        """
         lengths = self.lengths[run.batches]
         bad = (run.starts < 0) | (run.starts > lengths) | (run.counts > lengths - run.starts)
         if bad.any():
@@ -98,7 +104,9 @@ class Pages:
             )
 
     def check_ranges(self, run: Run, positions: Numbers, sizes: Numbers) -> None:
-        """Check that one range per batch of a run, which comes from numbers in the file, lies in it."""
+        """Check that the byte ranges, one per batch of the run, lie in the file. Their numbers come from the
+        file.
+        """
         bad = (positions < 0) | (positions > self.file.size) | (sizes > self.file.size - positions)
         if bad.any():
             index = int(bad.argmax())
@@ -110,19 +118,19 @@ class Pages:
             )
 
     def read(self, run: Run, positions: Numbers, sizes: Numbers) -> list[pa.Buffer]:
-        """Return the bytes of one range per batch of a run, not aligned."""
+        """Return the bytes of each range, one per batch of the run. The buffers may be unaligned."""
         self.check_ranges(run, positions, sizes)
         return self.file.read_ranges(list(zip(positions.tolist(), sizes.tolist(), strict=True)))
 
     def corrupt(self, page: int, message: str, expected: object, found: object) -> CorruptFileError:
-        """Return the error of one page, to be raised."""
+        """Return the error for a page. The caller raises it."""
         return CorruptFileError(
             message, file=self.file.name, column=self.column, page=page, expected=expected, found=found
         )
 
 
 def join(buffers: Sequence[pa.Buffer]) -> pa.Buffer:
-    """Return the bytes of all buffers in one aligned buffer; a single one that is aligned is not copied."""
+    """Return the bytes of all buffers in one aligned buffer. A single aligned buffer is not copied."""
     if len(buffers) == 1 and buffers[0].address % 64 == 0:
         return buffers[0]
     joined = as_buffer(Block(sum(buffer.size for buffer in buffers)))

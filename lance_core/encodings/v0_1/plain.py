@@ -1,7 +1,8 @@
-"""Plain: values of one width, tightly packed; fixed-size lists are their items, booleans are bits.
+"""Plain pages: values of one width without gaps. Fixed-size lists are stored as their items, booleans as
+bits.
 
-The bits of lists of booleans go on without a gap from list to list (docs/format.md, "0.1").
-Nulls are not stored: where one was written, a value comes back.
+A list of booleans begins at the bit after the previous list, not at a byte. Nulls are not stored: a value is
+read instead of each null. Source: docs/format.md, "0.1".
 """
 
 import pyarrow as pa
@@ -11,11 +12,11 @@ from lance_core.encodings.values import fixed_bits
 from lance_core.errors import UnsupportedFeatureError
 
 _MOST_BITS = 1 << 40
-"""Largest number of bits of one value: no real value is that large, and no product of bits overflows."""
+"""Largest number of bits of one value. No real value is larger, and products of bits cannot overflow."""
 
 
 class PlainReader:
-    """Values of a fixed-width type, or fixed-size lists of such."""
+    """Reader of a fixed-width type, or of fixed-size lists of such a type."""
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType) -> None:
         self._pages = pages
@@ -33,7 +34,7 @@ class PlainReader:
         return float(self._pages.lengths.sum()) * self.bits / 8
 
     def page_bytes(self) -> Numbers:
-        """Bytes of each page in the file."""
+        """Return the size of each page in the file, in bytes."""
         return (self._pages.lengths * self.bits + 7) // 8
 
     def read(self, run: Run) -> pa.Array:
@@ -54,13 +55,15 @@ class PlainReader:
         return _as_lists(items, self._type, run.num_items)
 
     def _items(self, data: pa.Buffer, num_values: int, shift: int) -> pa.Array:
-        """Items of `num_values` values; only bits can be shifted."""
+        """Return the items of `num_values` values from bit `shift` of `data` on. Only items of one bit are
+        shifted.
+        """
         num_items = num_values * self._dimension
         return pa.Array.from_buffers(self._item_type, num_items, [None, data], offset=shift)
 
 
 def _has_no_width(arrow_type: pa.DataType) -> bool:
-    """Return whether values take no bytes: binaries or lists of size zero."""
+    """Return whether values take no bytes: the type is a binary or a list of size zero."""
     if pa.types.is_fixed_size_list(arrow_type):
         return arrow_type.list_size == 0 or _has_no_width(arrow_type.value_type)
     return bool(pa.types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 0)

@@ -1,9 +1,9 @@
-"""Statistics of the batches of a 0.1 file, in the making: one struct column per field, one row per batch.
+"""Statistics of the batches of a 0.1 file: one struct column per field, one row per batch.
 
     column "7" (the field id) of struct<null_count: int64, min_value, max_value>
 
-A batch without any value that counts (all null, all NaN) has the widest bounds there are; strings have none.
-Source: docs/format.md, "0.1".
+A batch in which all values are null or NaN gets the widest possible bounds. Strings have no such bounds;
+theirs are null. Source: docs/format.md, "0.1".
 """
 
 from collections import defaultdict
@@ -19,10 +19,10 @@ from lance_core.schema import Field
 
 
 class Bounds(Protocol):
-    """Computes nulls and bounds of values, see `lance_core.statistics.collect.page_bounds`."""
+    """Source of the null count and the bounds of values, see `lance_core.statistics.collect.page_bounds`."""
 
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
-        """One row."""
+        """Return one row with `null_count`, `min` and `max`."""
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -36,7 +36,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 class BatchStatistics:
-    """Gathers the statistics of all fields that have some."""
+    """Gathers the statistics of all fields whose type has statistics."""
 
     def __init__(self, source: Bounds) -> None:
         self._source = source
@@ -44,18 +44,18 @@ class BatchStatistics:
 
     @property
     def num_batches(self) -> int:
-        """Batches that were seen; 0 when no field has statistics."""
+        """Number of batches that were added; 0 if no field has statistics."""
         return max(map(len, self._rows.values()), default=0)
 
     def add(self, field: Field, array: pa.Array) -> None:
-        """Take the next batch of a top-level field."""
+        """Add the next batch of a top-level field."""
         for leaf, values in rows_below(field, array):
             if offset_bits(leaf.arrow_type) or any(is_kind(leaf.arrow_type) for is_kind in _KINDS):
                 self._rows[leaf.id].append(self._source.bounds(values))
 
     @property
     def table(self) -> pa.RecordBatch:
-        """The statistics by ascending field id."""
+        """The statistics, one column per field in ascending order of field ids."""
         columns = {str(field_id): _column(self._rows[field_id]) for field_id in sorted(self._rows)}
         fields = [pa.field(name, column.type, nullable=False) for name, column in columns.items()]
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
@@ -76,14 +76,15 @@ def _column(rows: list[pa.RecordBatch]) -> pa.StructArray:
 
 
 def _widest(value_type: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
-    """Return the bounds that everything of a type lies between, as it is stored."""
+    """Return the lowest and the highest value of a type."""
     ends: tuple[Any, Any]
     if pa.types.is_boolean(value_type):
         ends = False, True
     elif pa.types.is_floating(value_type):
         ends = float("-inf"), float("inf")
     elif pa.types.is_decimal(value_type):
-        # Made of digits, since arithmetic rounds to the 28 of Python's default context.
+        # The decimals are built from digits: arithmetic would round to the 28 digits of Python's default
+        # context.
         nines = (9,) * value_type.precision
         ends = Decimal((1, nines, -value_type.scale)), Decimal((0, nines, -value_type.scale))
     else:

@@ -1,8 +1,8 @@
-"""Var-binary: strings and bytes, found through 64-bit positions in the file.
+"""Var-binary pages: strings and binaries, found through 64-bit positions in the file.
 
-A page is an array of positions, one more than values. The bytes of its values follow each other, anywhere in
-the file. A value of no bytes is null where the field is nullable: nothing tells it from an empty string.
-Source: docs/format.md, "0.1".
+A page is an array of positions, one more than there are values. The bytes of its values are contiguous,
+anywhere in the file. An empty value of a nullable field is null: the format cannot tell it from an empty
+string. Source: docs/format.md, "0.1".
 """
 
 from functools import cached_property
@@ -17,11 +17,11 @@ from lance_core.encodings.values import offset_bits
 _POSITION_BITS = 64
 _DESCRIPTOR_BYTES = 16
 _SAMPLED_PAGES = 4
-"""Pages that are looked at to know about how long values are."""
+"""Number of pages whose offsets are read to estimate the mean length of values."""
 
 
 class VarBinaryReader:
-    """Values of a string or binary type."""
+    """Reader of a string or binary type."""
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType, *, nullable: bool) -> None:
         self._pages = pages
@@ -42,7 +42,7 @@ class VarBinaryReader:
         return float(lengths.sum()) * (mean + offset_bits(self._type) / 8)
 
     def page_bytes(self) -> Numbers:
-        """Bytes of each page in the file, those of the values included; reads all positions."""
+        """Return the bytes of each page in the file, including the bytes of its values. Reads all offsets."""
         lengths = self._pages.lengths
         extents = read_extents(self._pages, Run(0, np.zeros_like(lengths), lengths), _POSITION_BITS)
         return (lengths + 1) * (_POSITION_BITS // 8) + extents.lasts - extents.firsts
@@ -60,9 +60,7 @@ class VarBinaryReader:
 
 
 class BlobReader:
-    """Reads the positions of the values of a page as descriptors: structs of position and size, null for no
-    bytes.
-    """
+    """Reader of blob descriptors: structs of the position and size of each value. An empty value is null."""
 
     def __init__(self, pages: Pages, arrow_type: pa.DataType) -> None:
         self._pages = pages

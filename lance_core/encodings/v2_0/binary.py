@@ -1,8 +1,8 @@
-"""Strings and binaries: where each value ends, and the bytes of all values.
+"""Strings and binaries: the end of each value, and the bytes of all values.
 
     [null, "foo", "", null, "bar", null]     bytes "foobar", ends 7 3 3 10 6 13
 
-Here 7 is what marks a null.
+The adjustment 7 is added to the end of a null. Source: docs/format.md, "2.0".
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,15 @@ class Binary(Encoding):
 
     @classmethod
     def parse(cls, ends: Ends, data: Encoding, num_values: int) -> "Binary":
-        """From what the ends and the bytes are encoded with."""
+        """Make the encoding of values with these ends. `data` is the encoding of the bytes."""
         if not isinstance(data, Flat) or data.bits != 8:
             raise CorruptData("strings over something that is no flat bytes")
         return cls(ends, data, num_values)
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         if self.bytes.scheme or end - start == self.num_values:
-            # The bytes are needed from the beginning to the end: no need to wait for the ends.
+            # Either all bytes are needed, or they are compressed as a whole. So they are requested together
+            # with the ends.
             numbers, data = yield from together([self.ends.read(start, end), self._all_bytes()])
             values = data.numbers("bytes of strings").data
             extents = self.ends.split(numbers, start, end, values.size)

@@ -1,8 +1,8 @@
-"""Bit packing, in two forms that no release wrote into 2.0 files by itself; readers of the format know them.
+"""Bit packing in two forms that releases read but never write into 2.0 files.
 
-bitpacked                one number after the other, LSB first; signed ones are extended
+bitpacked                one number after the other, LSB first; the sign bit of signed numbers is extended
                          5 bits each [1, 2, 31, 17, 9]: the number 1 + 2*2^5 + 31*2^10 + ..., 4 bytes
-bitpacked_for_non_neg    groups of 1024 numbers, transposed as in 2.1 pages; the last one is filled up
+bitpacked_for_non_neg    groups of 1024 numbers, transposed as in 2.1 pages; the last group is padded
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Bitpacked(Encoding):
 
 @dataclass(frozen=True, slots=True)
 class BitpackedForNonNeg(Encoding):
-    """Groups of numbers of `bits` bits each, fewer than they have unpacked."""
+    """Groups of numbers packed to `bits` bits each, fewer than `word_bits`."""
 
     name = "bitpacked_for_non_neg"
     bits: int

@@ -1,8 +1,8 @@
-"""Column encodings: what the pages of a column hold as a whole.
+"""Column encodings: the content of all pages of a column.
 
-values         values
-zone_index     as what it wraps; statistics of zones of rows lie beside the pages
-blob           descriptors: where values lie in the file
+values         values of the column
+zone_index     another column encoding, with statistics of zones of rows beside the pages
+blob           descriptors: the position and size of each value in the file
 """
 
 from google.protobuf.message import DecodeError
@@ -14,10 +14,10 @@ from lance_core.proto import encodings_v2_0_pb2 as proto
 
 
 def check_column_encoding(encoding_type: str, encoding: bytes, expected: str) -> None:
-    """Make sure that the pages of a column hold what is `expected`, "values" or "blob".
+    """Check that the pages of a column hold the `expected` content, "values" or "blob".
 
     Raises:
-        UnsupportedFeatureError: they hold something else, by name.
+        UnsupportedFeatureError: the pages hold something else; the message names it.
         CorruptData: the description cannot be parsed.
     """
     if encoding_type != COLUMN_ENCODING:

@@ -1,7 +1,8 @@
-"""Array encodings of 2.0 files in words, for people who look into a file.
+"""Array encodings of 2.0 files in words, for people who inspect a file.
 
 `binary(ends flat(64), bytes flat(8, zstd))` reads from the outside in: strings whose ends are 64-bit numbers
-and whose bytes are compressed. What this release does not know is named, never left out.
+and whose bytes are compressed. An encoding that this release does not read appears by its name or field
+number.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from lance_core.proto import encodings_v2_0_pb2 as pb
 
 
 def describe_page(encoding: bytes) -> LayoutDescription:
-    """Return the description of a serialised `ArrayEncoding`; raises CorruptFileError when it is none."""
+    """Return the description of a serialized `ArrayEncoding`.
+
+    Raises:
+        CorruptFileError: the bytes are not such a message.
+    """
     try:
         message = pb.ArrayEncoding.FromString(encoding)
     except DecodeError:
@@ -27,7 +32,7 @@ def describe_page(encoding: bytes) -> LayoutDescription:
 
 
 def describe_encoding(encoding: pb.ArrayEncoding) -> str:
-    """Return the tree of one encoding, outermost first."""
+    """Describe a tree of encodings in words, outermost first."""
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
         return f"unknown({unknown_name(encoding)})"

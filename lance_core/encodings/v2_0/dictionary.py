@@ -1,10 +1,10 @@
-"""Dictionaries: indices into items, which every page has for itself.
+"""Dictionaries: indices into items. Every page has its own items.
 
-Two uses that differ in what an index means:
+An index has two meanings:
 
-    column of strings      0 is null, j is the item j - 1
+    column of strings      0 is null, j is item j - 1
                            ["a", "b", "a", null]     items a b, indices 1 2 1 0
-    dictionary column      j is the item j; a null row points at an item that is null
+    dictionary column      j is item j; a null row points at an item that is null
                            ["x", "yy", "x", null]    items x yy _, indices 0 1 0 2
 """
 
@@ -31,7 +31,7 @@ from lance_core.kernels import CorruptData
 
 @dataclass(slots=True)
 class _Dictionary(Encoding):
-    """Common part of both kinds of dictionaries. The items are read with the first values and kept."""
+    """Base of both kinds of dictionaries. The items are read with the first values and kept."""
 
     name = "dictionary"
     indices: Encoding
@@ -41,7 +41,7 @@ class _Dictionary(Encoding):
     _read_items: Decoded | None = field(default=None, init=False)
 
     def _read_both(self, start: int, end: int) -> Steps[tuple[FixedValues, pa.Buffer | None, Decoded]]:
-        """Indices, their validity, items."""
+        """Return the indices, their validity, and the items."""
         kept = self._read_items
         indices, items = yield from together(
             [
@@ -67,7 +67,7 @@ class _Dictionary(Encoding):
 
 @dataclass(slots=True)
 class StringDictionary(_Dictionary):
-    """Strings that are looked up. Each string the index 0 stands for is null."""
+    """Strings of a column that is not a dictionary column. Index 0 is null."""
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         indices, validity, items = yield from self._read_both(start, end)
@@ -94,7 +94,7 @@ class StringDictionary(_Dictionary):
             raise UnsupportedFeatureError("a dictionary of anything but strings in a column of strings")
         offset_bits = items.values.offset_bits
         dtype = np.dtype(f"<i{offset_bits // 8}")
-        # An empty item in front makes room for the index 0.
+        # An empty item at the front gets index 0, which means null.
         offsets = np.zeros(self.num_items + 2, dtype)
         offsets[1:] = np.frombuffer(items.values.offsets, dtype, self.num_items + 1)
         present = np.ones(self.num_items + 1, np.uint8)
@@ -118,10 +118,10 @@ class StringDictionary(_Dictionary):
 
 @dataclass(slots=True)
 class DictionaryColumn(_Dictionary):
-    """The indices of an Arrow dictionary.
+    """Indices and items of an Arrow dictionary column.
 
-    Nulls are moved from the items to the indices: few libraries that meet an item that is null know what to
-    do. What is left of it is an item that nothing points at.
+    Null items become null indices, because few libraries handle null items of a dictionary. The former null
+    item stays in the dictionary, unused.
     """
 
     arrow_type: pa.DictionaryType

@@ -1,7 +1,7 @@
 """Base class of the array encodings of 2.0 pages, and the byte ranges of their buffers.
 
-A page is described by a tree of encodings. Each node decodes ranges of the values it stands for; the nodes
-below it give it what it is made of: a bitmap and values, ends and bytes, indices and items.
+A page is described by a tree of encodings. Each node decodes ranges of its values from the results of the
+nodes below it: a bitmap and values, ends and bytes, or indices and items.
 """
 
 from abc import ABC, abstractmethod
@@ -22,16 +22,16 @@ from lance_core.proto import encodings_v2_0_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Values and, where some are null, a bitmap that is set for those that are not."""
+    """Values, and a validity bitmap if some values are null. A bit is set if its value is not null."""
 
     values: Values
     validity: pa.Buffer | None = None
 
     def numbers(self, what: str) -> FixedValues:
-        """Return the values where they have to be numbers that are not null.
+        """Return the values, which have to be numbers without nulls.
 
         Raises:
-            CorruptData: they are not; `what` says what they are for.
+            CorruptData: they are not. The message begins with `what`, their purpose.
         """
         if self.validity is not None or not isinstance(self.values, FixedValues):
             raise CorruptData(f"{what} that are no plain numbers")
@@ -53,26 +53,30 @@ class Encoding(ABC):
 
     @property
     def can_pick(self) -> bool:
-        """Whether single values are decoded without the others."""
+        """Whether single values can be decoded without reading all values."""
         return False
 
     def pick(self, values: Int64s) -> Picking[Decoded]:
-        """Decode the values of ascending numbers; only where `can_pick`. Errors are those of `read`."""
+        """Decode the values with these ascending numbers. Call it only if `can_pick`. Errors are those of
+        `read`.
+        """
         raise AssertionError(f"encoding {self.name!r} does not decode single values")
 
     def widened(self, dimension: int) -> "Encoding | None":
-        """Return the encoding of `dimension` values as one value; None if single values are not picked."""
+        """Return the encoding that decodes `dimension` values as one value; None if single values cannot be
+        picked.
+        """
         return None
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of values that are kept for the next time."""
+        """Bytes of values that this encoding keeps for later reads."""
         return 0
 
     @property
     @abstractmethod
     def decoded_bytes(self) -> int:
-        """About how many bytes all values take when they are decoded."""
+        """Estimated bytes of all values when they are decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class PageBuffer:
     size: int
 
     def part(self, start: int, length: int) -> ByteRange:
-        """`length` bytes from byte `start` of the buffer on.
+        """Return the file range of `length` bytes of the buffer, from byte `start` of the buffer on.
 
         Raises:
             CorruptData: the buffer is shorter.
@@ -95,18 +99,20 @@ class PageBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PageBuffers:
-    """The byte ranges that a page may refer to."""
+    """The byte ranges that the encodings of a page can refer to: buffers of the page, the column and the
+    file.
+    """
 
     page: Sequence[ByteRange]
     column: Sequence[ByteRange]
     file: Sequence[ByteRange]
 
     def find(self, buffer: proto.Buffer) -> PageBuffer:
-        """Return the buffer that an encoding names.
+        """Return the buffer that an encoding refers to.
 
         Raises:
             CorruptData: there is no such buffer.
-            UnsupportedFeatureError: a place that is unknown.
+            UnsupportedFeatureError: an unknown type of buffer.
         """
         places = {
             proto.Buffer.page: self.page,
@@ -123,7 +129,9 @@ class PageBuffers:
 
 
 def both_valid(one: pa.Buffer | None, other: pa.Buffer | None, num_values: int) -> pa.Buffer | None:
-    """Return a bitmap of the values that neither bitmap says are null."""
+    """Return the bitmap of the values that are valid in both bitmaps. A missing bitmap means that all are
+    valid.
+    """
     if one is None or other is None:
         return one if other is None else other
     bits = [pa.Array.from_buffers(pa.bool_(), num_values, [None, bitmap]) for bitmap in (one, other)]

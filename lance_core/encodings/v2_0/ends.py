@@ -1,8 +1,10 @@
-"""Ends: where strings or lists end, counted from the beginning of their page, in 64 bits each.
+"""End offsets of strings or lists, counted from the beginning of their page, 64 bits each.
 
-A null is marked by a constant that is added to its end and is larger than any end:
+A null is marked by an adjustment that is added to its end. The adjustment is greater than every end:
 
-    lists [[1, 2], null, [], [3, 4, 5]]     5 items, added 6: 2 8 2 5
+    lists [[1, 2], null, [], [3, 4, 5]]     5 items, adjustment 6: 2 8 2 5
+
+Source: docs/format.md, "2.0".
 """
 
 from dataclasses import dataclass
@@ -22,10 +24,10 @@ _INT32_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Values of any length: what they cover, and where each lies in that."""
+    """Consecutive values of any length. They cover the bytes or items `[begin, end)` of the page."""
 
     offsets: pa.Buffer
-    """Arrow offsets that begin at 0, one more than values."""
+    """Arrow offsets, relative to `begin`. There is one more than there are values."""
     validity: pa.Buffer | None
     begin: int
     end: int
@@ -33,7 +35,7 @@ class Extents:
 
 @dataclass(frozen=True, slots=True)
 class PickedExtents:
-    """Single values of any length: Arrow offsets of all, and where each of them begins and ends."""
+    """Single values of any length. Each value has its own begin and end in the page."""
 
     offsets: pa.Buffer
     validity: pa.Buffer | None
@@ -43,7 +45,7 @@ class PickedExtents:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The ends of the values of a page."""
+    """The end offsets of the values of a page."""
 
     numbers: Encoding
     null_adjustment: int
@@ -51,16 +53,23 @@ class Ends:
     """Bits of an offset of the Arrow type."""
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
-        """Return the numbers of the values `[start, end)` and, but for the first value, of the one before."""
+        """Read the stored numbers of the values `[start, end)`, and of the value before `start` if there is
+        one.
+        """
         return self.numbers.read(max(start - 1, 0), end)
 
     def split(self, numbers: Decoded, start: int, end: int, limit: int) -> Extents:
-        """Split stored numbers of values `[start, end)` into offsets and validity; there are `limit` bytes or
-        items.
+        """Split the stored numbers of the values `[start, end)` into Arrow offsets and validity.
+
+        Args:
+            numbers: result of `read` for the same range.
+            start: first value.
+            end: value after the last one.
+            limit: number of bytes or items in the page.
 
         Raises:
-            CorruptData: ends that decrease or are above the limit.
-            OffsetOverflow: the values cover more than offsets of the Arrow type can address.
+            CorruptData: ends decrease or exceed the limit.
+            OffsetOverflow: the values are longer than offsets of the Arrow type can address.
         """
         values = numbers.numbers("ends of values")
         if values.bits != 64:
@@ -71,7 +80,7 @@ class Ends:
         return Extents(as_buffer(offsets), as_buffer(validity) if num_nulls else None, first, last)
 
     def pick(self, values: Int64s, limit: int) -> Picking[PickedExtents]:
-        """Return where single values begin and end. Raises the errors of `split`."""
+        """Return the begins and ends of the values with these ascending numbers. Errors: see `split`."""
         pairs = np.repeat(values, 2)
         pairs[0::2] = np.maximum(values - 1, 0)
         numbers = yield from self.numbers.pick(pairs)

@@ -1,4 +1,4 @@
-"""Fixed-size binary: strings or binaries that all have the same length, without their ends."""
+"""Fixed-size binary: strings or binaries that all have the same length, so that no ends are stored."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ _MAX_32_BIT_OFFSET = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeBinary(Encoding):
-    """Values of `byte_width` bytes, in a column of such values or of values of any length."""
+    """Values of `byte_width` bytes. The column has a fixed-size type, or a type with offsets."""
 
     name = "fixed_size_binary"
     bytes: Flat
@@ -27,7 +27,7 @@ class FixedSizeBinary(Encoding):
 
     @classmethod
     def parse(cls, data: Encoding, byte_width: int, num_values: int, offset_bits: int) -> "FixedSizeBinary":
-        """From the encoding of the bytes, which are flat, one by one or value by value."""
+        """Make the encoding. The bytes have to be flat, with 8 or `8 * byte_width` bits per stored value."""
         if not isinstance(data, Flat) or data.bits not in (8, 8 * byte_width):
             raise CorruptData(f"values of {byte_width} bytes over something that is no flat bytes")
         if not data.scheme and data.buffer.size < byte_width * num_values:

@@ -13,7 +13,7 @@ from lance_core.encodings.values import FixedValues, ListValues
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList(Encoding):
-    """`dimension` items per value; which lists are null is said around this."""
+    """`dimension` items per value. The enclosing encoding has the validity of the lists."""
 
     name = "fixed_size_list"
     dimension: int

@@ -1,9 +1,9 @@
-"""Flat: values as they are, `bits_per_value` each; bitmaps with one bit.
+"""Flat: plain values of `bits_per_value` bits each. Values of one bit are a bitmap.
 
     int16 [1, 2]          01 00 02 00
     bool [true, false]    01
 
-Uncompressed values become the buffer of an array as they were read. A compressed buffer is one block for
+Uncompressed values become the buffer of an Arrow array without a copy. A compressed buffer is one block for
 the whole page.
 """
 
@@ -27,7 +27,7 @@ _SCHEMES = ("zstd", "lz4")
 _MAX_BITS = 1 << 34
 _ALIGNMENT = 8
 _COMPRESSED_FACTOR = 4
-"""A guess: how much larger a compressed buffer becomes."""
+"""Guess of the ratio between a decompressed and a compressed buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Flat(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Flat, buffers: PageBuffers, num_values: int) -> "Flat":
-        """From the page's description; the buffer may hold more than `num_values`."""
+        """Make the encoding from its description. The buffer may hold more than `num_values` values."""
         bits = message.bits_per_value
         if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > _MAX_BITS):
             raise CorruptData(f"flat values of {bits} bits")
@@ -84,7 +84,7 @@ class Flat(Encoding):
         return replace(self, bits=self.bits * dimension) if self.can_pick and self.bits > 1 else None
 
     def read_all(self) -> Steps[FixedValues]:
-        """Return the whole buffer."""
+        """Return all values of the buffer, decompressed."""
         inflated = self._inflated.get()
         if inflated is None:
             (data,) = yield [self.buffer.part(0, self.buffer.size)]
@@ -103,9 +103,9 @@ class Flat(Encoding):
 
 
 def _aligned(data: pa.Buffer, width: int) -> pa.Buffer:
-    """Return the bytes at an aligned address, copied if necessary: some readers of Arrow require alignment.
+    """Return the bytes at an aligned address, copied if necessary. Some readers of Arrow require alignment.
 
-    Only a range that was read together with others is unaligned.
+    Data is unaligned only if its range was read together with other ranges.
     """
     if width == 1 or data.address % _ALIGNMENT == 0 or data.size == 0:
         return data

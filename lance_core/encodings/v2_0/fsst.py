@@ -1,7 +1,9 @@
-"""FSST: strings of one-byte codes for symbols of up to eight bytes; the table of symbols is in the page's
-description. A page of little text keeps it as it is, under a table that says so.
+"""FSST: strings as one-byte codes for symbols of up to eight bytes. The symbol table is in the description of
+the page.
 
     symbols "foo", "xbar"     codes 00 01 -> "fooxbar", ff 5a -> "Z"
+
+The table has a switch. If it is off, which is usual in pages with little text, the values are plain text.
 """
 
 from dataclasses import dataclass
@@ -15,12 +17,12 @@ from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, SymbolTable
 
 _EXPANSION = 3
-"""A guess: how many bytes a code becomes."""
+"""Guess of the number of bytes that a code becomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fsst(Encoding):
-    """Strings over a symbol table."""
+    """Strings as codes of a symbol table."""
 
     name = "fsst"
     codes: Binary
@@ -28,7 +30,7 @@ class Fsst(Encoding):
 
     @classmethod
     def parse(cls, codes: Encoding, table: bytes) -> "Fsst":
-        """From the encoding of the codes and the table."""
+        """Make the encoding from the encoding of the codes and the serialized table."""
         if not isinstance(codes, Binary):
             raise CorruptData(f"FSST over {codes.name!r}")
         return cls(codes, SymbolTable(table))

@@ -1,8 +1,8 @@
-"""Bytes that were compressed as a whole, shared while anybody uses them.
+"""Decompressed bytes of a page buffer, shared by the reads that use them at the same time.
 
-A scan reads a page in several pieces when the table is wide, and each piece needs all that was compressed
-with it. Pieces are read ahead of each other, so the bytes are most often still there. They are not kept for
-that: with the last array that lies in them they are gone.
+A scan of a wide table reads a page in several windows, and each window needs the whole decompressed buffer.
+Windows are read ahead, so the previous window usually still holds the bytes. The bytes are freed together
+with the last array that uses them.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,20 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Inflated:
-    """The bytes of one buffer; thread-safe."""
+    """The decompressed bytes of one buffer. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._shared: ref[Bytes] | None = None
 
     def get(self) -> Bytes | None:
-        """Return the bytes, if they are still in use."""
+        """Return the bytes if an array still uses them, else None."""
         shared = self._shared
         return None if shared is None else shared()
 
     def make(self, inflate: Callable[[], pa.Buffer]) -> Bytes:
-        """Return the bytes that are in use, or the result of `inflate`; a second caller waits for the
-        first.
+        """Return the bytes, from `inflate` if no array uses them. A concurrent caller waits for the first
+        call.
         """
         with self._lock:
             shared = self.get()

@@ -1,8 +1,8 @@
-"""List pages: where each list ends among the items of the page, which lie in a column of their own.
+"""List pages: the end of each list among the items of the page. The items have a column of their own.
 
-    [[1, 2], null, [], [3, 4, 5]]     ends 2 8 2 5, where 6 is added for a null
+    [[1, 2], null, [], [3, 4, 5]]     ends 2 8 2 5; the adjustment 6 is added to the end of a null
 
-The ends begin anew on every page: the items of a page come after those of all pages before it.
+Ends count from 0 in every page: the items of a page follow the items of all previous pages.
 """
 
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class ListPage:
     def parse(
         cls, message: proto.ArrayEncoding, buffers: PageBuffers, offset_bits: int, num_rows: int
     ) -> "ListPage":
-        """From the page's description.
+        """Make the lists of a page from its description.
 
         Raises:
-            UnsupportedFeatureError: something other than lists, by name.
-            CorruptData: a description that contradicts itself.
+            UnsupportedFeatureError: the page does not hold lists; the message names its encoding.
+            CorruptData: the description contradicts itself.
         """
         kind = message.WhichOneof("array_encoding")
         if kind != "list":
@@ -46,7 +46,7 @@ class ListPage:
         return cls(ends, lists.num_items)
 
     def read(self, start: int, end: int) -> Steps[Extents]:
-        """Return the lists `[start, end)`; the items they cover are counted from the first of the page.
+        """Return the lists `[start, end)`. Their items are counted from the first item of the page.
 
         Raises:
             CorruptData: the bytes contradict the description.
@@ -57,9 +57,11 @@ class ListPage:
 
     @property
     def can_pick(self) -> bool:
-        """Whether single lists are found without the others."""
+        """Whether single lists can be found without reading all ends."""
         return self.ends.numbers.can_pick
 
     def pick(self, values: Int64s) -> Picking[PickedExtents]:
-        """Return the lists of ascending numbers; only where `can_pick`. Errors are those of `read`."""
+        """Return the lists with these ascending numbers. Call it only if `can_pick`. Errors are those of
+        `read`.
+        """
         return self.ends.pick(values, self.num_items)

@@ -1,8 +1,8 @@
-"""Nullable: which values are null. Pages of one column may differ in this.
+"""Nullability: which values are null. Pages of one column may differ in it.
 
-no_nulls      the values, which stand for themselves
-some_nulls    a bitmap, set where there is a value, and values, which are anything where there is none
-all_nulls     nothing
+no_nulls      values only
+some_nulls    a bitmap, set for valid values, and values; those of nulls are undefined
+all_nulls     nothing is stored
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from lance_core.kernels import CorruptData
 
 @dataclass(frozen=True, slots=True)
 class SomeNulls(Encoding):
-    """Values beside a bitmap. Nulls that the values know of themselves stay null."""
+    """Values and a validity bitmap. A value that is null in its own encoding stays null."""
 
     name = "some nulls"
     validity: Encoding
@@ -50,7 +50,7 @@ class SomeNulls(Encoding):
 
 @dataclass(frozen=True, slots=True)
 class AllNulls(Encoding):
-    """No value at all."""
+    """A page of nulls only."""
 
     name = "all nulls"
     num_values: int

@@ -1,8 +1,8 @@
-"""Packed structs: all fields of a row side by side, in the order of the schema, without padding.
+"""Packed structs: the members of each row side by side, in schema order, without padding.
 
     {x: uint64, y: int16} [{1, 2}, {3, -4}]     01 00*7 02 00 | 03 00*7 fc ff
 
-Fields have fixed widths of whole bytes; neither they nor the struct can be null.
+Members have fixed widths of whole bytes. Neither the members nor the struct can be null.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from lance_core.proto import encodings_v2_0_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class PackedStruct(Encoding):
-    """Rows of fields of fixed widths."""
+    """Rows of members of fixed width."""
 
     name = "packed_struct"
     types: tuple[pa.DataType, ...]
@@ -38,7 +38,7 @@ class PackedStruct(Encoding):
     def parse(
         cls, message: proto.PackedStruct, buffers: PageBuffers, arrow_type: pa.DataType, num_values: int
     ) -> "PackedStruct":
-        """From the page's description and the type, whose fields have the widths."""
+        """Make the encoding from its description. The widths of the members come from the Arrow type."""
         if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(message.inner):
             raise CorruptData(
                 f"a packed struct of {len(message.inner)} fields in a column of type {arrow_type}"
@@ -63,7 +63,7 @@ class PackedStruct(Encoding):
 
 
 def _width(arrow_type: pa.DataType) -> int:
-    """Bytes of a field in a row."""
+    """Return the bytes of a member in a row."""
     if pa.types.is_fixed_size_list(arrow_type):
         return int(arrow_type.list_size) * _width(arrow_type.value_type)
     bits = fixed_bits(arrow_type)

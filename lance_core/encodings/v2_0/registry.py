@@ -1,4 +1,4 @@
-"""From the description of a page to the classes that decode it. The only list of array encodings."""
+"""Table of the array encodings: turns the description of a page into the objects that decode it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,15 +39,15 @@ _UNRELEASED = {
     20: "general_mini_block",
     21: "byte_stream_split",
 }
-"""Numbers that were used while 2.1 was developed. No release wrote them into a page."""
+"""Field numbers that were used while 2.1 was developed. No release wrote them into a page."""
 
 
 def parse_page(encoding_type: str, encoding: bytes) -> proto.ArrayEncoding:
-    """Return the description of a page.
+    """Parse the description of a page.
 
     Raises:
-        UnsupportedFeatureError: it is of another kind, by name.
-        CorruptData: it cannot be parsed.
+        UnsupportedFeatureError: the description is of another kind; the message names it.
+        CorruptData: the description cannot be parsed.
     """
     if encoding_type != ARRAY_ENCODING:
         raise UnsupportedFeatureError(f"page description {encoding_type!r}")
@@ -60,11 +60,11 @@ def parse_page(encoding_type: str, encoding: bytes) -> proto.ArrayEncoding:
 def parse_encoding(
     message: proto.ArrayEncoding, buffers: PageBuffers, arrow_type: pa.DataType, num_values: int
 ) -> Encoding:
-    """Return the encoding of `num_values` values of a type, with all encodings below it. Reads nothing.
+    """Return the encoding of `num_values` values of a type, with all encodings below it. Reads no file.
 
     Raises:
-        UnsupportedFeatureError: an encoding that holds no values, or an unknown one, by name.
-        CorruptData: a description that contradicts itself, the type or the buffers.
+        UnsupportedFeatureError: an encoding that holds no values, or an unknown one; the message names it.
+        CorruptData: the description contradicts itself, the type or the buffers.
     """
     kind = message.WhichOneof("array_encoding")
     parse = _ENCODINGS.get(kind or "")
@@ -82,12 +82,12 @@ def parse_ends(
     buffers: PageBuffers,
     num_values: int,
 ) -> Ends:
-    """Return the ends of strings or lists; errors are those of `parse_encoding`."""
+    """Return the end offsets of strings or lists. Errors are those of `parse_encoding`."""
     return Ends(parse_encoding(message, buffers, pa.uint64(), num_values), null_adjustment, offset_bits)
 
 
 def unknown_name(message: Any) -> str:
-    """Return the name of an encoding that this package does not read, for messages."""
+    """Return the name of an encoding that this package does not read, for error messages."""
     unknown = UnknownFieldSet(message)
     numbers = [unknown[position].field_number for position in range(len(unknown))]
     return ", ".join(_UNRELEASED.get(number, f"field {number}") for number in numbers) or "none"
@@ -125,7 +125,7 @@ def _binary(
 ) -> Encoding:
     bits = _text_offset_bits(arrow_type)
     ends = parse_ends(message.indices, message.null_adjustment, bits, buffers, num_values)
-    # How many bytes there are is for the ends to say.
+    # The number of bytes (here 0) is unknown until the ends are read.
     return Binary.parse(ends, parse_encoding(message.bytes, buffers, pa.uint8(), 0), num_values)
 
 

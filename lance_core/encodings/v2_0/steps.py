@@ -1,7 +1,7 @@
-"""Reading in rounds: work that asks for bytes, goes on when they are there, and may ask again.
+"""Requests of byte ranges in rounds: a generator requests ranges, gets their bytes, and may request more.
 
-A string is two reads: its ends tell where its bytes are. Written as a generator such work stays in one
-piece, and what several columns ask for in the same round is read together.
+A string takes two rounds: its ends tell where its bytes are. As generators, the reads of several columns
+share their rounds: the ranges that they request in the same round are read together.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -19,14 +19,14 @@ ByteRange = tuple[int, int]
 T = TypeVar("T")
 
 Steps = Generator[list[ByteRange], list[pa.Buffer], T]
-"""Yields the ranges that are needed next, is sent their bytes, returns what was made of them."""
+"""Generator that yields byte ranges, is sent their bytes, and returns the result."""
 
 Fetch = Callable[[Sequence[ByteRange]], list[pa.Buffer]]
 """Reads byte ranges of a file."""
 
 
 def run(steps: Steps[T], fetch: Fetch) -> T:
-    """Bring `steps` what they ask for until they are done."""
+    """Run `steps`: read the ranges of each round with `fetch`, and return the result."""
     try:
         wanted = next(steps)
         while True:
@@ -37,7 +37,7 @@ def run(steps: Steps[T], fetch: Fetch) -> T:
 
 
 def together(parts: Sequence[Steps[T]]) -> Steps[list[T]]:
-    """All of `parts` side by side: the ranges of one round are asked for at once."""
+    """Run several generators side by side. The ranges of a round are requested together."""
     results: dict[int, T] = {}
     asked: dict[int, list[ByteRange]] = {}
 
@@ -60,9 +60,9 @@ def together(parts: Sequence[Steps[T]]) -> Steps[list[T]]:
 
 
 def nothing(value: T) -> Steps[T]:
-    """Steps that need no bytes."""
+    """Return steps that need no bytes, with `value` as their result."""
     return value
-    yield []  # what makes this a generator
+    yield []  # makes this function a generator
 
 
 def as_picking(steps: Steps[T]) -> Picking[T]:

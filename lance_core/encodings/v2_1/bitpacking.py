@@ -1,13 +1,12 @@
-"""Bit packing: values of a word size kept in fewer bits, in groups of 1024.
+"""Bit packing: values of 8, 16, 32 or 64 bits stored in fewer bits, in groups of 1024.
 
-The values of a group are transposed so that whole vectors unpack at once: with T-bit words a group has
-1024/T lanes, and word k of lane l is stored at k * lanes + l. The permutation is in
-docs/format.md, "Bit packing".
+The values of a group are transposed, so that vector instructions unpack them: with T-bit words a group has
+1024/T lanes, and word k of lane l is stored at k * lanes + l. Source: docs/format.md, "Bit packing".
 
-Inline: one word with the bit width, then one group. A chunk holds at most 1024 values; a short one is
+Inline: one word with the bit width, then one group. A chunk has at most 1024 values; a shorter group is
 padded with zeros.
-Out of line (blocks only): the width is in the description, 0 where all values are; full groups, then a tail
-that is raw words or one padded group, told apart by the length of the block.
+Out of line (blocks only): the bit width is in the description; a width of 0 means that all values are 0. Full
+groups are followed by a tail: either raw words or one padded group. The length of the block tells which.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _WORDS = (8, 16, 32, 64)
 _GROUP = 1024
-"""Values of a group."""
+"""Number of values in a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class InlineBitpacking(Encoding):
-    """Groups that carry their own bit width."""
+    """Groups that begin with their bit width."""
 
     name = "inline_bitpacking"
     word_bits: int
 
     @classmethod
     def parse(cls, message: proto.InlineBitpacking, parse_inner: ParseInner) -> InlineBitpacking:
-        """From the page's description."""
+        """Make the encoding from its description."""
         if message.HasField("values"):
             raise CorruptData("inline bit packing with a compressed buffer")
         return cls(_word_bits(message.uncompressed_bits_per_value))
@@ -68,7 +67,7 @@ class InlineBitpacking(Encoding):
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking(Encoding):
-    """Blocks whose bit width is known from the page."""
+    """Blocks whose bit width is in the description."""
 
     name = "out_of_line_bitpacking"
     word_bits: int
@@ -76,7 +75,7 @@ class OutOfLineBitpacking(Encoding):
 
     @classmethod
     def parse(cls, message: proto.OutOfLineBitpacking, parse_inner: ParseInner) -> OutOfLineBitpacking:
-        """From the page's description."""
+        """Make the encoding from its description."""
         if message.values.WhichOneof("compression") != "flat":
             raise CorruptData("out-of-line bit packing over something that is not flat")
         word_bits = _word_bits(message.uncompressed_bits_per_value)
@@ -106,13 +105,13 @@ def _word_bits(bits: int) -> int:
 
 
 def inline_bitpacking_message(word_bits: int) -> proto.CompressiveEncoding:
-    """Return the description of groups that carry their own bit width."""
+    """Return the description of groups that begin with their bit width."""
     message = proto.InlineBitpacking(uncompressed_bits_per_value=word_bits)
     return proto.CompressiveEncoding(inline_bitpacking=message)
 
 
 def out_of_line_bitpacking_message(word_bits: int, packed_bits: int) -> proto.CompressiveEncoding:
-    """Return the description of groups of one bit width."""
+    """Return the description of groups whose bit width is in the description."""
     message = proto.OutOfLineBitpacking(
         uncompressed_bits_per_value=word_bits, values=flat_message(packed_bits)
     )

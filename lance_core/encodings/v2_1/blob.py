@@ -1,8 +1,10 @@
-"""The blob layout: descriptors of values that lie elsewhere in the file, in a page inside this one.
+"""The blob layout: a page of descriptors. The values lie outside the pages of the file.
 
-size > 0                 the value's bytes are at [position, position + size) of the file
+size > 0                 the value is the bytes [position, position + size) of the file
 size 0, position 0       an empty value
 size 0, position p > 0   no value: the definition level is p >> 16, the repetition level p & 0xffff
+
+Source: docs/format.md, "Blobs".
 """
 
 from collections.abc import Callable
@@ -21,7 +23,7 @@ OpenLayout = Callable[[proto.PageLayout, PageDescription, LeafType], Page]
 
 
 class BlobPage(Page):
-    """A page of descriptors; its rows are structs of position and size, null where the value is."""
+    """A page of descriptors. Its rows are structs of position and size, null if the value is null."""
 
     def __init__(
         self, layout: proto.BlobLayout, metadata: PageDescription, leaf: LeafType, open_layout: OpenLayout
@@ -29,7 +31,7 @@ class BlobPage(Page):
         self._structure = Structure(layout.layers, leaf.nesting)
         if self._structure.has_lists:
             raise UnsupportedFeatureError("blobs inside lists")
-        # The inner page knows no nulls and no nesting: these are in the descriptors.
+        # The inner page has no nulls and no nesting: the descriptors contain the levels.
         self._inner = open_layout(layout.inner_layout, metadata, LeafType(leaf.arrow_type, (Node(),)))
         self.num_rows = self._inner.num_rows
 

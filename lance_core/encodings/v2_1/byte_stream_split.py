@@ -1,6 +1,6 @@
-"""Byte stream split: byte 0 of all values of a chunk, then byte 1 of all, and so on.
+"""Byte stream split: byte 0 of all values of a chunk, then byte 1 of all values, and so on.
 
-It compresses nothing; it helps the compressor behind it.
+It does not compress. It makes the data easier to compress for the compressor around it.
 
 float32 [a, b] with bytes a0 a1 a2 a3 and b0 b1 b2 b3:     a0 b0 a1 b1 a2 b2 a3 b3
 """
@@ -23,14 +23,14 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class ByteStreamSplit(Encoding):
-    """Split 32-bit or 64-bit values; mini-block chunks only."""
+    """Values of 32 or 64 bits, split into bytes. Mini-block chunks only."""
 
     name = "byte_stream_split"
     bits_per_value: int
 
     @classmethod
     def parse(cls, message: proto.ByteStreamSplit, parse_inner: ParseInner) -> ByteStreamSplit:
-        """From the page's description; the values below are flat."""
+        """Make the encoding from its description. The inner encoding has to be flat."""
         bits = parse_inner(message.values).flat_bits
         if bits not in (32, 64):
             raise CorruptData("byte stream split of values that are not flat words of 32 or 64 bits")

@@ -1,4 +1,4 @@
-"""Encoded values cut into mini-block chunks, before levels join them."""
+"""Encoded values, divided into mini-block chunks. The levels are added later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,31 +11,31 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 
 MAX_FLAT_BYTES = 8186
-"""A chunk of plain values stays below this; most come out at 4096 bytes."""
+"""Exclusive bound on the bytes of plain values in a chunk. Most chunks have 4096 bytes."""
 MAX_CHUNK_VALUES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """The values of a page."""
+    """The encoded values of a page."""
 
     streams: Sequence[Stream]
-    """One per value buffer."""
+    """One stream per value buffer of a chunk."""
     counts: Counts
-    """Values per chunk: powers of two, but for the last."""
+    """Number of values in each chunk: a power of two, except in the last chunk."""
     encoding: proto.CompressiveEncoding
     bounds: tuple[bytes, bytes] | None = None
-    """The least and the greatest word, where they are known."""
+    """The least and the greatest value as words, if known."""
 
 
 def flat_chunk_values(value_bits: int) -> int:
-    """Values per chunk of a fixed width: the largest power of two within the limits, at least 2."""
+    """Return the number of values per chunk of a fixed-width type: a power of two, at least 2."""
     most = min(MAX_CHUNK_VALUES, max(2, (MAX_FLAT_BYTES - 1) * 8 // max(value_bits, 1)))
     return 1 << (most.bit_length() - 1)
 
 
 def even_counts(num_values: int, chunk_values: int) -> npt.NDArray[np.int64]:
-    """Values per chunk where all chunks but the last have `chunk_values`."""
+    """Return the number of values in each chunk, if all chunks except the last have `chunk_values`."""
     num_chunks = -(-num_values // chunk_values)
     counts = np.full(num_chunks, chunk_values, np.int64)
     counts[-1] = num_values - (num_chunks - 1) * chunk_values
@@ -43,10 +43,10 @@ def even_counts(num_values: int, chunk_values: int) -> npt.NDArray[np.int64]:
 
 
 def even_stream(data: Bytes, lengths: npt.NDArray[np.int64]) -> Stream:
-    """Chunks that follow one another in `data`."""
+    """Return the stream of chunks that are contiguous in `data`. `lengths` are their sizes in bytes."""
     return Stream(data, (np.cumsum(lengths) - lengths).data, lengths.data)
 
 
 def flat_chunks(data: Bytes, width: int, counts: npt.NDArray[np.int64]) -> Stream:
-    """Plain values of `width` bytes, where they are."""
+    """Return the stream of chunks of plain values of `width` bytes, without a copy."""
     return even_stream(data, counts * width)

@@ -1,15 +1,17 @@
-"""The constant layout: pages whose values are all null, or (2.2) all the same.
+"""The constant layout: pages whose values are all null, or (2.2) all equal.
 
-The page buffers tell the form:
+The number of page buffers tells the form:
 
     value inline    buffers                 meaning
-    no              none                    every row is null (or the type has no values: null, empty struct)
+    no              none                    every row is null; for the null type and structs without members,
+                                            every row is valid
     no              rep, def                no value that is not null
-    yes             none, or rep, def       one value, up to 32 bytes, in the description
-    no              scalar [, rep, def]     one value of any size, as the Arrow buffers of an array of one:
-                                            u32 n, n lengths (u32), then the buffers
+    yes             none, or rep, def       one value of up to 32 bytes, in the description
+    no              scalar [, rep, def]     one value of any size, as the Arrow buffers of an array of one
+                                            value: u32 n, n lengths (u32), then the buffers
 
-Levels are u16, or encoded where the description says so (2.2, all null). An empty buffer counts as absent.
+Levels are u16. In 2.2 pages of nulls, the description may name an encoding for them. An empty buffer counts
+as absent. Source: docs/format.md, "Constant pages".
 """
 
 from collections.abc import Sequence
@@ -189,7 +191,7 @@ class ConstantPage(Page):
             if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
                 array = NoValues().to_arrow(num_values, arrow_type, layers[0].validity)
             else:
-                # Whatever the levels of the leaf say, there is no value.
+                # The levels of the leaf do not matter: no value is valid.
                 array = pa.nulls(num_values, arrow_type)
         else:
             value_bytes = self._inline if self._inline is not None else scalar
@@ -199,7 +201,7 @@ class ConstantPage(Page):
         return LeafSlice(array, layers[1:])
 
     def _repeat(self, value: "bytes | pa.Buffer", num_values: int) -> Values:
-        """`num_values` times the page's value."""
+        """Return the value of the page `num_values` times."""
         arrow_type = self._leaf.arrow_type
         bits, offsets = fixed_bits(arrow_type), offset_bits(arrow_type)
         if self._scalar is not None:
@@ -218,7 +220,7 @@ class ConstantPage(Page):
 
 
 class _LevelSource:
-    """The byte range of the levels of a page, and their coding."""
+    """The byte range of the levels of a page, and the coding of the levels."""
 
     def __init__(self, where: ByteRange, coding: LevelCoding, num_levels: int) -> None:
         self.range = where
@@ -230,7 +232,7 @@ class _LevelSource:
 
 
 def _scalar_value(scalar: "bytes | pa.Buffer", offset_bits: int) -> bytes:
-    """Return the bytes of the one value that a scalar buffer holds."""
+    """Return the bytes of the value in a scalar buffer."""
     data = bytes(scalar)
     num_buffers = int.from_bytes(data[:4], "little")
     expected = 2 if offset_bits else 1

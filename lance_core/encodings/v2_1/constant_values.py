@@ -1,8 +1,8 @@
-"""Constant: no bytes at all, because there are no values.
+"""Constant: an encoding without bytes, because there are no values.
 
-The reference writes it below a fixed-size list whose items are all null in a page: each full-zip entry is
-then the bitmap of the items and nothing else. A constant with a value is defined by the format but written
-by no release.
+The reference writes it as the items of a fixed-size list if all items of a page are null. Each full-zip entry
+is then only the bitmap of its items. The format also defines a constant with a value, but no release writes
+it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class Constant(Encoding):
-    """Values that are all null."""
+    """Values that are all null, without bytes."""
 
     name = "constant"
     is_list_item = True
 
     @classmethod
     def parse(cls, message: proto.Constant, parse_inner: ParseInner) -> Constant:
-        """From the page's description."""
+        """Make the encoding from its description."""
         if message.HasField("value"):
             raise UnsupportedFeatureError("encoding 'constant' with a value")
         return cls()

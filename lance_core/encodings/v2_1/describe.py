@@ -1,8 +1,8 @@
-"""Page layouts and encodings of 2.1 and 2.2 files in words, for people who look into a file.
+"""Page layouts and encodings of 2.1 and 2.2 files in words, for people who inspect a file.
 
 `mini-block: general(zstd, fsst(variable(flat(32))))` reads from the outside in: undo zstd, then FSST, then
-cut the strings at the 32-bit offsets. What this release does not know is named by its field number, never
-left out.
+split the strings at the 32-bit offsets. An encoding that this release does not know appears by its field
+number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from lance_core.proto import encodings_v2_1_pb2 as pb
 
 
 def describe_page_layout(encoding: bytes) -> LayoutDescription:
-    """Return the description of a serialised `PageLayout`; raises CorruptFileError when it is none."""
+    """Return the description of a serialized `PageLayout`.
+
+    Raises:
+        CorruptFileError: the bytes are not such a message.
+    """
     try:
         layout = pb.PageLayout.FromString(encoding)
     except DecodeError:
@@ -28,7 +32,7 @@ def describe_page_layout(encoding: bytes) -> LayoutDescription:
 
 
 def describe_encoding(encoding: pb.CompressiveEncoding) -> str:
-    """Return the chain of one encoding, outermost first."""
+    """Describe a chain of encodings in words, outermost first."""
     kind = encoding.WhichOneof("compression")
     if kind is None:
         return _unknown(encoding)

@@ -1,7 +1,8 @@
-"""Dictionary pages: a mini-block page whose values are indices into items kept once per page.
+"""Dictionary pages: mini-block pages whose values are indices into items that are stored once per page.
 
-The items are a block of their own; plain columns get their values looked up, Arrow dictionary columns keep
-the indices. Every index must name an item, also where the value is null.
+The items are a block of their own. In a plain column, the values are looked up; in an Arrow dictionary
+column, the indices are kept. Every index must name an item, even the index of a null. Source: docs/format.md,
+"Dictionary pages".
 """
 
 import pyarrow as pa
@@ -16,15 +17,15 @@ from lance_core.encodings.values import (
 from lance_core.kernels import CorruptData
 
 _MAX_ITEMS_PER_BYTE = 4096
-"""More than any encoding of items that differ can hold; a count above is refused before memory is taken."""
+"""Bound on the items per byte of their block. No encoding of distinct items holds more, so a larger count is
+refused before memory is allocated for it.
+"""
 
 
 def decode_dictionary(
     encoding: Encoding, block: pa.Buffer, num_items: int, arrow_type: pa.DataType
 ) -> Values:
-    """Return the items of a page's dictionary; for a dictionary column they come as an array, ready to be
-    shared.
-    """
+    """Return the items of a dictionary. A dictionary column gets one array that all its values share."""
     if num_items > _MAX_ITEMS_PER_BYTE * (block.size + 1):
         raise CorruptData(f"a dictionary of {num_items} items in {block.size} bytes")
     items = encoding.decode_blocks(one_block(block), one_count(num_items))
@@ -34,16 +35,14 @@ def decode_dictionary(
 
 
 def look_up(indices: Values, num_values: int, dictionary: Values, num_items: int) -> Values:
-    """Return the values that `indices` stand for; for a dictionary column the indices over the shared
-    items.
-    """
+    """Return the values at the indices. A dictionary column gets the indices over the shared items."""
     if not isinstance(indices, FixedValues):
         raise CorruptData("dictionary indices that are no numbers")
     return dictionary.look_up(indices, num_values, num_items)
 
 
 class _Shared:
-    """Items of a dictionary column."""
+    """The items of a dictionary column."""
 
     def __init__(self, array: pa.Array, index_type: pa.DataType) -> None:
         self.array = array
@@ -66,7 +65,8 @@ class _Shared:
     def look_up(self, indices: FixedValues, num_indices: int, num_values: int) -> DictionaryValues:
         if indices.bits != self._index_type.bit_width:
             raise CorruptData(f"indices of {indices.bits} bits where the column has {self._index_type}")
-        # Arrow reads the indices as numbers of the index type, which may be signed.
+        # Arrow reads the indices as numbers of the index type. If this type is signed, large indices are
+        # negative.
         signed = pa.types.is_signed_integer(self._index_type)
         reachable = min(num_values, 1 << (indices.bits - signed))
         kernels.check_indices(indices.data, num_indices, indices.bits, reachable)

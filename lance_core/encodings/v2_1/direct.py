@@ -1,7 +1,7 @@
-"""Mini-block pages whose rows one kernel call reads and decodes, for many columns at once.
+"""Descriptions of mini-block pages for the kernel that reads and decodes many columns in one call.
 
-The kernel covers flat columns and lists of them in the encodings that fill most pages. If it cannot decode a
-page, the Python decoder runs instead and raises the error that names the page.
+The kernel decodes flat columns and lists of flat values, in the encodings of most pages. If it cannot decode
+a page, the Python decoder runs instead and raises the error that names the page.
 """
 
 from typing import NamedTuple
@@ -30,19 +30,19 @@ DecodedRows = tuple[int, int, Block | None, Block, Block | None, Block | None, B
 
 
 class ChunkPlaces(NamedTuple):
-    """Positions and contents of chunks. The last four fields have one entry more than there are chunks."""
+    """Positions and contents of chunks. The last three fields have one entry more than there are chunks."""
 
     position: _Int64s
     """Position of each chunk in the file, in bytes."""
     length: _Int64s
-    """Size of each chunk in bytes; 0 for a gap between two pages, which is no chunk."""
+    """Size of each chunk in bytes; 0 for a gap between two pages, which has no values."""
     first_value: _Int64s
     first_row: _Int64s
     ended_rows: _Int64s
 
 
 class DirectCoding(NamedTuple):
-    """Encoding of pages, in the words of the kernel. Pages with the same description share one object."""
+    """Encoding of pages in the terms of the kernel. Pages with equal descriptions share one object."""
 
     structure: Structure
     large: bool
@@ -63,7 +63,7 @@ def direct_coding(
     num_dictionary_items: int | None,
     arrow_type: pa.DataType,
 ) -> DirectCoding | None:
-    """Return the coding for the kernel of pages of `arrow_type`, or None if the kernel cannot decode them.
+    """Return the description of the encoding for the kernel, or None if the kernel cannot decode such pages.
 
     `num_dictionary_items` is None without a dictionary.
     """
@@ -133,14 +133,14 @@ def direct_pages(
 
 
 def direct_array(rows: DecodedRows, leaf_type: pa.DataType, list_type: pa.DataType | None) -> pa.Array:
-    """Return the array of what the kernel gave: of `leaf_type`, or of `list_type` around it."""
+    """Return the array that the kernel decoded: of `leaf_type`, or of `list_type` around it."""
     first, num_values, validity, values, data, list_offsets, list_validity = rows
     buffers = [None if validity is None else as_buffer(validity), as_buffer(values)]
     if data is not None:
         buffers.append(as_buffer(data))
     if list_offsets is None or list_type is None:
         return pa.Array.from_buffers(leaf_type, num_values, buffers, offset=first)
-    # The validity of items begins with the first that is wanted, their values with those of the chunk.
+    # The validity begins with the first wanted item, but the values begin with the first item of the chunk.
     held: Values = FixedValues(buffers[1], fixed_bits(leaf_type))
     if data is not None:
         held = VariableValues(buffers[1], buffers[2], offset_bits(leaf_type))

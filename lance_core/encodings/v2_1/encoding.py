@@ -1,8 +1,9 @@
 """Base class of the compressive encodings of 2.1 and 2.2 pages.
 
-The same encodings appear in three places, with different bytes: in the chunks of a mini-block page, as a
-block of its own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the
-places where the format allows it. What an encoding does not override says that it has no form there.
+The same encoding has different bytes in three places: in the chunks of a mini-block page, as a block of its
+own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the places where
+the format allows the encoding. For the other places the methods of this base class refuse the encoding.
+Source: docs/format.md, "Encodings".
 """
 
 from __future__ import annotations
@@ -20,18 +21,16 @@ from lance_core.kernels import CorruptData, Counts, Stream, SymbolTable
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 MAX_VALUES = 1 << 48
-"""Counts beyond this are lies, and would not fit into the arithmetic on sizes."""
+"""Limit on counts from a file. Larger counts are wrong, and would overflow the arithmetic on sizes."""
 
 
 class DirectValues(NamedTuple):
-    """Description of an encoding of values for the kernels that read and decode whole mini-block pages
-    themselves.
-    """
+    """Description of an encoding of values for the kernels that read and decode whole mini-block pages."""
 
     name: str
-    """Name of the encoding, as the kernels take it."""
+    """Name of the encoding in the kernels."""
     bits: int
-    """Bits of a value, or of an offset where `has_offsets`."""
+    """Bits of a value, or of an offset if `has_offsets`."""
     has_offsets: bool = False
     compression: str = "none"
     """Name of the compressor around the values."""
@@ -44,14 +43,15 @@ class Encoding(ABC):
     name: ClassVar[str]
     """Field of the protobuf message `CompressiveEncoding` that describes the encoding."""
     expansion: ClassVar[int] = 1
-    """Guess of how many bytes one stored byte becomes. Scans size their windows by it."""
+    """Guess of the number of decoded bytes per stored byte. Scans use it to choose the size of their windows.
+    """
     is_list_item: ClassVar[bool] = False
     """Whether the values may be the items of fixed-size lists."""
 
     @classmethod
     @abstractmethod
     def parse(cls, message: Any, parse_inner: ParseInner) -> Encoding:
-        """Make the encoding from its description; `parse_inner` parses the descriptions below it.
+        """Make the encoding from its description. `parse_inner` parses the descriptions inside it.
 
         Raises:
             CorruptData: the description contradicts itself.
@@ -61,23 +61,23 @@ class Encoding(ABC):
     @staticmethod
     @abstractmethod
     def describe(message: Any, describe_inner: DescribeInner) -> str:
-        """Describe the encoding in words; `describe_inner` describes the encodings below it."""
+        """Describe the encoding in words. `describe_inner` describes the encodings inside it."""
 
     @property
     def num_buffers(self) -> int:
-        """Buffers per mini-block chunk."""
+        """Number of value buffers per mini-block chunk."""
         return 1
 
     def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> Values:
-        """Decode a row of mini-block chunks; `buffers` holds one stream per chunk buffer."""
+        """Decode consecutive mini-block chunks. There is one stream per value buffer."""
         raise self._not_here("mini-block chunks")
 
     def pick_chunks(self, buffers: Sequence[Stream], counts: Counts, picks: pa.Buffer) -> Values:
-        """Return the values that `picks` (int64, ascending) number among those of a row of chunks."""
+        """Decode the values whose numbers are in `picks` (int64, ascending), counted over all chunks."""
         return self.decode_chunks(buffers, counts).pick(picks, counts.total)
 
     def direct(self) -> DirectValues | None:
-        """Return how kernels decode mini-block chunks of these values; None where they cannot."""
+        """Return how the kernels decode mini-block chunks of these values; None if they cannot."""
         return None
 
     @property
@@ -91,11 +91,11 @@ class Encoding(ABC):
         return 0
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> Values:
-        """Decode blocks that stand for themselves, `counts` values in each."""
+        """Decode independent blocks with `counts` values each."""
         raise self._not_here("a block")
 
     def level_coding(self) -> LevelCoding | None:
-        """Return how kernels decode levels (16-bit numbers) of this encoding; None where it has no levels."""
+        """Return how the kernels decode levels (u16) in this encoding; None if levels never use it."""
         return None
 
     @property
@@ -104,16 +104,16 @@ class Encoding(ABC):
         raise self._not_here("fixed-width full-zip entries")
 
     def decode_rows(self, rows: pa.Buffer, num_rows: int) -> Values:
-        """Decode values of `row_bytes` each, as full-zip entries hold them."""
+        """Decode the values of fixed-width full-zip entries, `row_bytes` each."""
         raise self._not_here("fixed-width full-zip entries")
 
     def decode_payloads(self, payloads: VariableValues, num_values: int) -> Values:
-        """Decode the values of variable-width full-zip entries; a null entry has an empty payload."""
+        """Decode the values of variable-width full-zip entries. The payload of a null entry is empty."""
         raise self._not_here("variable-width full-zip entries")
 
     @property
     def items_per_value(self) -> int:
-        """Innermost items of a value; 1 unless values are lists."""
+        """Number of innermost items per value; 1 unless values are lists."""
         return 1
 
     def row_widths(self, num_values: int) -> list[int]:
@@ -124,7 +124,9 @@ class Encoding(ABC):
         raise self._not_here("items of fixed-width full-zip entries")
 
     def decode_row_parts(self, parts: Sequence[pa.Buffer], num_rows: int, num_values: int) -> Values:
-        """Decode the parts of `num_rows` full-zip rows; `row_widths(num_values)` says how they are cut."""
+        """Decode the parts of `num_rows` full-zip rows. `row_widths(num_values)` returns the widths of the
+        parts.
+        """
         raise self._not_here("items of fixed-width full-zip entries")
 
     def _not_here(self, place: str) -> UnsupportedFeatureError:
@@ -136,7 +138,7 @@ DescribeInner = Callable[[proto.CompressiveEncoding], str]
 
 
 def describe_compression(compression: proto.BufferCompression) -> str:
-    """Return the name of a compressor and its level, where the description has one."""
+    """Return the name of a compressor, and its level if the description has one."""
     known = proto.CompressionScheme.DESCRIPTOR.values_by_number.get(compression.scheme)
     name = (
         known.name.removeprefix("COMPRESSION_ALGORITHM_").lower()
@@ -147,12 +149,12 @@ def describe_compression(compression: proto.BufferCompression) -> str:
 
 
 def one_block(block: pa.Buffer) -> Stream:
-    """Return a row of one block."""
+    """Return a stream of one block."""
     return Stream(block, _int64(0), _int64(block.size))
 
 
 def one_count(num_values: int) -> Counts:
-    """Return the number of values of a row of one block."""
+    """Return the counts of a stream of one block with `num_values` values."""
     if num_values > MAX_VALUES:
         raise CorruptData(f"{num_values} values in one block")
     return Counts(_int64(num_values))

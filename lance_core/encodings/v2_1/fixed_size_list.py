@@ -1,7 +1,7 @@
-"""Fixed-size lists of primitives: the items flattened, with a bitmap where items can be null.
+"""Fixed-size lists of primitives: the flattened items, and a bitmap if items can be null.
 
-Nested lists nest their descriptions, outermost first, and end in `Flat`. The bitmap of a list covers its
-items; whether the list itself is null is a definition level.
+Nested lists nest their descriptions, outermost first, and end in `Flat`. The bitmap of a list is the validity
+of its items. Whether the list itself is null is a definition level.
 
     fsl<int32, 2> [[1, null], [3, 4]]     mini-block: buffer 0 = bitmap 0d, buffer 1 = 1 _ 3 4 (i32 each)
                                           full-zip row: bitmap 01 | 1 _ (i32 each)
@@ -21,7 +21,7 @@ from lance_core.kernels import CorruptData, Counts, Stream
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _MAX_ITEMS = (1 << 31) - 1
-"""Largest number of items that Arrow can address in one list array."""
+"""Largest number of items that one Arrow list array can address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FixedSizeList(Encoding):
 
     @classmethod
     def parse(cls, message: proto.FixedSizeList, parse_inner: ParseInner) -> FixedSizeList:
-        """From the page's description and the encoding of the items."""
+        """Make the encoding from its description and the encoding of the items."""
         values = parse_inner(message.values)
         if not values.is_list_item:
             raise CorruptData(f"fixed-size lists over {values.name!r}")
@@ -92,6 +92,6 @@ class FixedSizeList(Encoding):
 def fixed_size_list_message(
     dimension: int, values: proto.CompressiveEncoding, *, has_validity: bool
 ) -> proto.CompressiveEncoding:
-    """Return the description of lists of `dimension` items; `has_validity` if the items have bitmaps."""
+    """Return the description of lists of `dimension` items, with or without a bitmap of the items."""
     message = proto.FixedSizeList(items_per_value=dimension, values=values, has_validity=has_validity)
     return proto.CompressiveEncoding(fixed_size_list=message)

@@ -1,7 +1,7 @@
-"""Flat: values as they are, `bits_per_value` each.
+"""Flat: plain values of `bits_per_value` bits each.
 
     int16 [1, 2]          01 00 02 00
-    bool [true, false]    01                 a bitmap, LSB first, that starts at a byte in every chunk
+    bool [true, false]    01                 a bitmap, LSB first, that begins at a byte in every chunk
 
 In a full-zip entry a bool takes a whole byte.
 """
@@ -46,7 +46,7 @@ class Flat(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Flat, parse_inner: ParseInner) -> Flat:
-        """From the page's description; compressed flat buffers do not exist in 2.1 and 2.2."""
+        """Make the encoding from its description. Compressed flat buffers do not exist in 2.1 and 2.2."""
         bits = message.bits_per_value
         if message.HasField("data"):
             raise CorruptData("a flat encoding with a compressed buffer")
@@ -106,13 +106,13 @@ def flat_message(bits: int) -> proto.CompressiveEncoding:
 
 
 def chunk_flat(data: pa.Buffer, bits: int, num_values: int) -> Chunks:
-    """Cut values of `bits` bits (8 or more) into mini-block chunks; the values stay where they are."""
+    """Divide values of `bits` bits (8 or more) into mini-block chunks, without a copy."""
     counts = even_counts(num_values, flat_chunk_values(bits))
     return Chunks([flat_chunks(data, bits // 8, counts)], Counts(counts.data), flat_message(bits))
 
 
 def chunk_bits(bits: pa.Buffer, offset: int, num_values: int) -> Chunks:
-    """Cut a bitmap from bit `offset` on into mini-block chunks."""
+    """Divide a bitmap, from bit `offset` on, into mini-block chunks."""
     counts = even_counts(num_values, MAX_CHUNK_VALUES)
     if offset % 8:
         bits, offset = as_buffer(kernels.cut_bits(bits, offset, Counts(np.array([num_values]).data))), 0

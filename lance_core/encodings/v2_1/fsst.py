@@ -1,10 +1,9 @@
 """FSST: strings as one-byte codes for symbols of one to eight bytes.
 
-A page has one symbol table of up to 255 symbols. Code 255 is an escape: the byte behind it stands for
-itself. Every value is coded on its own. The table carries a switch: when it is off, the values are plain
-text, which is common on small pages.
-
-The codes are stored as a `Variable` encoding would store bytes.
+A page has one symbol table of up to 255 symbols. Code 255 is an escape: the next byte stands for itself.
+Every value is coded on its own. The table has a switch; if it is off, which is usual in small pages, the
+values are plain text. The codes are stored like the bytes of a `Variable` encoding. Source: docs/format.md,
+"FSST".
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class Fsst(Encoding):
-    """Symbol codes over a chain that gives offsets and bytes."""
+    """Symbol codes, stored as offsets and bytes."""
 
     name = "fsst"
     expansion = 3
@@ -33,7 +32,7 @@ class Fsst(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Fsst, parse_inner: ParseInner) -> Fsst:
-        """From the page's symbol table and the encoding of the codes."""
+        """Make the encoding from the symbol table of the page and the encoding of the codes."""
         codes = parse_inner(message.values)
         if not codes.plain_offset_bits:
             raise CorruptData(f"FSST over {codes.name!r} instead of 'variable'")

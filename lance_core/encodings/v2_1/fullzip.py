@@ -2,12 +2,13 @@
 
     buffer 0    entries:
                 control word | value                       fixed width
-                control word | length | value              variable width; a null entry has only the word
-    buffer 1    where each row begins (below fixed-size lists of structs: each slot), and the end of the
-                last one; only with lists or variable width
+                control word | length | value              variable width; a null entry is the word alone
+    buffer 1    repetition index, for lists or variable width: the position of each row (of each slot,
+                below fixed-size lists of structs), and the end of the last one
 
-A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. Entries that own no value are the control
-word alone. Without levels the entries of a fixed width are the plain array, which is used as it was read.
+A control word is `rep << bits_def | def` in 0, 1, 2 or 4 bytes. An entry without a value slot is the control
+word alone. Entries of a fixed width without levels are the plain array, which is used without a copy. Source:
+docs/format.md, "Full-zip pages".
 """
 
 from functools import cached_property
@@ -63,7 +64,7 @@ class FullZipPage(Page):
         if not self._buffers or (self._has_index and len(self._buffers) < 2):
             raise CorruptData(f"{len(self._buffers)} page buffers")
         self._entry_bytes = 0
-        """Bytes of every entry, where they are all alike."""
+        """Bytes of an entry, if all entries have the same size."""
         if not self._has_index:
             self._entry_bytes = self._control_bytes + self._values.row_bytes
             if self._entry_bytes * metadata.num_rows != self._buffers[0][1]:
@@ -78,7 +79,7 @@ class FullZipPage(Page):
     @cached_property
     def decoded_bytes(self) -> int:
         stored = self._buffers[0][1] * self._values.expansion
-        # Nulls of any width can be as small as their control words.
+        # A null of variable width is stored as its control word alone, but takes `least_bytes` when decoded.
         least = int(self.num_rows * self._structure.num_slots_per_row * least_bytes(self._leaf.arrow_type))
         return stored + least if self._has_index else max(stored, least)
 
@@ -107,7 +108,7 @@ class FullZipPage(Page):
         slots = self._structure.num_slots_per_row
         if self._has_index:
             width = self._index_width
-            row_width = (slots + 1) * width  # the index has an entry per slot, and one behind the last
+            row_width = (slots + 1) * width  # the index has an entry per slot, and one for the end
             places = self._buffers[1][0] + rows * (slots * width)
             (entries,) = yield [(places.data, np.full(len(rows), row_width).data)]
             ends = np.frombuffer(entries, f"<u{width}").reshape(len(rows), slots + 1)[:, [0, -1]]
@@ -123,7 +124,7 @@ class FullZipPage(Page):
 
     @property
     def _index_width(self) -> int:
-        """Bytes of an entry of the repetition index."""
+        """Bytes of one entry of the repetition index."""
         index_size = self._buffers[1][1]
         entries = self.num_rows * self._structure.num_slots_per_row + 1
         width = index_size // entries

@@ -1,7 +1,7 @@
-"""General compression: LZ4 or ZSTD around what another encoding made.
+"""General compression: LZ4 or ZSTD around another encoding.
 
-Of a mini-block chunk only the first buffer is compressed, each chunk on its own. In a full-zip page each
-value is a frame.
+In a mini-block chunk only the first buffer is compressed, chunk by chunk. In a full-zip page each value is a
+frame. Source: docs/format.md, "General".
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _SCHEMES: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class General(Encoding):
-    """A compressor and the encoding of what it compressed."""
+    """A compressor and the encoding inside it."""
 
     name = "general"
     expansion = 4
     compression: str
-    """Name of the compression, as the kernels spell it."""
+    """Name of the compressor in the kernels."""
     values: Encoding
 
     @classmethod
     def parse(cls, message: proto.General, parse_inner: ParseInner) -> General:
-        """From the page's description."""
+        """Make the encoding from its description."""
         scheme, values = message.compression.scheme, parse_inner(message.values)
         if scheme not in _SCHEMES:
             raise CorruptData(f"compression scheme {scheme}")
@@ -87,7 +87,7 @@ class General(Encoding):
         return self.values.decode_payloads(values, num_values)
 
     def inflate(self, chunks: Stream) -> Stream:
-        """Return the chunks as they were before compression."""
+        """Decompress the chunks."""
         return kernels.inflate(chunks, self.compression)
 
 

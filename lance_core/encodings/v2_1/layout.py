@@ -1,4 +1,4 @@
-"""From a page's metadata to the class that reads its layout. The only list of layouts."""
+"""Table of the page layouts: opens a page with the class that reads its layout."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -18,11 +18,11 @@ PAGE_LAYOUT = "lance.encodings21.PageLayout"
 
 
 def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
-    """Return the reader of a page of a 2.1 or 2.2 file. Reads nothing.
+    """Return the reader of a page of a 2.1 or 2.2 file. Reads no page data.
 
     Raises:
-        UnsupportedFeatureError: a layout or encoding that is not read, by name.
-        CorruptData: a description that contradicts itself or the column.
+        UnsupportedFeatureError: a layout or encoding that is not supported; the message names it.
+        CorruptData: the description contradicts itself or the column.
     """
     if metadata.encoding_type != PAGE_LAYOUT:
         raise UnsupportedFeatureError(f"page description {metadata.encoding_type!r}")
@@ -31,7 +31,7 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
 
 @lru_cache(maxsize=512)
 def _opener(description: bytes, leaf: LeafType) -> Callable[[PageDescription], Page]:
-    """Return a function that opens pages of a leaf with this description, which is parsed once for many
+    """Return a function that opens pages with this description. The description is parsed once for many
     pages.
     """
     try:

@@ -1,4 +1,4 @@
-"""Codings of repetition and definition levels: u16 numbers under a coding that the kernels read."""
+"""Codings of repetition and definition levels: how kernels decode the u16 levels of a page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lance_core.kernels import Counts, Stream
 
 @dataclass(frozen=True, slots=True)
 class LevelCoding:
-    """A coding of levels, perhaps with a compressor around it."""
+    """A coding of levels, with or without a compressor around it."""
 
     coding: str
-    """Name of the coding, as `kernels.decode_levels` takes it."""
+    """Name of the coding for `kernels.decode_levels`."""
     bits: int = 0
     """Bits of a packed level; 0 for other codings."""
     compression: str = ""
-    """Name of the compressor, as `kernels.inflate` takes it; empty without one."""
+    """Name of the compressor for `kernels.inflate`; empty without a compressor."""
 
     @property
     def all_zero(self) -> bool:
@@ -28,16 +28,20 @@ class LevelCoding:
         return self.coding == "packed" and self.bits == 0
 
     def decode(self, stream: Stream, counts: Counts) -> pa.Buffer:
-        """Return all levels of a row of chunks as u16."""
+        """Return all levels of consecutive chunks as u16."""
         return as_buffer(kernels.decode_levels(self._inflated(stream), counts, self.coding, self.bits))
 
     def pick(self, stream: Stream, counts: Counts, picks: pa.Buffer) -> pa.Buffer:
-        """Return the levels that `picks` (int64, ascending) number, as u16."""
+        """Return the levels whose numbers are in `picks` (int64, ascending), as u16."""
         levels = kernels.pick_levels(self._inflated(stream), counts, picks, self.coding, self.bits)
         return as_buffer(levels)
 
     def decode_validity(self, stream: Stream, counts: Counts, limit: int, highest: int) -> pa.Buffer | None:
-        """Return a bitmap with one bit per level, set where level <= limit; None where all are set."""
+        """Return a bitmap with one bit per level, set if level <= limit; None if all bits are set.
+
+        Raises:
+            CorruptData: a level exceeds `highest`.
+        """
         bits, num_nulls = kernels.decode_validity(
             self._inflated(stream), counts, self.coding, self.bits, limit, highest
         )

@@ -1,14 +1,13 @@
-"""Repetition and definition levels: what a page stores instead of list offsets and validity.
+"""Repetition and definition levels, which a page stores instead of list offsets and validity.
 
 Every leaf column repeats the structure above it as two small numbers per entry. A page lists its layers,
-innermost first, and what each can be: definition levels number the ways in which a value can be missing,
-from the leaf outwards, and 0 means a value. A repetition level r says that the r innermost lists begin
-anew.
+innermost first, with the kinds of missing values in each. Definition levels number these kinds, from the leaf
+outwards; 0 means a value. A repetition level r means that a new list begins in each of the r innermost lists.
 
     list<int32> [[10, 20], null, [], [30]]     layers leaf, null-and-empty list
     rep 1 0 1 1 1     def 0 0 1 2 0            1 = null list, 2 = empty list
 
-docs/format.md, "Levels", has the rules; the loops are in `kernels/pages/levels.cpp`.
+Source: docs/format.md, "Levels". The loops are in `kernels/pages/levels.cpp`.
 """
 
 from collections.abc import Sequence
@@ -45,22 +44,24 @@ _NUM_LEVELS: dict[int, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One nesting step of a leaf: the leaf itself, a struct, a list, or a fixed-size list of structs."""
+    """One node between a leaf and its row: the leaf itself, a struct, a list, or a fixed-size list of
+    structs.
+    """
 
     offset_bits: int = 0
-    """Width of the offsets of a list; 0 for everything else."""
+    """Bits of an offset of a list; 0 for other nodes."""
     dimension: int = 1
-    """Items of a fixed-size list of structs; 1 for everything else."""
+    """Items of a fixed-size list of structs; 1 for other nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The Arrow side of a node: one slot per value, struct or list."""
+    """The Arrow validity and offsets of a node, with one slot per value, struct or list."""
 
     length: int
     validity: pa.Buffer | None
     offsets: pa.Buffer | None = None
-    """`length + 1` offsets of a list, starting at 0."""
+    """`length + 1` offsets of a list, beginning at 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,22 @@ class ListLevels:
     """Definition levels of a list layer."""
 
     null: int
-    """A null list; -1 where there are none."""
+    """Level of a null list; -1 if no list is null."""
     empty: int
-    """An empty list; -1 where there are none."""
+    """Level of an empty list; -1 if no list is empty."""
     upper: int
-    """Highest level of this layer and those inside."""
+    """Highest level of this layer and the layers inside it."""
     shown: int
-    """Highest level of a null struct that wraps the list directly; above it the list does not exist."""
+    """Highest level of a null struct directly around the list. An entry with a higher level has no list here.
+    """
 
 
 def parse_levels(message: proto.CompressiveEncoding) -> LevelCoding:
-    """Return how a page stores levels, which are 16-bit numbers before any encoding.
+    """Return the coding of levels, which are 16-bit numbers before any encoding.
 
     Raises:
-        UnsupportedFeatureError: an encoding of values of another width, or one that levels do not have.
-        CorruptData: a description that contradicts itself.
+        UnsupportedFeatureError: the encoding is never used for levels, or its values have another width.
+        CorruptData: the description contradicts itself.
     """
     encoding = parse_encoding(message)
     coding = encoding.level_coding()
@@ -92,13 +94,15 @@ def parse_levels(message: proto.CompressiveEncoding) -> LevelCoding:
 
 
 class Structure:
-    """The layers of a page laid over the nesting of its leaf."""
+    """The layers of a page, matched with the nesting of its leaf."""
 
     def __init__(self, layers: Sequence[int], nesting: Sequence[Node]) -> None:
-        """
+        """Match the layers of a page with the nesting of its leaf, both innermost first.
+
         Raises:
-            CorruptData: the layers do not fit the column's type.
-            UnsupportedFeatureError: lists around fixed-size lists of structs, which no release can read back.
+            CorruptData: the layers do not fit the type of the column.
+            UnsupportedFeatureError: lists around or inside fixed-size lists of structs; no release reads
+                them.
         """
         self.layers = tuple(layers)
         self.nesting = tuple(nesting)
@@ -126,9 +130,9 @@ class Structure:
             default=0,
         )
         self.depth_of = bytes(depth_of)
-        """At which depth of lists each definition level lives."""
+        """For each definition level, the number of list layers inside its layer."""
         self.num_slots_per_row = 1
-        """Leaf slots of one row below fixed-size lists of structs."""
+        """Leaf slots per row; more than 1 below fixed-size lists of structs."""
         for node in self.nesting:
             self.num_slots_per_row *= node.dimension
         if self.num_slots_per_row != 1 and self.max_rep:
@@ -136,22 +140,22 @@ class Structure:
 
     @property
     def has_lists(self) -> bool:
-        """Whether entries and values can differ in number."""
+        """Whether the column has lists, so that there can be more entries than values."""
         return self.max_rep > 0
 
     @property
     def is_flat_or_list(self) -> bool:
-        """Whether values stand in rows, or in lists in rows, and in nothing else."""
+        """Whether the leaf is a top-level field, or the items of a top-level list."""
         leaf, *around = self.nesting
         return leaf == Node() and (not around or (len(around) == 1 and around[0].offset_bits > 0))
 
     @property
     def has_null_items(self) -> bool:
-        """Whether values of the leaf can be null."""
+        """Whether values of the leaf can be null in this page."""
         return self.layers[0] == proto.REPDEF_NULLABLE_ITEM
 
     def list_levels(self, i: int) -> ListLevels:
-        """Return the definition levels of the list layer `i`."""
+        """Return the definition levels of list layer `i`."""
         kind, limit = self.layers[i], sum(_NUM_LEVELS[inner] for inner in self.layers[:i])
         null = limit + 1 if kind in _CAN_BE_NULL else -1
         limit += _NUM_LEVELS[kind]
@@ -159,7 +163,7 @@ class Structure:
         return ListLevels(null, empty, limit, limit + self._nullable_structs_above(i))
 
     def without_levels(self, num_values: int) -> list[Layer]:
-        """Return the layers of entries that are all valid."""
+        """Return the layers of a page without levels: everything is valid."""
         layers = []
         for node in self.nesting:
             num_values //= node.dimension
@@ -169,9 +173,9 @@ class Structure:
     def from_validity(
         self, coding: LevelCoding, stream: Stream, counts: Counts, start: int, num_values: int
     ) -> list[Layer]:
-        """Return the layers of values `[start, start + num_values)` of a page without lists.
+        """Return the layers of the values `[start, start + num_values)` of a page without lists.
 
-        The bitmaps come straight from the encoded levels.
+        The kernels decode levels directly to bitmaps.
         """
         if self.num_slots_per_row != 1:
             levels = coding.decode(stream, counts)
@@ -188,10 +192,10 @@ class Structure:
         return layers
 
     def unravel(self, rep: pa.Buffer | None, def_: pa.Buffer | None, num_values: int) -> list[Layer]:
-        """Return the layers, innermost first, of u16 levels that begin and end with a row.
+        """Convert u16 levels of whole rows into layers, innermost first.
 
         Raises:
-            CorruptData: levels that contradict each other or the number of values.
+            CorruptData: the levels contradict each other or the number of values.
         """
         result: list[Layer] = []
         slots, limit, depth = num_values, 0, 0
@@ -233,7 +237,9 @@ class Structure:
         return result
 
     def _nullable_structs_above(self, i: int) -> int:
-        """Nullable structs between list layer `i` and the next list outwards; their nulls are null lists."""
+        """Return the number of nullable structs between list layer `i` and the next list outwards. A null
+        struct there makes the list null.
+        """
         count = 0
         for kind, node in zip(self.layers[i + 1 :], self.nesting[i + 1 :], strict=True):
             if node.offset_bits:

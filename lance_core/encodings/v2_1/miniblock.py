@@ -1,11 +1,13 @@
-"""The mini-block layout: small values in chunks of a few KiB.
+"""The mini-block layout: small values in chunks of some KiB.
 
     buffer 0       one word per chunk: bytes of the chunk / 8 - 1, and log2 of its values in the low 4 bits
     buffer 1       the chunks: a header with sizes, levels, value buffers, each padded to 8 bytes
     buffer 2       dictionary items, if the page has a dictionary
-    last buffer    repetition index, if the page has lists: rows that end in each chunk, entries left over
+    last buffer    repetition index, if the page has lists: per chunk the rows that end in it, and the
+                   entries after the last such row
 
-The words are u16 in 2.1 and u32 in 2.2. The last chunk's count is what is left of the page's values.
+The words are u16 in 2.1 and u32 in 2.2. The last chunk has the rest of the page's values. Source:
+docs/format.md, "Mini-block pages".
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _MAX_CHUNK_LEVELS = 65535
 
 @dataclass(frozen=True, slots=True)
 class _ChunkIndex:
-    """Positions and contents of chunks. All positions have one entry more than there are chunks."""
+    """Positions and contents of chunks. All arrays have one entry more than there are chunks."""
 
     position: _Int64s
     """Byte position in buffer 1."""
@@ -52,12 +54,12 @@ class _ChunkIndex:
     first_row: _Int64s
     """Number of the first row that begins in the chunk."""
     ended_rows: _Int64s
-    """Rows whose last entry lies before the chunk."""
+    """Number of rows that end before the chunk."""
     dictionary: Values | None
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the arrays, and of what the kernels that read by themselves have of them."""
+        """Bytes of the arrays, and of the copies that `kernels.MiniBlocks` makes of them."""
         arrays = {id(array): array.nbytes for array in (self.position, self.first_value)}
         arrays |= {id(array): array.nbytes for array in (self.first_row, self.ended_rows)}
         dictionary = 0 if self.dictionary is None else self.dictionary.num_bytes
@@ -70,32 +72,35 @@ class _ChunkIndex:
 
 @dataclass(frozen=True, slots=True)
 class MiniBlockCoding:
-    """Contents of the description of a page, without its position. Pages with equal descriptions share one
-    object.
-    """
+    """The description of a page, parsed. Pages with equal descriptions share one object."""
 
     large: bool
     num_items: int
     structure: Structure
     index_depth: int
-    """Lists within lists that the repetition index counts; 0 without one."""
+    """Depth of lists that the repetition index counts; 0 without a repetition index."""
     rep: LevelCoding | None
     def_: LevelCoding | None
     values: Encoding
     dictionary: Encoding | None
     num_dictionary_items: int
     direct: DirectCoding | None
-    """None if the kernel that reads and decodes by itself cannot decode these values."""
+    """Description for the kernel that reads and decodes by itself; None if it cannot decode such pages."""
     num_page_buffers: int
-    """Least number of buffers of such a page."""
+    """Least number of buffers that such a page has."""
     has_offsets: bool
-    """Whether the values vary in length."""
+    """Whether the values have variable length."""
     least_bytes: int
     """Least size of the decoded values, in bytes."""
 
     @classmethod
     def parse(cls, layout: proto.MiniBlockLayout, leaf: LeafType) -> MiniBlockCoding:
-        """Raises `CorruptData` for what contradicts itself or the column."""
+        """Parse a description.
+
+        Raises:
+            CorruptData: the description contradicts itself or the column.
+            UnsupportedFeatureError: an encoding that is not supported; the message names it.
+        """
         structure = Structure(layout.layers, leaf.nesting)
         values = parse_encoding(layout.value_compression)
         dictionary = parse_encoding(layout.dictionary) if layout.HasField("dictionary") else None
@@ -146,7 +151,7 @@ class MiniBlockPage(Page):
         if len(self._buffers) < coding.num_page_buffers:
             raise CorruptData(f"{len(self._buffers)} page buffers instead of {coding.num_page_buffers}")
         self._index: _ChunkIndex | None = None
-        self._direct: tuple[MiniBlocks | None] | None = None  # once it was asked for
+        self._direct: tuple[MiniBlocks | None] | None = None  # set by the first call of `direct`
 
     @property
     def decoded_bytes(self) -> int:
@@ -189,7 +194,7 @@ class MiniBlockPage(Page):
     def _decode(
         self, index: _ChunkIndex, data: pa.Buffer, first: int, last: int, start: int, end: int, whole: bool
     ) -> LeafSlice:
-        """Rows `[start, end)` from the bytes of chunks `[first, last)`."""
+        """Decode the rows `[start, end)` from the bytes of chunks `[first, last)`."""
         coding = self._coding
         structure = coding.structure
         positions = index.position[first : last + 1] - index.position[first]
@@ -238,7 +243,7 @@ class MiniBlockPage(Page):
         return self._pick(self._chunk_index(fetch), self._buffers[1][0], rows)
 
     def _pick(self, index: _ChunkIndex, base: int, rows: Int64s) -> Picking[LeafSlice]:
-        """Rows of chunks whose positions count from the place `base` in the file."""
+        """Decode single rows. The positions in `index` count from byte `base` of the file."""
         coding = self._coding
         structure = coding.structure
         if structure.has_lists:
@@ -303,7 +308,7 @@ class MiniBlockPage(Page):
         return self._direct[0]
 
     def _direct_of(self, index: _ChunkIndex, base: int, lengths: _Int64s, num_rows: int) -> MiniBlocks | None:
-        """Chunks whose positions count from the place `base` in the file."""
+        """Return the description for the kernel. Positions in `index` count from byte `base` of the file."""
         if self._coding.direct is None:
             return None
         places = ChunkPlaces(
@@ -312,7 +317,7 @@ class MiniBlockPage(Page):
         return direct_pages(num_rows, places, self._coding.direct, index.dictionary)
 
     def is_like(self, other: Page) -> bool:
-        """Return whether two indexed pages say the same of their chunks."""
+        """Return whether two indexed pages can be joined: both have the same encodings, and no dictionary."""
         if not isinstance(other, MiniBlockPage) or self._index is None or other._index is None:
             return False
         coding, theirs = self._coding, other._coding
@@ -338,7 +343,7 @@ class MiniBlockPage(Page):
         return index
 
     def _resolved(self, index: _ChunkIndex, values: Values, num_values: int) -> Values:
-        """Return the values, or what the dictionary has for them."""
+        """Return the values, looked up in the dictionary if the page has one."""
         if index.dictionary is None:
             return values
         return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items)
@@ -364,7 +369,7 @@ class MiniBlockPage(Page):
         return _ChunkIndex(position, first_value, first_row, ended_rows, dictionary)
 
     def _locate_rows(self, repetition_index: pa.Buffer, num_chunks: int) -> tuple[_Int64s, _Int64s]:
-        """Rows that begin and rows that have ended before each chunk, from the repetition index."""
+        """Return, for each chunk, its first row and the number of rows that end before it."""
         counts_per_chunk = self._coding.index_depth + 1
         if repetition_index.size != 8 * counts_per_chunk * num_chunks:
             raise CorruptData(f"a repetition index of {repetition_index.size} bytes for {num_chunks} chunks")
@@ -378,13 +383,13 @@ class MiniBlockPage(Page):
         if ended_rows[-1] != self.num_rows:
             raise CorruptData(f"a repetition index of {ended_rows[-1]} rows in a page of {self.num_rows}")
         first_row = ended_rows.copy()
-        # Where inner lists or entries follow the last row that ends in the chunk, another row has begun.
+        # If inner lists or entries follow the last row that ends in the chunk, a further row has begun in it.
         first_row[1:] += index[:, 1:].any(axis=1)
         return first_row, ended_rows
 
 
 def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:
-    """Yield the pages of a leaf in runs of neighbours that can be joined."""
+    """Yield the pages of a leaf in runs of consecutive pages that can be joined."""
     run: list[Page] = []
     for page in pages:
         if run and not (isinstance(run[-1], MiniBlockPage) and run[-1].is_like(page)):
@@ -396,10 +401,10 @@ def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:
 
 
 class JoinedPages:
-    """Indexed mini-block pages that are alike, as one: its rows are those of all of them."""
+    """Consecutive indexed mini-block pages, read as one page. Its rows are the rows of all pages."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
-        """The pages are those of a run of `runs_alike`."""
+        """Join the pages of a run from `runs_alike`."""
         parts = [page for page in pages if isinstance(page, MiniBlockPage)]
         indices = [page._index for page in parts if page._index is not None]
         self._first = parts[0]
@@ -412,12 +417,12 @@ class JoinedPages:
         self._direct: tuple[MiniBlocks | None] | None = None
 
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        """Return the rows of strictly ascending numbers."""
+        """Return the rows with these strictly ascending numbers."""
         return self._first._pick(self._index, 0, rows)
 
     def direct(self, fetch: Fetch) -> MiniBlocks | None:
-        """Return the description of the pages for the kernel that reads by itself, or None if it cannot
-        decode them.
+        """Return the description for the kernel that reads and decodes by itself; None if it cannot decode
+        the pages.
         """
         if self._direct is None:
             lengths = np.diff(self._index.position)
@@ -427,9 +432,10 @@ class JoinedPages:
 
 
 def _joined(parts: Sequence[tuple[_ChunkIndex, int]]) -> _ChunkIndex:
-    """Return the index of all chunks from those of pages and where their chunks begin in the file.
+    """Return the index of the chunks of several pages. Each part is the index of a page, and the file
+    position of its chunks.
 
-    What lies between two pages is a chunk without values.
+    The gap between two pages becomes a chunk without values.
     """
 
     def counted_on(arrays: Sequence[_Int64s]) -> _Int64s:

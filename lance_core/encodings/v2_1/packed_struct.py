@@ -1,8 +1,8 @@
-"""Packed structs: all fields of a row side by side in one column.
+"""Packed structs: all members of a row side by side in one column.
 
     {a: int32, b: uint8} [{1, 2}, {3, 4}]     01 00 00 00 02 | 03 00 00 00 04
 
-The fields have fixed widths and no nulls; whether the struct is null is a definition level.
+Members have fixed widths and no nulls. Whether the struct is null is a definition level.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class PackedStruct(Encoding):
-    """Fields of fixed widths; mini-block chunks only."""
+    """Members of fixed width. Mini-block chunks only."""
 
     name = "packed_struct"
     field_bytes: tuple[int, ...]
 
     @classmethod
     def parse(cls, message: proto.PackedStruct, parse_inner: ParseInner) -> PackedStruct:
-        """From the page's description; the rows are flat."""
+        """Make the encoding from its description. The rows have to be flat."""
         bits = list(message.bits_per_value)
         if any(width == 0 or width % 8 for width in bits):
             raise CorruptData(f"a packed struct of fields of {bits} bits")

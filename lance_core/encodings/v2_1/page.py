@@ -1,7 +1,7 @@
-"""A page of one leaf column: planned and decoded by row ranges.
+"""A page of one leaf column, which is planned and decoded by row ranges.
 
-Planning says which bytes of the file a row range needs; decoding turns those bytes into arrays. What a page
-must know to plan (chunk positions, repetition index, dictionary) is read once and kept.
+Planning finds the bytes of the file that a row range needs. Decoding turns these bytes into arrays. The data
+for planning (chunk positions, repetition index, dictionary) is read once and kept.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ ByteRange = tuple[int, int]
 """Offset in the file and length, in bytes."""
 
 PAGE_BYTES = 4096
-"""Memory of what is kept of a page without its mini-blocks (measured: 3 to 5 KiB)."""
+"""Estimated memory of an open page without its chunk index, in bytes (measured: 3 to 5 KiB)."""
 
 Fetch = Callable[[Sequence[ByteRange]], list[pa.Buffer]]
 """Reads byte ranges of the page's file."""
@@ -34,29 +34,29 @@ class PageDescription(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Rows; below a fixed-size list of structs, its slots."""
+        """Number of rows; below a fixed-size list of structs, the number of its slots."""
 
     @property
     def encoding_type(self) -> str:
-        """Name of the message in `encoding`."""
+        """Name of the protobuf message in `encoding`."""
 
     @property
     def encoding(self) -> bytes:
-        """The serialised description of the page's layout."""
+        """The serialized description of the layout of the page."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafType:
-    """Type of a leaf column in the schema. Compared by identity, because every page needs a hash of it."""
+    """Type of a leaf column in the schema, compared by identity: every page needs a hash of it."""
 
     arrow_type: pa.DataType
     nesting: tuple[Node, ...]
-    """Innermost first; the first is the leaf itself."""
+    """Nodes from the leaf outwards. The first node is the leaf itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafSlice:
-    """Decoded rows of one leaf: its array, and the layers around it, innermost first."""
+    """Decoded rows of one leaf: its array, and the layers outside the leaf, innermost first."""
 
     array: pa.Array
     layers: Sequence[Layer]
@@ -64,7 +64,7 @@ class LeafSlice:
 
 @dataclass(frozen=True, slots=True)
 class PageRead:
-    """A planned read: the bytes it needs, and what makes a slice of them."""
+    """A planned read: the byte ranges it needs, and a function that decodes their bytes."""
 
     ranges: Sequence[ByteRange]
     decode: Callable[[list[pa.Buffer]], LeafSlice]
@@ -74,33 +74,33 @@ class Page(ABC):
     """One page of a leaf column."""
 
     num_rows: int
-    """Top-level rows."""
+    """Number of top-level rows."""
 
     @property
     def is_indexed(self) -> bool:
-        """Whether everything was read that finding rows needs."""
+        """Whether the data for finding rows has been read."""
         return True
 
     @abstractmethod
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
-        """Plan to read rows `[start, end)`; `fetch` brings what planning itself needs."""
+        """Plan to read rows `[start, end)`. `fetch` reads the data for planning, if it was not read yet."""
 
     @abstractmethod
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        """Return the rows of strictly ascending numbers; `fetch` brings what finding them needs."""
+        """Decode the rows with these strictly ascending numbers. `fetch` reads the data for finding rows."""
 
     def direct(self, fetch: Fetch) -> MiniBlocks | None:
-        """Return the description of the page for the kernel that reads by itself, or None if it cannot decode
-        it.
+        """Return the description of the page for the kernel that reads and decodes by itself; None if it
+        cannot decode the page.
         """
         return None
 
     @property
     @abstractmethod
     def decoded_bytes(self) -> int:
-        """About how many bytes the decoded page takes."""
+        """Estimated bytes of the decoded page."""
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the page."""
+        """Estimated memory that the open page takes, in bytes."""
         return PAGE_BYTES

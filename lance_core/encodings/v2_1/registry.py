@@ -1,4 +1,4 @@
-"""From the description of an encoding in a page to the class that decodes it. The only list of encodings."""
+"""Table of the encodings: turns the description of an encoding into the object that decodes it."""
 
 from lance_core.encodings.v2_1.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_core.encodings.v2_1.byte_stream_split import ByteStreamSplit
@@ -37,19 +37,19 @@ ENCODINGS: dict[str, type[Encoding]] = {
 UNSUPPORTED = {
     "dictionary": "dictionaries are a property of the mini-block layout; no release writes them here",
 }
-"""Encodings that are refused by name, and why."""
+"""Encodings that are refused by name, and the reason."""
 
 
 def parse_encoding(message: proto.CompressiveEncoding) -> Encoding:
-    """Return the encoding a page describes, with all encodings below it.
+    """Return the encoding that a page describes, with all encodings inside it.
 
     Raises:
         UnsupportedFeatureError: an encoding that pages of 2.1 and 2.2 do not use, or an unknown one.
-        CorruptData: a description that contradicts itself.
+        CorruptData: the description contradicts itself.
     """
     kind = message.WhichOneof("compression")
     if kind is None:
-        raise UnsupportedFeatureError("encoding that is unknown or missing")
+        raise UnsupportedFeatureError("unknown or missing encoding")
     encoding = ENCODINGS.get(kind)
     if encoding is None:
         raise UnsupportedFeatureError(f"encoding {kind!r} in a page")

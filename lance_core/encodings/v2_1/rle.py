@@ -1,9 +1,9 @@
-"""Run lengths: the value of each run, and beside it one byte that says how often it stands.
+"""Run length: the value of each run, and the length of the run in one byte.
 
     int32 [5 x 300, 6 x 2]     values 5 5 6 (i32 each)     lengths ff 2d 02
 
-A mini-block chunk keeps values and lengths in two buffers; a block holds `u64 size of the values | values |
-lengths`.
+A mini-block chunk has values and lengths in two buffers. A block is `u64 size of the values | values |
+lengths`. Source: docs/format.md, "Run length".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rle(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Rle, parse_inner: ParseInner) -> Rle:
-        """From the page's description; run values and run lengths are flat in 2.1 and 2.2."""
+        """Make the encoding from its description. Run values and run lengths are flat in 2.1 and 2.2."""
         bits = parse_inner(message.values).flat_bits
         if bits not in (8, 16, 32, 64):
             raise CorruptData("run-length encoding of values that are not flat words")
@@ -65,7 +65,7 @@ class Rle(Encoding):
 
 
 _RUN_CHUNK_BYTES = 16 << 10
-"""Most bytes of run values in a chunk, so that a chunk stays well below what 2.1 allows."""
+"""Largest number of bytes of run values in a chunk. It keeps a chunk well below the limit of 2.1."""
 
 
 def rle_message(word_bits: int) -> proto.CompressiveEncoding:
@@ -75,6 +75,6 @@ def rle_message(word_bits: int) -> proto.CompressiveEncoding:
 
 
 def chunk_runs(data: pa.Buffer, bits: int) -> Chunks:
-    """Encode words as runs, in mini-block chunks; every run ends with its chunk."""
+    """Encode words as runs, in mini-block chunks. No run continues in the next chunk."""
     counts, values, lengths = kernels.encode_runs(data, bits, MAX_CHUNK_VALUES, _RUN_CHUNK_BYTES)
     return Chunks([values, lengths], counts, rle_message(bits))

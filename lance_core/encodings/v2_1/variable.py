@@ -1,14 +1,16 @@
 """Variable: strings and binaries as offsets and bytes. The offsets have the width of the column's Arrow type.
 
-A mini-block chunk counts its offsets from the start of the buffer, so the first one is the size of the table:
+In a mini-block chunk, offsets count from the start of the buffer, so the first offset is the size of the
+offsets:
 
     ['ab', '', 'cde']     10 12 12 15 (u32 each) | 'abcde' | pad to a multiple of the offset width
 
-A block says the width and where the bytes start, and counts from there:
+A block begins with the width of the offsets and the position of the bytes. Its offsets count from that
+position:
 
     ['a', 'bb']           20 14 (u32 each) | 00 01 03 (u32 each) | 'abb'
 
-In a full-zip entry the value is its bytes.
+In a full-zip entry the value is its bytes. Source: docs/format.md, "Variable".
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Variable(Encoding):
 
     @classmethod
     def parse(cls, message: proto.Variable, parse_inner: ParseInner) -> Variable:
-        """From the page's description; offsets are flat in 2.1 and 2.2, and values not compressed here."""
+        """Make the encoding from its description. In 2.1 and 2.2 the offsets are flat and the bytes are not
+        compressed.
+        """
         if message.HasField("values"):
             raise CorruptData("a variable encoding with a compressed buffer")
         if message.offsets.WhichOneof("compression") != "flat":
@@ -87,7 +91,7 @@ class Variable(Encoding):
 def single_block(blocks: Stream) -> pa.Buffer:
     """Return the bytes of the only block of a stream."""
     if len(blocks) != 1:
-        raise CorruptData(f"{len(blocks)} blocks of values where there is one")
+        raise CorruptData(f"{len(blocks)} blocks of values instead of 1")
     return pa.py_buffer(blocks.chunks()[0])
 
 

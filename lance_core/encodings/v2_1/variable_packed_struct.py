@@ -1,10 +1,9 @@
-"""Packed structs with a field of variable length (2.2): a row's fields one after the other.
+"""Packed structs with members of variable length (2.2): the members of a row one after the other.
 
     {n: int32, s: string} {1, 'xy'}     01 00 00 00 | 02 00 00 00 'xy'
 
-The row is the payload of a full-zip entry. A fixed field is its bytes, a variable one its length and its
-bytes, each under an encoding of its own. The
-payload of a null struct is empty.
+A row is the payload of a full-zip entry. A member of fixed width is stored as its bytes, a member of variable
+width as its length and its bytes. Each member has its own encoding. The payload of a null struct is empty.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class PackedField:
-    """One field: `width` bytes, or a length of `length_bits` bits and that many bytes; the other is 0."""
+    """One member: `width` bytes, or a length of `length_bits` bits and as many bytes. The other is 0."""
 
     values: Encoding
     width: int
@@ -29,14 +28,14 @@ class PackedField:
 
 @dataclass(frozen=True, slots=True)
 class VariablePackedStruct(Encoding):
-    """Fields of any width; variable-width full-zip pages only."""
+    """Members of any width. Variable-width full-zip pages only."""
 
     name = "variable_packed_struct"
     fields: tuple[PackedField, ...]
 
     @classmethod
     def parse(cls, message: proto.VariablePackedStruct, parse_inner: ParseInner) -> VariablePackedStruct:
-        """From the page's description, which has the fields in column order."""
+        """Make the encoding from its description, which lists the members in schema order."""
         fields = [_packed_field(field, parse_inner) for field in message.fields]
         for field in fields:
             if field.length_bits not in (0, 32, 64) or (field.width == 0) == (field.length_bits == 0):

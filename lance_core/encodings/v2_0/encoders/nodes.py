@@ -1,9 +1,9 @@
-"""Columns as trees: every field has a column of its own, but for the children of packed structs.
+"""Columns of nested fields. Every field has a column of its own, except the members of packed structs.
 
-    struct            one page for the whole file that only says how many items there are
-    list              where each list ends among the items, which are the next column
-    packed struct     all fields of a row side by side
-    blob              position and size of each value, which lies outside the pages
+    struct            one page for the whole file; it has only the number of items
+    list              the end of each list among the items, which are the next column
+    packed struct     all members of a row side by side
+    blob              position and size of each value; the values are outside the pages
 
 Source: docs/format.md, "2.0".
 """
@@ -42,10 +42,10 @@ def is_struct_column(field: Field) -> bool:
 
 
 def check_field(field: Field) -> None:
-    """Refuse what 2.0 files cannot hold, before anything is written.
+    """Refuse a field that 2.0 files cannot hold, before anything is written.
 
     Raises:
-        UnsupportedFeatureError: a type here or below; the message names it.
+        UnsupportedFeatureError: the type of the field or of a field below it; the message names it.
     """
     if field.is_blob:
         return
@@ -69,16 +69,16 @@ def check_field(field: Field) -> None:
 def encode_node(
     field: Field, array: pa.Array, place: Placement, *, in_list: bool = False
 ) -> Iterator[EncodedPage]:
-    """One page for the column of the field and of each one below it, in column order.
+    """Yield one page for the column of the field and of each field below it, in column order.
 
     Args:
-        field: which was checked by `check_field`.
+        field: a field that `check_field` accepts.
         array: values of its storage type.
-        place: writes blobs.
+        place: writes the bytes of blobs to the file and returns their position.
         in_list: whether the values are items of lists.
 
     Raises:
-        InvalidInputError: a null where 2.0 files cannot keep it.
+        InvalidInputError: a null where 2.0 files store no nulls.
     """
     if field.is_blob:
         yield _blobs(array, place)
@@ -102,7 +102,7 @@ def encode_node(
 def _refuse_nulls(field: Field, array: pa.Array) -> None:
     if array.null_count:
         raise InvalidInputError(
-            "null struct in a 2.0 file, which keeps none; 2.1 files do",
+            "null struct in a 2.0 file, which stores no null structs; 2.1 files do",
             column=field.name,
             found=f"{array.null_count} nulls",
         )
@@ -123,7 +123,7 @@ def _lists(array: pa.Array) -> tuple[EncodedPage, pa.Array]:
 
 
 def _packed_width(field: Field) -> int:
-    """Bytes of a child of a packed struct in a row; 0 where it cannot be in one."""
+    """Return the bytes of a packed struct's member in a row; 0 if the type is not allowed there."""
     if field.children:
         return 0
     items, arrow_type = 1, field.arrow_type
@@ -156,8 +156,9 @@ def _packed(field: Field, array: pa.StructArray) -> EncodedPage:
 
 
 def _blobs(array: pa.LargeBinaryArray, place: Placement) -> EncodedPage:
-    """Return the values of a page in one piece, and (position, size) of each; (1, 0) is null, (0, 0)
-    empty.
+    """Place the values of a page in the file, and return a page with position and size of each.
+
+    A null is (1, 0), an empty value (0, 0).
     """
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, "<i8")[array.offset : array.offset + len(array) + 1]

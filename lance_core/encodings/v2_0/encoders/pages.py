@@ -1,4 +1,4 @@
-"""Pages in the making: a description and the buffers it names by their numbers."""
+"""Pages that are being encoded: a description, and the buffers that it refers to by number."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class PageBuffers:
     buffers: list[Bytes] = field(default_factory=list)
 
     def add(self, data: Bytes) -> proto.Buffer:
-        """Keep a buffer, and how descriptions refer to it."""
+        """Add a buffer, and return the reference to it for descriptions."""
         self.buffers.append(data)
         return proto.Buffer(buffer_index=len(self.buffers) - 1)
 
@@ -33,32 +33,34 @@ class EncodedPage:
     encoding: proto.ArrayEncoding
     buffers: tuple[Bytes, ...] = ()
     values: pa.Array | None = None
-    """The values in it, one per row; None where they are not those of rows, or no values of the column."""
+    """The values of the page, one per row. None for pages of list items, and for pages without values of the
+    column.
+    """
 
 
 def flat(page: PageBuffers, data: Bytes, bits: int) -> proto.ArrayEncoding:
-    """Values of `bits` bits as they are."""
+    """Add plain values of `bits` bits to the page, and return their description."""
     return proto.ArrayEncoding(flat=proto.Flat(bits_per_value=bits, buffer=page.add(data)))
 
 
 def no_nulls(values: proto.ArrayEncoding) -> proto.ArrayEncoding:
-    """Values that are all there."""
+    """Return the description of values without nulls."""
     return proto.ArrayEncoding(nullable=proto.Nullable(no_nulls=proto.Nullable.NoNull(values=values)))
 
 
 def all_nulls() -> proto.ArrayEncoding:
-    """Nothing but nulls, which need no buffer."""
+    """Return the description of nulls only, which need no buffer."""
     return proto.ArrayEncoding(nullable=proto.Nullable(all_nulls=proto.Nullable.AllNull()))
 
 
 def some_nulls(validity: proto.ArrayEncoding, values: proto.ArrayEncoding) -> proto.ArrayEncoding:
-    """Values of which a bitmap tells those that are there."""
+    """Return the description of values with a validity bitmap."""
     nullable = proto.Nullable.SomeNull(validity=validity, values=values)
     return proto.ArrayEncoding(nullable=proto.Nullable(some_nulls=nullable))
 
 
 def bits_of(bitmap: pa.Buffer, start: int, num_bits: int) -> Bytes:
-    """Return the bits `[start, start + num_bits)` from the first bit of a byte on, with zeros behind the
-    last.
+    """Return a copy of the bits `[start, start + num_bits)`, beginning at bit 0 and padded with zeros to a
+    byte.
     """
     return kernels.copy_bits(bitmap, start, num_bits)

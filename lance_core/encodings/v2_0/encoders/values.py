@@ -1,8 +1,8 @@
-"""Leaf columns: each takes an array and gives the description of its values.
+"""Values of leaf columns. Each function adds buffers to a page and returns the description of the values.
 
     fixed width        nullable{flat}
     fixed-size list    nullable{fixed_size_list{nullable{flat}}}
-    strings            binary{ends, bytes}; where few values repeat, dictionary{indices, binary}
+    strings            binary{ends, bytes}; dictionary{indices, binary} if few values differ
     dictionary         dictionary{indices, items}, where a null is an item
 
 Source: docs/format.md, "2.0".
@@ -34,20 +34,20 @@ COMPRESSION = "lance-encoding:compression"
 COMPRESSION_LEVEL = "lance-encoding:compression-level"
 
 _DICTIONARY_ROWS = 100
-"""Pages of fewer rows are not worth a dictionary."""
+"""A page of fewer rows gets no dictionary: it would not pay."""
 _DICTIONARY_ITEMS = 100
-"""Pages of as many different strings or more get none, as with the reference; 255 would fit."""
+"""A page with this many distinct strings or more gets no dictionary, as in the reference. (255 would fit.)"""
 _SAMPLE_ROWS = 1024
 _INTEGER = re.compile("-?[0-9]+")
 
 
 def encode_values(page: PageBuffers, array: pa.Array, metadata: Mapping[str, str]) -> proto.ArrayEncoding:
-    """Return the values of a leaf column.
+    """Add the values of a leaf column to a page, and return their description.
 
     Args:
-        page: takes the buffers.
+        page: receives the buffers.
         array: values of a storage type.
-        metadata: of the field; may ask for compression of strings.
+        metadata: metadata of the field; it can ask for compression of strings.
 
     Raises:
         UnsupportedFeatureError: a type that 2.0 files cannot hold.
@@ -96,7 +96,7 @@ def _fixed(page: PageBuffers, array: pa.Array) -> proto.ArrayEncoding:
 
 
 def fixed_buffer(array: pa.Array, bits: int) -> Bytes:
-    """Return the values of an array of a fixed width, those under nulls included."""
+    """Return the values of a fixed-width array, including those of nulls."""
     buffer = array.buffers()[1]
     if buffer is None:
         return b""
@@ -127,7 +127,7 @@ def _binary(page: PageBuffers, array: pa.Array, metadata: Mapping[str, str]) -> 
 
 
 def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto.ArrayEncoding:
-    """Bytes of strings, compressed where the field asks for it."""
+    """Add the bytes of strings to a page, compressed if the metadata of the field asks for it."""
     scheme = metadata.get(COMPRESSION, "").lower()
     if scheme not in ("zstd", "lz4") or not memoryview(data).nbytes:
         return flat(page, data, 8)
@@ -143,7 +143,7 @@ def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto
 
 
 def _few_strings(array: pa.StringArray) -> pa.DictionaryArray | None:
-    """Return the strings as indices, when a page of them has so few different ones that this pays."""
+    """Return the strings with indices if the page has few distinct strings, else None."""
     if len(array) < _DICTIONARY_ROWS or array.null_count == len(array):
         return None
     sample = array.slice(len(array) // 2, _SAMPLE_ROWS)
@@ -154,7 +154,7 @@ def _few_strings(array: pa.StringArray) -> pa.DictionaryArray | None:
 
 
 def _string_dictionary(page: PageBuffers, encoded: pa.DictionaryArray) -> proto.ArrayEncoding:
-    """Index 0 is null, j is the item j - 1."""
+    """Describe strings by their indices and items. Index 0 is null, index j is item j - 1."""
     indices = pc.add(encoded.indices, 1).fill_null(0).cast(pa.uint8())
     return proto.ArrayEncoding(
         dictionary=proto.Dictionary(
@@ -166,7 +166,7 @@ def _string_dictionary(page: PageBuffers, encoded: pa.DictionaryArray) -> proto.
 
 
 def _dictionary(page: PageBuffers, array: pa.DictionaryArray) -> proto.ArrayEncoding:
-    """Index j is the item j; a null row points at an item that is null."""
+    """Describe a dictionary column. Index j is item j; a null row points at an item that is null."""
     items, indices = array.dictionary, array.indices
     if pa.types.is_dictionary(items.type):
         raise UnsupportedFeatureError("dictionary of dictionaries in a 2.0 file")
@@ -178,7 +178,7 @@ def _dictionary(page: PageBuffers, array: pa.DictionaryArray) -> proto.ArrayEnco
             null = pa.scalar(len(items) - 1, indices.type)
         except (pa.ArrowInvalid, OverflowError):
             raise InvalidInputError(
-                "no index is left for null in a dictionary", expected=indices.type, found=len(items)
+                "dictionary has no free index for null", expected=indices.type, found=len(items)
             ) from None
         indices = indices.fill_null(null)
     bits = fixed_bits(indices.type)
@@ -192,6 +192,6 @@ def _dictionary(page: PageBuffers, array: pa.DictionaryArray) -> proto.ArrayEnco
 
 
 def null_flags(array: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    """1 where the array is null."""
+    """Return 1 for each null of the array, else 0."""
     flags: np.ndarray[tuple[int], np.dtype[np.uint8]] = array.is_null().cast(pa.uint8()).to_numpy()
     return flags.astype(np.uint64)

@@ -1,6 +1,7 @@
-"""Blob pages: descriptors of values that are in the file already (docs/format.md, "Blobs").
+"""Blob pages: descriptors of values that the file already contains.
 
-2.1 has positions and sizes. Version 2, of 2.2, also says what kind of place a value is in.
+In 2.1 a descriptor is a position and a size. In 2.2 (blobs of version 2) it also says where the value is: in
+the data file, in a side file or at a URI. Source: docs/format.md, "Blobs".
 """
 
 from collections.abc import Sequence
@@ -28,14 +29,18 @@ PLACED = pa.struct(
         ("uri", pa.utf8()),
     ]
 )
-"""Blobs of version 2 that wait for their page: bytes of those that go into the data file (kind 0),
-places of the others. Numbers of the former are 0, bytes of the latter empty; only whole values are null."""
+"""Blobs of version 2 before their page is encoded. A value for the data file (kind 0) has its bytes here, and
+its numbers are 0. Another value has its location here, and its bytes are empty. Members are never null, only
+the whole value.
+"""
 _LEVEL_SHIFT = 16
-"""A null has its definition level where a value has its position; lists, and so repetition, do not exist."""
+"""Shift of the definition level of a null in the position of its descriptor. (The repetition level in the
+lower bits is always 0, as blobs in lists do not exist here.)
+"""
 
 
 def blob_values(values: pa.Array) -> list[pa.Buffer | None]:
-    """Return the bytes of each value of large binaries, None if it is null."""
+    """Return the bytes of each value of an array of large binaries; None for a null."""
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, "<i8", len(values) + 1, 8 * values.offset)
     return [
@@ -47,12 +52,12 @@ def blob_values(values: pa.Array) -> list[pa.Buffer | None]:
 
 
 def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
-    """Return a page of descriptors of version 2; nulls have none.
+    """Encode a page of descriptors of version 2. A null has no descriptor.
 
     Args:
         rows: structs of `PLACED`; their data is not read.
-        column: what they belong to.
-        places: position and size in the file of each value; (0, 0) for those that are empty or elsewhere.
+        column: the leaf column of the rows.
+        places: file position and size of each value; (0, 0) if it is empty or not in the data file.
     """
     structure = structure_of(rows, column.steps)
     known = np.array(places, "<u8").reshape(-1, 2)
@@ -70,12 +75,12 @@ def blob_v2_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int,
 
 
 def blob_page(rows: LeafRows, column: LeafColumn, places: Sequence[tuple[int, int]]) -> EncodedPage:
-    """Return a page of descriptors.
+    """Encode a page of descriptors of position and size.
 
     Args:
         rows: the values, which are not read.
-        column: what they belong to.
-        places: position and size in the file of each value; (0, 0) for empty and null ones.
+        column: the leaf column of the rows.
+        places: file position and size of each value; (0, 0) for empty values and nulls.
     """
     structure = structure_of(rows, column.steps)
     descriptors = np.array(places, "<u8").reshape(-1, 2)

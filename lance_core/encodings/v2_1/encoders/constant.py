@@ -1,6 +1,6 @@
-"""The constant layout: pages without values, and in 2.2 pages of one value.
+"""Encoder of the constant layout: pages without valid values, and in 2.2 pages of one value.
 
-docs/format.md, "Constant pages".
+Source: docs/format.md, "Constant pages".
 """
 
 import struct
@@ -18,17 +18,19 @@ from lance_core.storage.base import Bytes
 
 _MAX_INLINE_BYTES = 32
 _MOST_PLAIN_LEVELS = 4096
-"""Levels beside a value are stored plainly; of more than these another layout may make less."""
+"""Largest number of levels that are stored plainly beside a value. With more levels, another layout may be
+smaller.
+"""
 
 _FIRST = 1024
 """Number of values that are compared first. If they differ, the other values are not compared."""
 
 _FEW = 100
-"""If a page has few valid values, one of so many values is valid."""
+"""In a page with few valid values, at most one of this many values is valid."""
 
 
 def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
-    """Return a page in which no value is valid, or that has none."""
+    """Encode a page in which no value is valid, or which has no values."""
     layout = proto.ConstantLayout(layers=structure.layers)
     buffers: list[Bytes] = []
     if not (structure.is_flat and structure.num_values == structure.num_entries):
@@ -42,7 +44,9 @@ def null_page(structure: Structure, is_2_2: bool) -> EncodedPage:
 
 
 def constant_page(structure: Structure, values: pa.Array, options: EncodingOptions) -> EncodedPage | None:
-    """Return a page of one value, nulls aside; None if there are several, or another layout is smaller."""
+    """Encode a page whose valid values are all equal; return None if they differ or another layout is
+    smaller.
+    """
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
         return None
@@ -53,7 +57,7 @@ def constant_page(structure: Structure, values: pa.Array, options: EncodingOptio
     if not is_empty and (_is_smaller_elsewhere(structure, values, options) or not _all_equal(values)):
         return None
     value = values.drop_null().slice(0, 1) if values.null_count else values.slice(0, 1)
-    value = pa.concat_arrays([value])  # on its own: buffers of one value
+    value = pa.concat_arrays([value])  # copied, so that the buffers hold only this value
     layout = proto.ConstantLayout(layers=structure.layers)
     buffers: list[Bytes] = []
     if pa.types.is_boolean(arrow_type):
@@ -70,15 +74,15 @@ def constant_page(structure: Structure, values: pa.Array, options: EncodingOptio
 
 
 def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: EncodingOptions) -> bool:
-    """Return whether another layout is expected to take less than the plain levels of this one."""
+    """Return whether another layout is expected to be smaller than the plain levels of this layout."""
     num_kinds = (structure.rep is not None) + (structure.def_ is not None)
     if structure.num_entries <= _MOST_PLAIN_LEVELS or not num_kinds:
         return False
     bits = fixed_bits(values.type)
     plain = EncodingOptions()
-    if bits in (8, 16, 32, 64):  # packed, or as runs
+    if bits in (8, 16, 32, 64):  # bit packing and runs
         shrinks = options.compression not in ("none", "fsst") and options.run_threshold >= plain.run_threshold
-    else:  # a dictionary is made for text and 128 bits, unless it cannot be known that it pays
+    else:  # text and 128 bits get a dictionary, except if few values are valid
         shrinks = bits in (0, 128) and structure.num_valid * _FEW > len(values)
         shrinks &= options.dictionary_divisor <= plain.dictionary_divisor
         shrinks &= options.dictionary_ratio >= plain.dictionary_ratio
@@ -88,11 +92,11 @@ def _is_smaller_elsewhere(structure: Structure, values: pa.Array, options: Encod
 
 
 def _all_equal(values: pa.Array) -> bool:
-    """Return whether the valid values are one and the same, floats bit by bit."""
+    """Return whether all valid values are equal. Floats are compared by their bits."""
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         bits = fixed_bits(values.type)
         values = values.view(pa.binary(bits // 8))
-    if not values.null_count:  # each equals the one behind it
+    if not values.null_count:  # compare each value with the next one
         return bool(values.slice(1).equals(values.slice(0, len(values) - 1)))
     if len(values) > _FIRST and _num_distinct(values.slice(0, _FIRST)) > 1:
         return False
@@ -100,12 +104,12 @@ def _all_equal(values: pa.Array) -> bool:
 
 
 def _num_distinct(values: pa.Array) -> int:
-    """Different valid values."""
+    """Return the number of distinct valid values."""
     return int(pc.count_distinct(values, mode="only_valid").as_py())
 
 
 def _scalar(value: pa.Array) -> bytes:
-    """Return the buffers of an array of one value, with their number and lengths in front."""
+    """Return the buffers of an array of one value, after their number and lengths."""
     bits = fixed_bits(value.type)
     if bits:
         parts = [bytes(value.buffers()[1][: bits // 8])]
@@ -117,7 +121,7 @@ def _scalar(value: pa.Array) -> bytes:
 
 
 def _levels(levels: Levels | None, layout: proto.ConstantLayout, kind: str, is_2_2: bool) -> Bytes:
-    """Return a buffer of levels: plain in 2.1, in the smallest coding in 2.2."""
+    """Return the buffer of levels: plain in 2.1, in the smallest coding in 2.2."""
     if levels is None:
         return b""
     if not is_2_2:

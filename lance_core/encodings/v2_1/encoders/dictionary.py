@@ -1,6 +1,6 @@
-"""Dictionary pages: distinct values kept once, and indices in their place.
+"""Encoder of dictionary pages: distinct values stored once, and an index for each value.
 
-docs/format.md, "Dictionary pages".
+Source: docs/format.md, "Dictionary pages".
 """
 
 from dataclasses import replace
@@ -28,11 +28,11 @@ _LEAST_VALUES = 100
 _MOST_ITEMS = 100_000
 _SAMPLE = 4096
 _MOST_UNIQUE = 0.98
-"""Largest share of distinct values in a sample; above it, no dictionary is tried."""
+"""Largest share of distinct values in a sample. Above it, no dictionary is tried."""
 
 
 def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) -> EncodedPage | None:
-    """Return a page of a plain column as a dictionary and indices; None if that does not pay."""
+    """Encode a page of a plain column as dictionary and indices; return None if it would not be smaller."""
     raw_bytes = _raw_bytes(values, column.is_2_2)
     if raw_bytes is None or not _promising(values, raw_bytes, column):
         return None
@@ -47,10 +47,10 @@ def dictionary_page(structure: Structure, values: pa.Array, column: LeafColumn) 
 
 
 def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column: LeafColumn) -> EncodedPage:
-    """Return a page of a dictionary column; its nulls are among the levels already."""
+    """Encode a page of a dictionary column. Its nulls are already in the levels."""
     items = values.dictionary
     if len(items) > len(values):
-        # A slice of something larger: keep the items that it names.
+        # The array is a slice of a larger array: keep only the items that it uses.
         used = pc.unique(values.indices.drop_null())
         values = pa.DictionaryArray.from_arrays(
             pc.index_in(values.indices, used).cast(values.type.index_type), items.take(used)
@@ -60,7 +60,7 @@ def encoded_column_page(structure: Structure, values: pa.DictionaryArray, column
 
 
 def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return a dictionary array whose nulls are nulls of the indices, none of the items."""
+    """Return a dictionary array without null items: the indices of its nulls are null."""
     items = values.dictionary
     if not items.null_count:
         return values
@@ -72,7 +72,7 @@ def without_null_items(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _find_distinct(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array] | None:
-    """Indices and items; None where there are more items than `most`."""
+    """Return indices and items; None if there are more than `most` items."""
     found = kernels.find_distinct(*_source(values), most)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def _find_distinct(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array] | N
 
 
 def _source(values: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer, int, int, int, pa.Buffer | None, int]:
-    """Values as the kernels that look for distinct ones take them."""
+    """Return the values as arguments of the kernels that find distinct values."""
     validity = values.buffers()[0] if values.null_count else None
     if offset_bits(values.type):
         text = text_of(values)
@@ -93,7 +93,7 @@ def _source(values: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer, int, int, in
 
 
 def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
-    """Bytes of the plain values; None for types that have no dictionaries."""
+    """Return the bytes of the plain values; None if a page of these values gets no dictionary."""
     if len(values) < _LEAST_VALUES:
         return None
     if offset_bits(values.type):
@@ -106,13 +106,13 @@ def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
 
 
 def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
-    """Return whether a sample repeats itself, and packing words does not do as well."""
+    """Return whether a sample has repeated values, and bit packing or runs would not be smaller."""
     step = max(1, len(values) // _SAMPLE)
     num_valid, distinct = kernels.sample_distinct(*_source(values), step, _SAMPLE)
     if distinct > _MOST_UNIQUE * num_valid:
         return False
     if fixed_bits(values.type) != 64 or column.options.compression is not None:
-        return True  # nothing packs them, or what is packed is compressed
+        return True  # nothing else packs the values, or packed values are compressed as well
     data = values.buffers()[1].slice(values.offset * 8, len(values) * 8)
     packed_bytes, num_runs, *_ = kernels.survey_words(data, 64)
     index_bytes = min(len(values) * max(distinct - 1, 1).bit_length() / 8, num_runs * 5)
@@ -124,7 +124,7 @@ def _promising(values: pa.Array, raw_bytes: int, column: LeafColumn) -> bool:
 
 def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: LeafColumn) -> EncodedPage:
     bits = indices.type.bit_width
-    # A null repeats the index before it, which breaks no run.
+    # A null repeats the index before it, so that it ends no run.
     filled = pc.fill_null_forward(indices).fill_null(0) if indices.null_count else indices
     data = filled.buffers()[1].slice(filled.offset * bits // 8, len(filled) * bits // 8)
     chunks = encode_words(data, bits, len(filled), EncodingOptions())
@@ -136,7 +136,7 @@ def _page(structure: Structure, indices: pa.Array, items: pa.Array, column: Leaf
 
 
 def _items_block(items: pa.Array, column: LeafColumn) -> tuple[Bytes, proto.CompressiveEncoding]:
-    """Return the items in block form, compressed by default in 2.2."""
+    """Return the items as a block, and their encoding. In 2.2 they are compressed by default."""
     block: Bytes
     if offset_bits(items.type):
         text = text_of(items)

@@ -1,4 +1,4 @@
-"""Results of encoders: pages that are ready to be written."""
+"""Encoded pages, and the leaf columns that they belong to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,23 +18,24 @@ class LeafColumn:
 
     field: Field
     steps: tuple[Step, ...]
-    """The layers, outermost first; the last is the leaf."""
+    """Layers, outermost first. The last one is the leaf."""
     options: EncodingOptions
     is_2_2: bool
-    """Whether the file is 2.2, which has more (docs/format.md, "Types and encodings by version")."""
+    """Whether the file is 2.2, which allows more encodings: docs/format.md, "Types and encodings by version".
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPage:
-    """A page without its place in the file."""
+    """An encoded page that has no position in the file yet."""
 
     layout: proto.PageLayout
     buffers: Sequence[Bytes]
     length: int
     """Length in the description of the page: rows, or slots below a fixed-size list of structs."""
     num_rows: int
-    """Top-level rows."""
+    """Number of top-level rows."""
     items: pa.Array | None = None
-    """The distinct values of a page that has a dictionary of its own making."""
+    """The distinct values, if the encoder gave the page a dictionary."""
     bounds: tuple[bytes, bytes] | None = None
-    """The least and the greatest value of a page of integers or times without nulls, where they are known."""
+    """The least and the greatest value of a page of integers or times without nulls, if known."""

@@ -1,7 +1,8 @@
-"""Options of the encoder in the metadata of a field: the keys that begin with `lance-encoding:`.
+"""Options of the encoders in the metadata of a field: the keys that begin with `lance-encoding:`.
 
-The layout is an option of the top-level field, all others of the leaf. An option that does not suit a page
-(bit widths, versions) is ignored, as in the reference. An invalid value is refused.
+The layout is an option of the top-level field, all others are options of the leaf. As in the reference, an
+option that does not suit a page (bit widths, versions) is ignored. An invalid value is refused. Source:
+docs/format.md, "Writing pages".
 """
 
 from collections.abc import Mapping
@@ -19,40 +20,40 @@ _COUNTS = range(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class EncodingOptions:
-    """The wishes for one leaf column."""
+    """Options of one leaf column."""
 
     compression: str | None = None
-    """One of COMPRESSIONS; None lets the data decide."""
+    """One of COMPRESSIONS; None if the encoder chooses."""
     level: int | None = None
-    """Level of the compressor."""
+    """Compression level; None for the default of the compressor."""
     layout: str | None = None
-    """"miniblock" or "fullzip"; None lets the width of the values decide."""
+    """"miniblock" or "fullzip"; None if the encoder chooses by the size of the values."""
     byte_stream_split: str = "auto"
-    """"off", "on" or "auto"; only before a compressor."""
+    """"off", "on" or "auto". It is used only inside a compressor."""
     run_threshold: float = 1.0
-    """Runs per value up to which run lengths are tried."""
+    """Largest number of runs per value for which run length encoding is tried."""
     chunk_bytes: int = 4096
-    """Size of the mini-blocks of strings and binaries."""
+    """Target size of the chunks of strings and binaries, in bytes."""
     dictionary_divisor: int = 2
-    """A dictionary has at most one item for so many values."""
+    """Least number of values per dictionary item."""
     dictionary_ratio: float = 0.8
-    """Size of a dictionary page in parts of the plain one up to which it is worth while."""
+    """Largest size of a dictionary page as a share of the plain page."""
     dictionary_compression: str | None = None
-    """Compression of the dictionary items, one of COMPRESSIONS but "fsst"; None for the default of the
-    version.
+    """Compression of the dictionary items: one of COMPRESSIONS except "fsst"; None for the default of the
+    file version.
     """
     dictionary_level: int | None = None
 
 
 _BYTE_STREAM_SPLIT = {"off": "off", "on": "on", "auto": "auto", "never": "off", "always": "on"}
-"""Spellings and what they mean; the last two are those of early descriptions of the format."""
+"""Accepted spellings. "never" and "always" come from early descriptions of the format."""
 
 
 def options_of(leaf: Field, top: Field) -> EncodingOptions:
     """Return the options of a leaf below a top-level field.
 
     Raises:
-        InvalidInputError: a value that means nothing; names column and key.
+        InvalidInputError: an invalid value; the message names column and key.
     """
     default = EncodingOptions()
     read = _Reader(leaf.name, leaf.metadata)

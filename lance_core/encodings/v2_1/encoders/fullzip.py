@@ -1,6 +1,6 @@
-"""The full-zip layout: each value beside its levels, for values so wide that chunks of them make no sense.
+"""Encoder of the full-zip layout: each value beside its levels, for values too large for chunks.
 
-docs/format.md, "Full-zip pages".
+Source: docs/format.md, "Full-zip pages".
 """
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ from lance_core.storage.base import Bytes
 def zip_fixed_page(
     structure: Structure, rows: pa.Buffer, row_bytes: int, encoding: proto.CompressiveEncoding
 ) -> EncodedPage:
-    """Return a page of values of `row_bytes` each; without levels the plain array, from where it is."""
+    """Encode a page of values of `row_bytes` each. Without levels the page is the plain array, without a
+    copy.
+    """
     layout = _layout(structure, encoding)
     layout.bits_per_value = 8 * row_bytes
     if structure.rep is None and structure.def_ is None:
@@ -39,7 +41,7 @@ def zip_fixed_page(
 
 
 def zip_variable_page(structure: Structure, text: Text, encoding: proto.CompressiveEncoding) -> EncodedPage:
-    """Return a page of values of any length, each with its length in front."""
+    """Encode a page of values of variable length, each with its length before it."""
     layout = _layout(structure, encoding)
     layout.bits_per_offset = text.offset_bits
     data, index = kernels.zip_variable(

@@ -1,4 +1,4 @@
-"""LZ4 and ZSTD around what another encoding made, where that makes it smaller."""
+"""Compression with LZ4 and ZSTD around other encodings, if it makes them smaller."""
 
 import struct
 from dataclasses import replace
@@ -19,24 +19,22 @@ from lance_core.kernels import Stream
 from lance_core.storage.base import Bytes
 
 _LEAST_BYTES = 4096
-"""Less is not worth a compressor."""
+"""Fewer bytes are not compressed."""
 _ZSTD_LEVEL = 3
 _SAMPLE_BYTES = 256 << 10
 _WORTH = 0.97
-"""Size of a compressed sample in parts of the plain one up to which values are compressed."""
+"""Values are compressed if a compressed sample has at most this share of its plain size."""
 
 
 def compress_block(data: Bytes, compression: str, level: int | None) -> bytes:
-    """Return a frame: the size of the data, then what the compressor made (docs/format.md, "General")."""
+    """Compress a block. Return the size of the data and the frame. Source: docs/format.md, "General"."""
     if compression == "lz4":
         return bytes(lz4.block.compress(data, store_size=True))
     return memoryview(data).nbytes.to_bytes(8, "little") + _zstd(level).compress(data)
 
 
 def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
-    """Return the first buffer of every chunk compressed, or the chunks as they were where that saves
-    nothing.
-    """
+    """Compress the first buffer of every chunk. Return the chunks unchanged if that saves nothing."""
     first = chunks.streams[0]
     assert options.compression is not None
     if first.num_bytes < _LEAST_BYTES:
@@ -53,15 +51,15 @@ def compress_chunks(chunks: Chunks, options: EncodingOptions) -> Chunks:
 def compress_values(
     data: Bytes, ends: npt.NDArray[np.int64], level: int | None
 ) -> tuple[bytes, npt.NDArray[np.int64]] | None:
-    """Every value of a full-zip page as a ZSTD frame; None where that does not make them smaller.
+    """Compress every value of a full-zip page to a ZSTD frame; return None if that saves too little.
 
     Args:
         data: the values, one after the other.
-        ends: where each ends; first where the first begins.
-        level: of the compressor.
+        ends: the position of the first value, then the end of each value.
+        level: compression level, None for the default.
 
     Returns:
-        The frames, one after the other, and their lengths.
+        The frames, one after the other, and their lengths. A frame follows the size of its value (u64).
     """
     view = memoryview(data).cast("B")
     parts = [view[begin:end] for begin, end in pairwise(ends.tolist())]
@@ -82,7 +80,9 @@ def _zstd_frames(chunks: Stream, level: int | None) -> Stream:
 
 
 def _framed(parts: list[Any], level: int | None) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """All parts in one call of the compressor: frames with their sizes in front, and their lengths."""
+    """Compress each part in one call of the compressor. Return frames that follow their sizes, and their
+    lengths.
+    """
     if not parts:
         return b"", np.zeros(0, np.int64)
     made: Any = _zstd(level).multi_compress_to_buffer(parts)

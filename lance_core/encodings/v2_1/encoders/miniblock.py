@@ -1,6 +1,6 @@
-"""The mini-block layout: encoded values and levels as chunks of some KiB.
+"""Encoder of the mini-block layout: encoded values and levels in chunks of some KiB.
 
-docs/format.md, "Mini-block pages".
+Source: docs/format.md, "Mini-block pages".
 """
 
 from lance_core import kernels
@@ -28,7 +28,7 @@ def mini_block_page(
         dictionary: the items as a block, their encoding and their number.
 
     Raises:
-        ChunkOverflow: a chunk outgrows what this version can say about it.
+        ChunkOverflow: a chunk exceeds the limits of this file version.
     """
     num_chunks = len(chunks.counts)
     layout = proto.MiniBlockLayout(

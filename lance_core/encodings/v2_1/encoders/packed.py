@@ -1,4 +1,4 @@
-"""Packed structs: the members of a row side by side."""
+"""Encoder of packed structs: the members of a row side by side."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,15 @@ _MAX_INT32 = (1 << 31) - 1
 
 
 def is_fixed(packed_type: pa.StructType) -> bool:
-    """Return whether all members are plain values of fixed width: then rows are so, too."""
+    """Return whether all members are plain values of fixed width, so that all rows have the same size."""
     return all(fixed_bits(field.type) for field in packed_type)
 
 
 def require_no_nulls(array: pa.StructArray, column: str) -> None:
-    """Refuse members with nulls in rows that are not null themselves: a packed struct cannot hold them.
+    """Refuse nulls of members in rows that are not null: a packed struct cannot store them.
 
     Raises:
-        UnsupportedFeatureError: names the member.
+        UnsupportedFeatureError: a member has such nulls; the message names it.
     """
     if not any(member.null_count for member in _members(array)):
         return
@@ -39,7 +39,7 @@ def require_no_nulls(array: pa.StructArray, column: str) -> None:
 
 
 def encode_packed(array: pa.StructArray) -> Chunks:
-    """Mini-block chunks of members of fixed width."""
+    """Encode members of fixed width as mini-block chunks."""
     bits = [fixed_bits(field.type) for field in array.type]
     columns = [_fixed_data(member) for member in _members(array)]
     rows = as_buffer(kernels.interleave_rows(columns, [each // 8 for each in bits], len(array)))
@@ -50,7 +50,7 @@ def encode_packed(array: pa.StructArray) -> Chunks:
 
 
 def zip_packed(array: pa.StructArray) -> tuple[Text, proto.CompressiveEncoding]:
-    """Rows of members of any width, as the values of full-zip entries; a null row is empty."""
+    """Encode members of any width as the values of full-zip entries. A null row is empty."""
     fields: list[tuple[int, int, pa.Buffer | None, pa.Buffer]] = []
     packed = proto.VariablePackedStruct()
     for member in _members(array):

@@ -1,7 +1,8 @@
-"""The page of a leaf column: which layout suits its values.
+"""Choice of the layout for a page of a leaf column.
 
-The first that fits: no values at all, one value (2.2), packed structs of variable width, dictionaries, what
-the field asks for, mini-blocks for values below 256 bytes, and full-zip for wider ones.
+The first that fits is used: no valid values, one value (2.2), packed structs of variable width, dictionaries,
+the layout that the field asks for, mini-blocks for values below 256 bytes, full-zip for larger values.
+Source: docs/format.md, "Writing pages".
 """
 
 from dataclasses import replace
@@ -32,16 +33,17 @@ from lance_core.kernels import ChunkOverflow
 from lance_core.storage.base import Bytes
 
 FULL_ZIP_BYTES = 256
-"""Values from this length on are stored each with its levels."""
+"""Least size of a value, in bytes, for which full-zip is chosen."""
 
 
 def encode_pages(rows: LeafRows, column: LeafColumn) -> list[tuple[EncodedPage, LeafRows]]:
-    """Return the rows as one page, or as several where its levels do not fit into the chunks of one.
+    """Encode rows as one page, or as several pages if their levels do not fit into chunks.
 
-    Each page comes with the rows that are in it.
+    Returns:
+        Each page with its rows.
 
     Raises:
-        UnsupportedFeatureError: values that the column's encoding cannot hold.
+        UnsupportedFeatureError: values that the encoding of the column cannot hold.
     """
     if pa.types.is_dictionary(rows.values.type):
         rows = replace(rows, values=without_null_items(rows.values))
@@ -86,12 +88,12 @@ def _encode(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
 
 
 def _is_number(arrow_type: pa.DataType) -> bool:
-    """Return whether values have the order of their words; floats have not, nor have bytes."""
+    """Return whether values are ordered like their words. Floats and binaries are not."""
     return bool(pa.types.is_integer(arrow_type) or pa.types.is_temporal(arrow_type))
 
 
 def _value_bytes(values: pa.Array) -> int:
-    """Bytes of the widest value."""
+    """Return the size of the largest value, in bytes."""
     if offset_bits(values.type):
         return text_of(values).longest
     if pa.types.is_fixed_size_list(values.type):
@@ -121,7 +123,7 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
         return zip_variable_page(structure, *zip_text(text_of(values), column.options))
     if pa.types.is_fixed_size_list(arrow_type):
         vectors = vectors_of(values)
-        if isinstance(vectors.items, Bits):  # readers take items of whole bytes only
+        if isinstance(vectors.items, Bits):  # readers accept only full-zip items of whole bytes
             try:
                 return mini_block_page(structure, encode_vectors(vectors), column.is_2_2)
             except ChunkOverflow as error:
@@ -133,7 +135,7 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
                 ) from None
         rows, row_bytes = zip_vectors(vectors)
         return zip_fixed_page(structure, rows, row_bytes, vectors.encoding)
-    if pa.types.is_boolean(arrow_type):  # a byte each
+    if pa.types.is_boolean(arrow_type):  # one byte per value
         flags = values.fill_null(False) if values.null_count else values
         data = pa.py_buffer(flags.to_numpy(zero_copy_only=False).astype(np.uint8))
         return zip_fixed_page(structure, data, 1, flat_message(8))
@@ -143,7 +145,7 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
 
 
 def _halves(rows: LeafRows, steps: tuple[Step, ...]) -> list[LeafRows]:
-    """Return the rows cut in two."""
+    """Divide the rows into two halves."""
     middle = rows.num_rows // 2
     rep, def_ = _levels(rows.rep), _levels(rows.def_)
     if rep is None:

@@ -1,11 +1,11 @@
-"""An array taken apart: for each leaf below it the values that have a slot, and the levels around them.
+"""Shredding: takes an array apart into leaves, each with its values and levels.
 
-Levels are numbered from the outside here, since leaves of one column share their outer layers: layer `d` from
-the outside has `NULL - 2 d` for null and one more for empty. A page renumbers them from the inside, leaving
-out what does not occur in it (`structure`).
+Here levels are numbered from the outside, because the leaves of a column share their outer layers: layer `d`
+from the outside has level `NULL - 2 * d` for null and one more for empty. A page renumbers them from the
+inside and leaves out the levels that do not occur in it (`structure`).
 
-What lies below a null list, or below a list under a null struct, is nobody's value and is left out; a leaf
-below a null struct keeps its slot.
+Values below a null list, or in a list below a null struct, are left out. A leaf below a null struct keeps its
+slot. Source: docs/format.md, "Levels".
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from lance_core.schema.tree import MAX_DEPTH
 from lance_core.storage.base import Bytes
 
 NULL = 2 * MAX_DEPTH + 2
-"""Definition level of a null in the outermost layer; two less in each layer further in."""
+"""Definition level of a null in the outermost layer. Each layer further in has a level lower by two."""
 LIST = MAX_DEPTH + 1
-"""Repetition level of the outermost list; one less in each list further in."""
+"""Repetition level of the outermost list. Each list further in has a level lower by one."""
 NO_DEATH = 0xFFFF
-"""Above all definition levels: every entry has a slot."""
+"""A level above all definition levels: every entry has a slot."""
 
 
 class Kind(Enum):
@@ -49,35 +49,36 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LeafRows:
-    """Some rows of one leaf column."""
+    """Rows of one leaf column."""
 
     values: pa.Array
-    """One value for each slot, null where the leaf itself is null; storage type."""
+    """Values of the storage type, one per slot; null if the leaf itself is null."""
     num_rows: int
     num_entries: int
     rep: Bytes | None
-    """u16 per entry; None without lists."""
+    """Repetition level of each entry (u16); None without lists."""
     def_: Bytes | None
-    """u16 per entry, nulls of the leaf itself not counted; None where all are 0."""
+    """Definition level of each entry (u16), without the nulls of the leaf itself; None if all levels are 0.
+    """
 
 
 def steps_of(top: Field) -> Iterator[tuple[Field, tuple[Step, ...]]]:
-    """Every leaf below a top-level field, in column order, with its layers, outermost first.
+    """Yield every leaf below a top-level field, in column order, and its layers, outermost first.
 
     Raises:
-        UnsupportedFeatureError: lists around or inside fixed-size lists of structs, which nobody can read.
+        UnsupportedFeatureError: lists around or inside fixed-size lists of structs, which no release reads.
     """
     yield from _walk(top, ())
 
 
 def shred(top: Field, array: pa.Array) -> Iterator[LeafRows]:
-    """Take apart an array of a top-level field; the leaves come in the order of `steps_of`."""
+    """Shred an array of a top-level field. Yields the leaves in the order of `steps_of`."""
     yield from _shred(top, array, len(array), _Levels(0, 0, len(array), None, None, NO_DEATH))
 
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """The layers outside a node."""
+    """The levels of the layers outside a node."""
 
     depth: int
     lists: int
@@ -85,7 +86,7 @@ class _Levels:
     rep: Bytes | None
     def_: Bytes | None
     dead: int
-    """Entries with at least this definition level have no slot in the node."""
+    """Lowest definition level of an entry that has no slot in the node."""
 
 
 def _walk(field: Field, above: tuple[Step, ...]) -> Iterator[tuple[Field, tuple[Step, ...]]]:
@@ -170,7 +171,7 @@ def _repeated(levels: _Levels, size: int) -> _Levels:
 
 
 def _entries(array: pa.MapArray, entries: Field) -> pa.ListArray:
-    """Return a map as the list of structs that it is."""
+    """Convert a map array to a list array of structs, without a copy."""
     key, item = entries.arrow_type.field(0), entries.arrow_type.field(1)
     values = pa.StructArray.from_arrays([array.keys, array.items], fields=[key, item])
     return pa.Array.from_buffers(

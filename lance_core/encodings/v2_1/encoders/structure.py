@@ -1,8 +1,8 @@
-"""The levels of one page: layers, numbers, and how the numbers are stored.
+"""The levels of one page: its layers, the numbers of the levels, and their coding.
 
-A page declares of each layer only what occurs in it: nulls, empty lists, both or neither. Fixed-size lists of
-structs, and what is around them, are the exception (`_is_declared`). Numbers start at 1 and go from the leaf
-outwards (docs/format.md, "Levels").
+A page declares for each layer only what occurs in it: nulls, empty lists, both or neither. The exception are
+fixed-size lists of structs and the layers around them, see `_is_declared`. Levels are numbered from 1, from
+the leaf outwards. Source: docs/format.md, "Levels".
 """
 
 from collections.abc import Sequence
@@ -27,20 +27,20 @@ _LIST_KINDS = {
     (True, True): proto.REPDEF_NULL_AND_EMPTY_LIST,
 }
 _RUN_BYTES = 3
-"""A level and its count."""
+"""Bytes of a run: a level and a length."""
 _BLOCK_BYTES = 8
-"""Bytes in front of a block of runs, which hold the size of its values."""
+"""Bytes before a block of runs: the size of its values."""
 
 Coding = tuple[str, int]
-"""Coding of levels, as the kernels spell it: "flat", "packed" in so many bits, or "runs"."""
+"""Coding of levels for the kernels: the name ("flat", "packed" or "runs"), and the bits of a packed level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Levels of one kind, renumbered."""
+    """The repetition or the definition levels of a page, with the numbers of the page."""
 
     data: Bytes
-    """u16 per entry."""
+    """Level of each entry (u16)."""
     highest: int
 
     @property
@@ -49,16 +49,15 @@ class Levels:
         return self.highest.bit_length()
 
     def coding(self, is_2_2: bool, num_blocks: int) -> tuple[Coding, proto.CompressiveEncoding]:
-        """Return the smallest coding for levels that are stored in `num_blocks` blocks, and its
-        description.
-        """
+        """Return the smallest coding for the levels in `num_blocks` blocks, and its description."""
         num_levels = memoryview(self.data).nbytes // 2
         group_words = 1024 // LEVEL_BITS * self.bits
-        # Blocks end with a group that is filled up, or with plain levels.
+        # A block ends with a padded group, or with plain levels.
         groups, rest = divmod(num_levels // num_blocks, 1024)
         packed = num_blocks * 2 * (groups * group_words + min(rest, group_words))
         if is_2_2:
-            # Long runs count as several, and all end with their block.
+            # A run longer than `LONGEST_RUN` is stored as several runs, and no run continues in the next
+            # block.
             num_runs = kernels.count_changes(self.data) + num_levels // kernels.LONGEST_RUN + num_blocks
             in_runs = num_runs * _RUN_BYTES + num_blocks * _BLOCK_BYTES
             if in_runs < min(packed, num_levels * 2):
@@ -70,23 +69,23 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Everything around the values of a page."""
+    """The levels and counts of a page: everything except its values."""
 
     layers: tuple[proto.RepDefLayer, ...]
-    """Innermost first."""
+    """Layers, innermost first."""
     rep: Levels | None
     def_: Levels | None
     max_visible: int
-    """Entries up to this definition level have a value slot."""
+    """Highest definition level of an entry that has a value slot."""
     num_entries: int
     num_values: int
-    """Entries with a value slot."""
+    """Number of entries with a value slot."""
     num_valid: int
-    """Values that are not null."""
+    """Number of values that are not null."""
     num_rows: int
-    """Top-level rows."""
+    """Number of top-level rows."""
     slots_per_row: int
-    """More than 1 below a fixed-size list of structs."""
+    """Value slots per row; more than 1 below a fixed-size list of structs."""
 
     @property
     def max_rep(self) -> int:
@@ -95,33 +94,33 @@ class Structure:
 
     @property
     def rep_data(self) -> Bytes | None:
-        """The repetition levels, where there are any."""
+        """The repetition levels; None without lists."""
         return None if self.rep is None else self.rep.data
 
     @property
     def def_data(self) -> Bytes | None:
-        """The definition levels, where there are any."""
+        """The definition levels; None if all are 0."""
         return None if self.def_ is None else self.def_.data
 
     @property
     def is_flat(self) -> bool:
-        """Whether there is nothing around the leaf."""
+        """Whether the leaf is the only layer."""
         return len(self.layers) == 1
 
     @property
     def page_length(self) -> int:
-        """Return the length in the description of the page."""
+        """The length in the description of the page: rows, or slots below a fixed-size list of structs."""
         return self.num_rows * self.slots_per_row
 
 
 def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
-    """Number the levels of a page, with the nulls of the leaf itself."""
+    """Number the levels of a page, including the nulls of the leaf itself."""
     values, def_ = rows.values, rows.def_
     depth, lists = len(steps) - 1, sum(step.kind is Kind.LIST for step in steps)
     null_count = values.null_count
     if null_count:
         dead = _first_dead(steps)
-        # The null type has no bitmap.
+        # An array of the null type has no bitmap.
         is_null = pa.types.is_null(values.type)
         validity = np.zeros(len(values) // 8 + 1, np.uint8).data if is_null else values.buffers()[0]
         first_bit = 0 if is_null else values.offset
@@ -135,7 +134,8 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
     numbers = [0] * (NULL + 2)
     for layer in range(depth, -1, -1):
         null, empty = NULL - 2 * layer, NULL - 2 * layer + 1
-        # What lies in a null struct counts as null, too: the reference reads members without their struct.
+        # Values in a null struct count as null here, because the reference reads members without their
+        # struct.
         if _under_nulls(layer, steps, counts) or _is_declared(layer, steps):
             counts[null] = max(counts[null], 1)
         if steps[layer].kind is Kind.LIST:
@@ -172,7 +172,7 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
 
 
 def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bool:
-    """Return whether a struct around this layer, with no list between them, is null somewhere."""
+    """Return whether a struct around this layer, with no list between them, is null in some row."""
     for above in range(layer - 1, -1, -1):
         if steps[above].kind is Kind.LIST:
             return False
@@ -182,11 +182,11 @@ def _under_nulls(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bo
 
 
 def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
-    """Return whether the layer is nullable in every page: at or around fixed-size lists, if nulls are
-    allowed.
+    """Return whether the layer is nullable in every page: a nullable layer at or around a fixed-size list of
+    structs.
 
-    The reference fails on a batch whose pages disagree about this: it mistakes the slots of the fixed-size
-    lists for lists.
+    The reference fails on a batch whose pages disagree about this flag: it mistakes the slots of the
+    fixed-size list for lists.
     """
     return any(step.is_nullable for step in steps[: layer + 1]) and any(
         step.kind is Kind.FIXED_SIZE_LIST for step in steps[layer:]
@@ -194,6 +194,6 @@ def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
 
 
 def _first_dead(steps: Sequence[Step]) -> int:
-    """Definition levels from here on end an entry before the leaf."""
+    """Return the lowest definition level of an entry that has no slot in the leaf."""
     lists = [depth for depth, step in enumerate(steps) if step.kind is Kind.LIST]
     return NULL - 2 * lists[-1] if lists else 0xFFFF

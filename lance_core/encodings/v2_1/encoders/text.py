@@ -1,4 +1,4 @@
-"""Strings and binaries: plain, as symbol codes, or compressed."""
+"""Encoder of strings and binaries: plain, as symbol codes, or compressed."""
 
 from dataclasses import dataclass, replace
 
@@ -17,33 +17,35 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _MAX_CHUNK_VALUES = 2048
 _FSST_LEAST_BYTES = 32 << 10
-"""Bytes of text and offsets below which a symbol table does not pay."""
+"""Least bytes of values and offsets for which symbols are tried."""
 _FSST_MOST_BYTES = 1 << 30
-"""Codes of text can take twice its bytes, and have to be addressed by the same offsets."""
+"""Exclusive bound on the bytes of values for symbols. Codes can take twice as many bytes, and have the same
+offset type.
+"""
 _FSST_LEAST_LENGTH = 5
-"""Length of the longest value below which symbols do not pay."""
+"""Symbols are tried only if the longest value has at least this many bytes."""
 _LONG_BYTES = 32 << 10
-"""Length of the longest value above which values are compressed without being asked."""
+"""If the longest value has more bytes, values are compressed even if the field does not ask for it."""
 _COMPRESSED_LEAST_BYTES = 32 << 10
 _FSST_SAMPLE_BYTES = 32 << 10
 _FSST_WORTH = 0.9
-"""Size of the codes in parts of the text up to which reading them is worth while."""
+"""Codes are used if a sample of them takes less than this share of its plain size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Values of variable length under offsets that may start anywhere."""
+    """Values of variable length. Their first offset need not be 0."""
 
     offsets: pa.Buffer
     data: pa.Buffer
     num_values: int
     offset_bits: int
     is_text: bool
-    """Strings, rather than arbitrary bytes."""
+    """Whether the values are strings rather than binaries."""
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all values."""
+        """Total bytes of all values."""
         width = self.offset_bits // 8
         first = int.from_bytes(self.offsets[:width], "little")
         end = self.num_values * width
@@ -66,7 +68,7 @@ def text_of(array: pa.Array) -> Text:
 
 
 def encode_text(text: Text, options: EncodingOptions) -> Chunks:
-    """Mini-block chunks of strings or binaries."""
+    """Encode strings or binaries as mini-block chunks."""
     text, encoding = code_text(text, options)
     counts, stream = kernels.chunk_variable(
         text.offsets, text.data, text.num_values, text.offset_bits, options.chunk_bytes, _MAX_CHUNK_VALUES
@@ -76,9 +78,10 @@ def encode_text(text: Text, options: EncodingOptions) -> Chunks:
 
 
 def zip_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
-    """Values for full-zip entries, and what they are now: frames of ZSTD, symbol codes, or as they were.
+    """Encode values for full-zip entries. Return them and their encoding: ZSTD frames, symbol codes, or
+    plain.
 
-    The reference compresses each value where a compressor is asked for, LZ4 or not, or some are long.
+    As in the reference, each value is compressed if the field asks for LZ4 or ZSTD, or if a value is long.
     """
     wanted = options.compression in ("lz4", "zstd") or (
         options.compression is None and text.longest > _LONG_BYTES
@@ -96,7 +99,7 @@ def zip_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.Compress
 
 
 def code_text(text: Text, options: EncodingOptions) -> tuple[Text, proto.CompressiveEncoding]:
-    """Values as symbol codes where that pays, and what they are now."""
+    """Encode values as symbol codes if these are smaller. Return the values and their encoding."""
     num_bytes = text.num_bytes
     wanted = options.compression == "fsst" or (options.compression is None and text.is_text)
     least_bytes = _FSST_LEAST_BYTES - len(text.offsets)

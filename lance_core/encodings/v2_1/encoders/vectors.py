@@ -1,4 +1,4 @@
-"""Fixed-size lists of primitives: items flattened, with bitmaps where items can be null."""
+"""Encoder of fixed-size lists of primitives: flattened items, and a bitmap if items are null."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from lance_core.proto import encodings_v2_1_pb2 as proto
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """An Arrow bitmap from bit `offset` on."""
+    """An Arrow bitmap that begins at bit `offset` of its buffer."""
 
     data: pa.Buffer
     offset: int
@@ -26,13 +26,13 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class ListLevel:
-    """One level of lists."""
+    """One level of nested fixed-size lists."""
 
     dimension: int
     num_items: int
-    """Per value of the column: the dimensions down to here."""
+    """Number of items of this level per value of the column."""
     validity: Bits | None
-    """Validity of the items; None if no item of a valid vector is null."""
+    """Validity of the items; None if no item of a valid list is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +40,25 @@ class Vectors:
     """The values of a column of fixed-size lists."""
 
     levels: tuple[ListLevel, ...]
-    """Outermost first."""
+    """Levels of lists, outermost first."""
     items: Bits | pa.Buffer
-    """A bitmap where items are bools."""
+    """The innermost items; a bitmap if they are bools."""
     item_bits: int
     num_values: int
 
     @property
     def num_items(self) -> int:
-        """Innermost items per value."""
+        """Number of innermost items per value."""
         return self.levels[-1].num_items
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of the items of a value; bools count for nothing, as in the reference's choice of layouts."""
+        """Bytes of the items of a value. Bools count as 0, as in the reference's choice of layouts."""
         return self.num_items * (self.item_bits // 8)
 
     @property
     def encoding(self) -> proto.CompressiveEncoding:
-        """The description of the values."""
+        """Description of the values."""
         encoding = flat_message(self.item_bits)
         for level in reversed(self.levels):
             has_validity = level.validity is not None
@@ -67,10 +67,10 @@ class Vectors:
 
 
 def vectors_of(array: pa.FixedSizeListArray) -> Vectors:
-    """Return the parts of an array.
+    """Flatten an array of nested fixed-size lists.
 
     Raises:
-        UnsupportedFeatureError: items that are neither numbers of whole bytes nor bools.
+        UnsupportedFeatureError: the items are neither bools nor values of whole bytes.
     """
     levels: list[ListLevel] = []
     num_items, num_values = 1, len(array)
@@ -79,7 +79,7 @@ def vectors_of(array: pa.FixedSizeListArray) -> Vectors:
         items = array.values.slice(array.offset * size, len(array) * size)
         num_items *= size
         validity = None
-        # Items below null lists are nobody's: most writers leave nulls there.
+        # Most writers leave nulls below null lists. They do not count.
         if items.null_count and array.flatten().null_count:
             validity = Bits(items.buffers()[0], items.offset)
         levels.append(ListLevel(size, num_items, validity))
@@ -95,7 +95,7 @@ def vectors_of(array: pa.FixedSizeListArray) -> Vectors:
 
 
 def encode_vectors(vectors: Vectors) -> Chunks:
-    """Mini-block chunks: the bitmaps, outermost first, then the items."""
+    """Encode lists as mini-block chunks: the bitmaps, outermost first, then the items."""
     counts = even_counts(vectors.num_values, flat_chunk_values(vectors.num_items * vectors.item_bits))
     streams = [
         _cut(level.validity, counts * level.num_items)
@@ -111,7 +111,7 @@ def encode_vectors(vectors: Vectors) -> Chunks:
 
 
 def zip_vectors(vectors: Vectors) -> tuple[pa.Buffer, int]:
-    """Rows of bitmaps and items as full-zip entries hold them, and the bytes of a row."""
+    """Return the bitmaps and items of each row as full-zip entries store them, and the bytes of a row."""
     columns: list[pa.Buffer] = []
     widths: list[int] = []
     for level in vectors.levels:

@@ -1,6 +1,6 @@
-"""Values of fixed width in mini-block chunks: plain, packed in fewer bits, as runs, as byte streams.
+"""Encoder of fixed-width values in mini-block chunks: plain, bit packing, runs, or byte stream split.
 
-The whole page is surveyed in one pass; the smallest form wins, and of equal ones the fastest to read.
+The whole page is surveyed in one pass. The smallest form is used; of equal forms, the fastest to read.
 """
 
 from dataclasses import replace
@@ -20,13 +20,13 @@ from lance_core.encodings.v2_1.rle import chunk_runs
 _WORDS = (8, 16, 32, 64)
 _ENTROPY_SAMPLE = 64
 _MAX_ENTROPY = 4.0
-"""Bits per byte of a stream; above, splitting bytes does not help a compressor."""
+"""Largest entropy, in bits per byte, for which byte stream split helps a compressor."""
 
 
 def encode_words(
     data: pa.Buffer, bits: int, num_values: int, options: EncodingOptions, *, is_signed: bool = False
 ) -> Chunks:
-    """Values of `bits` bits (8 or more), one after the other in `data`; `is_signed` is about their bounds."""
+    """Encode contiguous values of `bits` bits (8 or more). `is_signed` only affects their bounds."""
     compressed = options.compression in ("lz4", "zstd")
     if options.compression == "none" or bits not in _WORDS:
         chunks = chunk_flat(data, bits, num_values)
@@ -43,7 +43,7 @@ def _smallest(
     width = bits // 8
     packed_bytes, num_runs, _, least, most = kernels.survey_words(data, bits, is_signed)
     bounds = least.to_bytes(width, "little"), most.to_bytes(width, "little")
-    # Long runs count as several, and all end with their chunk.
+    # A run longer than `LONGEST_RUN` is stored as several runs, and no run continues in the next chunk.
     num_runs += num_values // kernels.LONGEST_RUN + num_values // MAX_CHUNK_VALUES
     run_bytes = num_runs * (width + 1)
     raw_bytes = num_values * width
@@ -63,7 +63,9 @@ def _splits_bytes(data: pa.Buffer, bits: int, options: EncodingOptions) -> bool:
 
 
 def _mean_entropy(data: pa.Buffer, width: int) -> float:
-    """Bits per byte of the first values, each byte position on its own."""
+    """Return the mean entropy of the first values, in bits per byte. Each byte position is counted on its
+    own.
+    """
     sample = np.frombuffer(data.slice(0, min(data.size, _ENTROPY_SAMPLE * width)), np.uint8).reshape(
         -1, width
     )

@@ -96,7 +96,7 @@ def test_keys_of_a_dictionary_column_must_have_room_for_null(tmp_path: Path) -> 
         pa.array([*range(128), None], pa.int8()), pa.array([str(number) for number in range(128)])
     )
 
-    with pytest.raises(InvalidInputError, match="no index is left for null"):
+    with pytest.raises(InvalidInputError, match="no free index for null"):
         _write(pa.table({"column": full}), tmp_path / "new")
 
 
