@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_core
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.files.cache import FileCache
 
 Change = Callable[[lance_core.LanceDataset], object]
 _FILES = 4

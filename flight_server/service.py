@@ -39,12 +39,12 @@ from lance_core.scan.explain import Explanation, PrunedPlan, explain, prune_plan
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
-from lance_core.scan.plan.row_ranges import ScanPlan, plan_scan
+from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.execute import count_passing, scan_batch_runs
 from lance_core.scan.session import Session
-from lance_core.scan.take.rows import RowTaker
+from lance_core.scan.take.row_taker import RowTaker
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.indices import IndexDescription
 from lance_core.table.snapshot import Snapshot
@@ -379,7 +379,7 @@ class Service:
 
     def _taken(self, taker: RowTaker, keys: RowKeys) -> Generator[BatchRun, None, None]:
         """Yield the rows of the keys. Nothing is read before the first batch is asked for."""
-        find = taker.addresses_by(_KEY_COLUMNS[keys.kind])
+        find = taker.addresses.by(_KEY_COLUMNS[keys.kind])
         addresses = find(np.array(keys.values, np.uint64))  # of integers that were checked when they came
         yield from taker.batch_runs(addresses, self._session.budget)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 
 
 def split_tasks(

@@ -8,7 +8,8 @@ import pyarrow as pa
 from flight_server.requests.names import shown
 from lance_core.errors import InvalidInputError
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.take.rows import KEY_COLUMNS, RowTaker, as_keys, join_batches
+from lance_core.scan.take.keys import KEY_COLUMNS, as_keys
+from lance_core.scan.take.row_taker import RowTaker, join_batches
 
 MAXIMUM_KEYS_PER_BATCH = 1 << 20
 
@@ -28,7 +29,7 @@ class Lookup:
         if not pa.types.is_integer(keys.types[0]):
             raise InvalidInputError("keys are integers", column=keys.names[0], found=keys.types[0])
         self._name = keys.names[0]
-        self._find = taker.addresses_by(self._name)
+        self._find = taker.addresses.by(self._name)
         self._taker = taker
         self._budget = budget
         self._max_answer_bytes = max_answer_bytes

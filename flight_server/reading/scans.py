@@ -8,7 +8,7 @@ from flight_server.requests.tickets import Ticket
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
-from lance_core.scan.plan.row_ranges import ScanPlan, plan_scan
+from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
 from lance_core.table.snapshot import Snapshot
 
 

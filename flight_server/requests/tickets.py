@@ -38,7 +38,7 @@ from flight_server.requests.json_fields import (
     string,
 )
 from lance_core.errors import InvalidInputError
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 
 MAGIC = b"LFT1"
 MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES

@@ -28,7 +28,7 @@ from lance_core.hints import did_you_mean, near_names
 from lance_core.scan.read.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
 from lance_core.scan.session import Session
-from lance_core.scan.take.rows import as_keys
+from lance_core.scan.take.keys import as_keys
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics

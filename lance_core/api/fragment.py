@@ -15,7 +15,7 @@ from lance_core.api.column_changes import new_columns, table_of
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.errors import InvalidInputError
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
-from lance_core.scan.take.rows import as_keys
+from lance_core.scan.take.keys import as_keys
 from lance_core.schema import Schema
 from lance_core.table.fragment import MAX_ROWS, Fragment
 

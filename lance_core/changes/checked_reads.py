@@ -26,7 +26,7 @@ def scan_for_change(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
 def stored_for_change(
     snapshot: Snapshot, fragment_ids: Iterable[int], fields: Sequence[Field], *, batch_rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Return rows in the form of files; see `lance_core.scan.run.stored.scan_stored`.
+    """Return rows in the form of files; see `lance_core.scan.run.stored_scan.scan_stored`.
 
     Raises:
         CorruptFileError: a page differs from its checksum.

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import concat_arrays, seen_as, take_values, with_other_leaves
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.scan.take.rows import concatenated
 from lance_core.schema import is_view
 from lance_core.write.conform import plain
 from lance_core.write.source import batches_of, slices

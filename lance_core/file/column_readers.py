@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking
+from lance_core.encodings.picking import Picking
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.direct import Piece
 from lance_core.file.footer import FileVersion

@@ -44,7 +44,7 @@ class ReadBatches:
     """Rows of several batches in one piece of memory.
 
     Attributes:
-        num_bytes: Of all values; counted like `lance_core.scan.read.sizes`.
+        num_bytes: Of all values; counted like `lance_core.scan.read.value_sizes`.
         largest_bits: Of the values of the largest batch of more than one row.
     """
 

@@ -534,7 +534,7 @@ class ArrowRows:
 
     @property
     def num_bytes(self) -> int:
-        """Of the values of all batches, where there are such; counted like lance_core/scan/read/sizes.py."""
+        """Bytes of the values of all batches, counted like `lance_core.scan.read.value_sizes`."""
 
     @property
     def largest_bits(self) -> int:

@@ -1,1 +1,22 @@
-"""Scans and takes: rows of one version, planned from metadata and then read."""
+"""Scans and takes: rows of one version, planned from metadata and then read.
+
+`scanner` has the scan that users call, `session` the caches and settings of reads, `explain` the pages that a
+scan reads, `validate` the check of a version, `changes` the rows that differ between two versions. The rooms:
+
+- `files`: open data files. `opened` is one file, `cache` the files that stay open, `data_files` the interface
+  to them, `verified` the columns whose pages are compared with checksums.
+- `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
+  `bind` its expressions, `scan_plan` its fragments and row ranges; `statistics` and `pruning` leave out rows.
+- `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
+  `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
+  values of chosen rows, `blobs` the values of blobs, `value_sizes` the sizes of values, `page_trace` a record
+  of the pages that were read.
+- `run`: from plans to batches. `execute` runs a plan, `filtered_scan` a plan with a filter, `stored_scan` one
+  for rows that are written again. `windows` divides a plan, at the rows of `page_cuts`; `filter_windows` and
+  `row_filter` find matching rows, `matching_rows` divides them. `readahead` decodes ahead within a `budget`;
+  `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.
+- `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,
+  `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files.
+
+Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
+"""

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection, project, project_filtered
-from lance_core.scan.plan.row_ranges import FragmentScan, ScanPlan
+from lance_core.scan.plan.pruning import Kept, Pruner, Segment
+from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.read.columns import Column
-from lance_core.scan.read.files import DataFiles
 from lance_core.scan.read.fragments import FragmentOpener
-from lance_core.scan.read.pruning import Kept, Pruner, Segment
-from lance_core.scan.read.trace import Trace
+from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.run.strategy import Strategy

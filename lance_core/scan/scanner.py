@@ -16,13 +16,14 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import Projection, project
-from lance_core.scan.plan.row_ranges import FragmentScan, plan_scan
+from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 from lance_core.scan.read.blobs import BlobFile
 from lance_core.scan.run.execute import count_passing, scan_batches, scan_projection, scan_table
-from lance_core.scan.run.stored import scan_stored
+from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.take.blobs import take_blobs
-from lance_core.scan.take.rows import RowTaker, as_keys
+from lance_core.scan.take.keys import as_keys
+from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field, Schema
 from lance_core.schema.paths import check_names
 from lance_core.table.snapshot import Snapshot
@@ -268,7 +269,7 @@ def stored_batches(
     verify_checksums: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Return the rows of fragments in the form that data files hold; see
-    `lance_core.scan.run.stored.scan_stored`.
+    `lance_core.scan.run.stored_scan.scan_stored`.
     """
     session = session_of(snapshot)
     files = session.files.verified() if verify_checksums else session.files

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from lance_core.cache_use import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
+from lance_core.scan.files.cache import FileCache
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.read.files import DataFiles, FileCache
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.take.rows import RowTaker, TakerCache
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.table.snapshot import Snapshot
 
 _FILE_CACHE_BYTES = 64 << 20

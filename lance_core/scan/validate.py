@@ -8,7 +8,7 @@ from functools import partial
 from lance_core.errors import CorruptFileError, FileMissingError, LanceError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import side_directory, side_file_name
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.scanner import LanceScanner, scan_options
 from lance_core.statistics.integrity import verify_file
 from lance_core.storage import ReadableFile

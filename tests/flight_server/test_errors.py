@@ -31,7 +31,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 from support.raw_flight import (
     Outcome,
     action,

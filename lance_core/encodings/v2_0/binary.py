@@ -7,7 +7,7 @@ The adjustment 7 is added to the end of a null. Source: docs/format.md, "2.0".
 
 from dataclasses import dataclass
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.ends import Ends
 from lance_core.encodings.v2_0.flat import Flat

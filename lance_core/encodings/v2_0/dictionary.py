@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
 from lance_core.encodings.v2_0.steps import Steps, as_picking, nothing, together
 from lance_core.encodings.values import (

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.steps import ByteRange, Steps
 from lance_core.encodings.values import FixedValues, Values
 from lance_core.errors import UnsupportedFeatureError

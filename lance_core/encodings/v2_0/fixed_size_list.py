@@ -5,7 +5,7 @@ fsl<int32, 2> [[1, null], [3, 4]]     items 1 _ 3 4 with the bitmap 0d
 
 from dataclasses import dataclass
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.steps import Steps
 from lance_core.encodings.values import FixedValues, ListValues

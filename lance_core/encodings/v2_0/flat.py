@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
 from lance_core.encodings.v2_0.inflated import Inflated
 from lance_core.encodings.v2_0.steps import Steps

@@ -9,7 +9,7 @@ The table has a switch. If it is off, which is usual in pages with little text, 
 from dataclasses import dataclass
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.binary import Binary
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.steps import Steps

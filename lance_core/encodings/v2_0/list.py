@@ -7,7 +7,7 @@ Ends count from 0 in every page: the items of a page follow the items of all pre
 
 from dataclasses import dataclass
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import PageBuffers
 from lance_core.encodings.v2_0.ends import Ends, Extents, PickedExtents
 from lance_core.encodings.v2_0.registry import parse_ends, unknown_name

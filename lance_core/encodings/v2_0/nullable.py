@@ -7,7 +7,7 @@ all_nulls     nothing is stored
 
 from dataclasses import dataclass
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
 from lance_core.encodings.v2_0.steps import Steps, nothing, together
 from lance_core.encodings.values import NoValues

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking
+from lance_core.encodings.picking import Picking
 
 ByteRange = tuple[int, int]
 """Offset in the file and length, in bytes."""

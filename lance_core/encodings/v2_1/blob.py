@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Node, Structure
 from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
 from lance_core.errors import UnsupportedFeatureError

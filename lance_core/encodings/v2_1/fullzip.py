@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Layer, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,

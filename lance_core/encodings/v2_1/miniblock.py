@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.pieces import Int64s, Picking
+from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding

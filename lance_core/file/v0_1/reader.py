@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
-from lance_core.encodings.pieces import Picking
+from lance_core.encodings.picking import Picking
 from lance_core.encodings.v0_1.describe import PageDescription, describe_pages
 from lance_core.encodings.v0_1.dictionary import DictionaryReader, read_values
 from lance_core.encodings.v0_1.nested import ListReader, NullReader, StructReader

@@ -13,8 +13,8 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking
-from lance_core.encodings.pieces import together as picked_together
+from lance_core.encodings.picking import Picking
+from lance_core.encodings.picking import together as picked_together
 from lance_core.encodings.v2_0.column import check_column_encoding
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
 from lance_core.encodings.v2_0.ends import Extents, PickedExtents

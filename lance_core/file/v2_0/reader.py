@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.v2_0.steps import run
 from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.v2_1.layout import open_page
 from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike

@@ -65,7 +65,7 @@ struct DecodedRows {
   std::optional<Block> list_validity;
 
   // Adds the size in bits of the first `rows[i]` wanted rows to `bits[i]`; `rows` ascends. Counts like
-  // lance_core/scan/read/sizes.py.
+  // lance_core/scan/read/value_sizes.py.
   void add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows, std::vector<uint64_t>& bits) const;
 };
 

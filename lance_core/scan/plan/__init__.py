@@ -1,1 +1,1 @@
-"""Planning: which columns and row ranges a scan reads. No module here reads a data page."""
+"""Planning: which columns, fragments and row ranges a scan reads. No module here reads a data page."""

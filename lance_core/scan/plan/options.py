@@ -35,7 +35,7 @@ class ScanOptions:
         verify_checksums: Hold the pages that are read against their checksums, in files that have some,
             before anything of them is decoded.
         stored: Give computed columns that are bare columns in the form that data files hold, to be written
-            again: see `lance_core.scan.run.stored`.
+            again: see `lance_core.scan.run.stored_scan`.
         batch_bytes: Most bytes of a streamed batch, except one of one row.
 
     Raises:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.side_files import side_directory, side_file_name
+from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.schema import Field
 from lance_core.storage import ReadableFile
 from lance_core.table.bases import DatasetBasePath
@@ -58,6 +59,15 @@ class BlobSource:
         self._column = column
         self._checksums = checksums
         self._other_files: dict[tuple[str, str], ReadableFile] = {}
+
+    @classmethod
+    def open(cls, files: FragmentFiles, data_file: DataFile, column: str) -> BlobSource:
+        """Return the blobs that a column of one of the files of a fragment describes.
+
+        Errors are those of `DataFiles.open`.
+        """
+        opened = files.open(data_file)
+        return cls(files.snapshot, data_file, opened.file, column, opened.checksums)
 
     def read(self, descriptors: pa.StructArray) -> pa.Array:
         """Return the values of descriptors as large binaries, null if these are.

@@ -17,17 +17,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
-from lance_core.encodings.pieces import Picking, pick, together
+from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.direct import Piece
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import ColumnPages, OffsetOverflow
+from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
-from lance_core.scan.read.files import FragmentFiles
-from lance_core.scan.read.sizes import value_bits
+from lance_core.scan.read.value_sizes import value_bits
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import leaves, owns_column
 from lance_core.storage.base import ReadableFile
@@ -311,7 +311,9 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
         reader = file.column(column.field, stored)
         if column.described is None:
             return StoredColumn(column, reader, file.file)
-        return BlobColumn(column, reader, files.blobs(files.data_files[number], column.output.name))
+        return BlobColumn(
+            column, reader, BlobSource.open(files, files.data_files[number], column.output.name)
+        )
     opened = [(files.open(files.data_files[number]), stored) for number, stored in parts]
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.pool import map_ahead
+from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, RowColumn
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.columns import Column, ExpressionColumn, Parts, find_parts, open_column
-from lance_core.scan.read.deletions import LiveRows, Offsets, drop_rows
-from lance_core.scan.read.files import DataFiles, FragmentFiles
+from lance_core.scan.read.live_rows import LiveRows, Offsets, drop_rows
+from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import RowColumns
-from lance_core.scan.read.trace import Trace
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot

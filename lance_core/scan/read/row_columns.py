@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.file.column_readers import ColumnReader
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.columns import Column, NumberColumn
-from lance_core.scan.read.deletions import LiveRows
-from lance_core.scan.read.files import DataFiles
+from lance_core.scan.read.live_rows import LiveRows
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.lineage import read_versions

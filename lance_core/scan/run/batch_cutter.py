@@ -14,7 +14,7 @@ from lance_core.encodings.values import concat_arrays
 from lance_core.file.direct import ReadBatches
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import holds_dictionary
-from lance_core.scan.read.sizes import Counts, bits_before, value_bits
+from lance_core.scan.read.value_sizes import Counts, bits_before, value_bits
 
 
 @dataclass(frozen=True)

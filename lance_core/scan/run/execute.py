@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core.pool import num_workers
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection, project
-from lance_core.scan.plan.row_ranges import ScanPlan
+from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.columns import batch_of
-from lance_core.scan.read.files import DataFiles
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
@@ -31,7 +31,7 @@ from lance_core.scan.run.windows import Pieces, TablePieces, Window, Windows
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lance_core.scan.run.passing import PassingWindow
+    from lance_core.scan.run.matching_rows import PassingWindow
 
 _DEFAULT = Strategy()
 # Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second
@@ -151,7 +151,7 @@ def count_passing(
     options = plan.options
     if options.filter is None:
         return plan.num_rows
-    from lance_core.scan.run.execute_filter import filter_jobs  # late: most processes do not filter
+    from lance_core.scan.run.filtered_scan import filter_jobs  # late: most processes do not filter
 
     nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     strategy = replace(strategy, is_stream=False)
@@ -203,7 +203,7 @@ def _unfiltered(
 def _passing_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Iterator[Job[PassingWindow]]]:
-    from lance_core.scan.run.execute_filter import passing_jobs  # late: most processes do not filter
+    from lance_core.scan.run.filtered_scan import passing_jobs  # late: most processes do not filter
 
     with passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
         yield jobs

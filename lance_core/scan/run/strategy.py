@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lance_core.scan.read.selection import DENSE_SHARE
-from lance_core.scan.read.trace import Trace
+from lance_core.scan.read.page_trace import Trace
+from lance_core.scan.read.row_selection import DENSE_SHARE
 
 
 @dataclass(frozen=True)

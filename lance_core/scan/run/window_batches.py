@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_core.errors import LanceError
 from lance_core.file.direct import Piece, read_batches
 from lance_core.scan.read.columns import StoredColumn
-from lance_core.scan.read.sizes import Counts
+from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.readahead import Read, run_reads
 from lance_core.scan.run.windows import Window, Windows

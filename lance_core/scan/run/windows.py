@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from lance_core.errors import LanceError
-from lance_core.scan.plan.cuts import cut_rows
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.row_ranges import ScanPlan
+from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
-from lance_core.scan.read.sizes import Counts
+from lance_core.scan.read.value_sizes import Counts
+from lance_core.scan.run.page_cuts import cut_rows
 from lance_core.scan.run.readahead import Read
 
 # How much of the most bytes of a batch is aimed at; sizes are estimates, and what is larger is cut in halves.

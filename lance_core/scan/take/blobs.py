@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
 from lance_core.scan.read.blobs import BlobFile, BlobSource
-from lance_core.scan.read.files import DataFiles, FragmentFiles
-from lance_core.scan.take.rows import RowTaker
+from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import leaves
 from lance_core.table.snapshot import Snapshot
 
@@ -55,5 +55,5 @@ def _source(files: FragmentFiles, field_id: int, column: str) -> BlobSource | No
     """Return the file of a fragment that describes the blobs of a field; None if no file has it."""
     for data_file in files.data_files:
         if field_id in data_file.columns:
-            return files.blobs(data_file, column)
+            return BlobSource.open(files, data_file, column)
     return None

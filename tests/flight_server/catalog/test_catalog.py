@@ -248,7 +248,7 @@ from flight_server.settings import Settings
 from flight_server.requests.tickets import Ticket, encode_ticket
 from google.protobuf.any_pb2 import Any
 from lance_core.errors import LanceError
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 
 root, names = sys.argv[1], json.load(sys.stdin)
 settings = Settings.resolve(root, environment={})

@@ -19,7 +19,7 @@ from flight_server.requests.tickets import (
 )
 from flight_server.settings import WELL_KNOWN_TICKET_KEY
 from lance_core.errors import InvalidInputError
-from lance_core.scan.plan.row_ranges import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan
 
 KEY = b"a key of more than sixteen bytes"
 NOW = 1_000_000.0

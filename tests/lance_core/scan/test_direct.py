@@ -16,7 +16,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader, open_column
 from lance_core.file.direct import Piece, read_batches, read_pieces
 from lance_core.file.metadata import PageMetadata, read_file_metadata
-from lance_core.scan.read.sizes import bits_before, value_bits
+from lance_core.scan.read.value_sizes import bits_before, value_bits
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage import LocalStorage
 from support.written import write_file

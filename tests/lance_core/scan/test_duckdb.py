@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_core
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.row_ranges import plan_scan
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.run.execute import scan_table
 from lance_core.scan.run.strategy import Strategy
 from support.comparison import assert_tables_equal

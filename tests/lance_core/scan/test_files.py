@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.files.cache import FileCache
 from support.descriptors import open_below
 
 
@@ -57,7 +57,7 @@ def test_most_descriptors_are_left_to_others():
     """T33: a process that may have few descriptors keeps fewer files open."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
-        "import lance_core.scan.read.files as files; print(files.FileCache().max_files)"
+        "import lance_core.scan.files.cache as files; print(files.FileCache().max_files)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "16"

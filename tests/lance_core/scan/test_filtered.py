@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.row_ranges import plan_scan
-from lance_core.scan.read import selection
-from lance_core.scan.read.files import FileCache
-from lance_core.scan.read.trace import Trace
-from lance_core.scan.run import passing
+from lance_core.scan.plan.scan_plan import plan_scan
+from lance_core.scan.read import row_selection
+from lance_core.scan.read.page_trace import Trace
+from lance_core.scan.run import matching_rows
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_passing, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
@@ -44,9 +44,9 @@ def _small_steps():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gathered, "ZONE_ROWS", 48)
         patch.setattr(gathered, "_LEAST_ROWS", 1)
-        patch.setattr(selection, "_BLOCK_ROWS", 64)
-        patch.setattr(passing, "_FIRST_PLACES", 100)
-        patch.setattr(passing, "_MOST_PLACES", 1000)
+        patch.setattr(row_selection, "_BLOCK_ROWS", 64)
+        patch.setattr(matching_rows, "_FIRST_PLACES", 100)
+        patch.setattr(matching_rows, "_MOST_PLACES", 1000)
         yield
 
 

@@ -20,9 +20,9 @@ import lance_core
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.row_ranges import plan_scan
+from lance_core.scan.plan.scan_plan import plan_scan
 
 def anonymous_bytes():
     with open("/proc/self/status") as status:

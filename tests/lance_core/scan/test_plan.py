@@ -5,7 +5,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.row_ranges import FragmentScan, plan_scan
+from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 import lance_core
 from lance_core.expressions.sql import parse_filter
-from lance_core.scan.read.files import FileCache
-from lance_core.scan.read.pruning import Pruner
+from lance_core.scan.files.cache import FileCache
+from lance_core.scan.plan.pruning import Pruner
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])

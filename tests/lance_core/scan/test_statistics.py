@@ -15,14 +15,14 @@ import lance_core
 from lance_core.errors import CorruptFileError
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.plan.row_ranges import FragmentScan
-from lance_core.scan.read.files import FileCache
+from lance_core.scan.plan.pruning import Segment
+from lance_core.scan.plan.scan_plan import FragmentScan
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.scan.read.fragments import FragmentOpener
-from lance_core.scan.read.pruning import Segment
-from lance_core.scan.read.statistics import FragmentStatistics, Gatherer, statistics_of
-from lance_core.scan.run.filtering import _joined
+from lance_core.scan.run.filter_windows import _joined
 from lance_core.scan.session import session_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import PageSummary, page_bounds

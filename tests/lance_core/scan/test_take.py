@@ -14,11 +14,13 @@ from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
+from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES
-from lance_core.scan.read.files import FileCache
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.scanner import row_taker
-from lance_core.scan.take.rows import RowTaker, TakerCache, as_keys
+from lance_core.scan.take.keys import as_keys
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.comparison import assert_tables_equal
@@ -172,7 +174,9 @@ def test_many_rows_come_in_bounded_batches(tmp_path):
     lance.write_dataset(pa.table({"x": [bytes([row]) * 10_000 for row in range(200)]}), str(tmp_path))
     taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
     offsets = np.random.default_rng(1).integers(0, 200, 5000)
-    batches = list(taker.batches(taker.addresses_at(as_keys(offsets, "offsets")), aimed_bytes=1 << 20))
+    batches = list(
+        taker.batches(taker.addresses.at_offsets(as_keys(offsets, "offsets")), aimed_bytes=1 << 20)
+    )
     assert [value[0] for batch in batches for value in batch["x"].to_pylist()] == offsets.tolist()
     assert max(batch.nbytes for batch in batches) < 2 << 20
     assert 45 < len(batches) < 60
@@ -185,7 +189,7 @@ def test_takes_like_the_last_one_are_one_batch(tmp_path):
     taker = row_taker(lance_core.dataset(tmp_path).snapshot, None)
 
     def taken(start: int, num_rows: int) -> list[pa.RecordBatch]:
-        offsets = taker.addresses_at(np.arange(start, start + num_rows, dtype=np.uint64))
+        offsets = taker.addresses.at_offsets(np.arange(start, start + num_rows, dtype=np.uint64))
         return list(taker.batches(offsets, aimed_bytes=1 << 20))
 
     assert len(taken(0, 100)) > 1
@@ -458,7 +462,7 @@ def test_taken_rows_stream_in_batches_as_small_as_those_of_a_scan(tmp_path, num_
     lance_core.write_dataset(table, str(tmp_path / "wide.lance"))
     snapshot = lance_core.dataset(str(tmp_path / "wide.lance")).snapshot
     taker = RowTaker(snapshot, None, FileCache())
-    addresses = taker.addresses_at(np.arange(num_rows, dtype=np.uint64))
+    addresses = taker.addresses.at_offsets(np.arange(num_rows, dtype=np.uint64))
     budget = MemoryBudget(1 << 20)
     rows = 0
     for run in taker.batch_runs(addresses, budget):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Pieces, pick
+from lance_core.encodings.picking import Pieces, pick
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lance_core.expressions.tree import Path
 from lance_core.file.data_file import DataFileReader, ModernFile
 from lance_core.file.v0_1.reader import LegacyFile
-from lance_core.scan.read.files import DataFiles, FragmentFiles
+from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.schema import Schema
 from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.fields import Field

@@ -19,12 +19,13 @@ from lance_core.errors import LanceError
 from lance_core.file.direct import Piece
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import StoredColumn
-from lance_core.scan.read.deletions import Offsets
 from lance_core.scan.read.fragments import FragmentReader
-from lance_core.scan.read.selection import read_rows, select_rows
-from lance_core.scan.read.sizes import Counts
-from lance_core.scan.run.filtering import FilterWindow, Passing
+from lance_core.scan.read.live_rows import Offsets
+from lance_core.scan.read.row_selection import read_rows, select_rows
+from lance_core.scan.read.value_sizes import Counts
+from lance_core.scan.run.filter_windows import FilterWindow
 from lance_core.scan.run.readahead import Job
+from lance_core.scan.run.row_filter import Passing
 
 # However few rows pass, a batch ends after so many rows of the scan, more and more of them, up to the most:
 # nobody waits for the first match until a batch is full.

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.scan.read.sizes import bits_before, value_bits
+from lance_core.scan.read.value_sizes import bits_before, value_bits
 
 NUM_ROWS = 1000
 ROWS = range(NUM_ROWS)

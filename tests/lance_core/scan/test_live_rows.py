@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.read.deletions import LiveRows, drop_rows
+from lance_core.scan.read.live_rows import LiveRows, drop_rows
 
 fragments = st.integers(0, 60).flatmap(
     lambda rows: st.tuples(st.just(rows), st.sets(st.integers(0, max(rows - 1, 0)), max_size=rows))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.read.columns import Column
-from lance_core.scan.read.deletions import Offsets
+from lance_core.scan.read.live_rows import Offsets
 
 
 class Trace:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from lance_core.encodings.pieces import Picking
+from lance_core.encodings.picking import Picking
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.direct import Piece
 from lance_core.file.row_runs import Rows

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, take_values
 from lance_core.scan.read.columns import Column
-from lance_core.scan.read.deletions import Offsets
+from lance_core.scan.read.live_rows import Offsets
 
 # Rows are judged in blocks of so many, about what a few mini-blocks hold.
 _BLOCK_ROWS = 4096

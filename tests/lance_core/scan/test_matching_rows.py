@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.run.passing import BatchEnds
+from lance_core.scan.run.matching_rows import BatchEnds
 
 MOST_PLACES = 20_000_000
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from lance_core.expressions.tree import Expression, Path, columns, conjuncts
 from lance_core.pool import map_ahead
-from lance_core.scan.read.deletions import Offsets
-from lance_core.scan.read.files import DataFiles, FragmentFiles
-from lance_core.scan.read.statistics import FragmentStatistics, Gatherer, statistics_of
+from lance_core.scan.files.data_files import DataFiles, FragmentFiles
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -165,7 +164,7 @@ def _segments(
     return segments
 
 
-def _covers(ranges: Sequence[Range], rows: Offsets) -> npt.NDArray[np.bool_]:
+def _covers(ranges: Sequence[Range], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return whether each row is in one of the sorted ranges."""
     if not ranges:
         return np.zeros(len(rows), dtype=bool)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.read.selection import read_rows, select_rows
+from lance_core.scan.read.row_selection import read_rows, select_rows
 
 NUM_ROWS = 20_000
 VALUES = pa.array([f"row {row}" if row % 5 else None for row in range(NUM_ROWS)])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.plan.cuts import cut_rows
+from lance_core.scan.run.page_cuts import cut_rows
 
 
 def cuts(boundaries, start, end, rows_per_piece, growth=1.5, most_rows=None, multiple=1):

@@ -6,15 +6,16 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 
 from lance_core.pool import num_workers
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import project_filtered
-from lance_core.scan.plan.row_ranges import ScanPlan
-from lance_core.scan.read.files import DataFiles
+from lance_core.scan.plan.pruning import Pruner
+from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
-from lance_core.scan.read.pruning import Pruner
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.filtering import FilterWindow, FilterWindows, RowFilter
-from lance_core.scan.run.passing import PassingRows, PassingWindow
+from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
+from lance_core.scan.run.matching_rows import PassingRows, PassingWindow
 from lance_core.scan.run.readahead import Job, run_ahead
+from lance_core.scan.run.row_filter import RowFilter
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import Projection, stored_column
-from lance_core.scan.plan.row_ranges import FragmentScan, ScanPlan
+from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.read.blobs import fields_below, values_below, with_children
-from lance_core.scan.read.files import DataFiles
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_projection
 from lance_core.schema import Field

@@ -1,0 +1,193 @@
+"""Cache of open data files, limited in number and in bytes."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections import OrderedDict
+
+from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.errors import CorruptFileError
+from lance_core.file.data_file import DataFileReader, open_data_file
+from lance_core.file.footer import FileVersion
+from lance_core.forks import begin_anew_after_fork
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.files.opened import OpenedFile, OpenFile
+from lance_core.statistics.cache import StatisticsCache
+from lance_core.storage.base import Storage
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
+
+# A file is measured when the number of its uses has doubled, and after every 256 uses.
+_MEASURED_USES = 256
+
+
+class VerifiedFiles:
+    """The files of a cache for one scan or change, which checks the pages that it reads.
+
+    Pages that earlier scans have checked are checked again: the bytes may have changed since then.
+    """
+
+    def __init__(self, files: FileCache) -> None:
+        self._files = files
+
+    @property
+    def max_files(self) -> int:
+        return self._files.max_files
+
+    @property
+    def statistics(self) -> StatisticsCache:
+        return self._files.statistics
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """Open a file like `DataFiles.open`. Raises CorruptFileError also if metadata differs from its
+        checksum.
+        """
+        return self._files.opened(snapshot, fragment, data_file).verified()
+
+
+class FileCache:
+    """The files that were used last, left open; thread-safe.
+
+    Bounded in number, since each holds a descriptor, and in bytes of what is known about them. A file that
+    falls out is closed when the last scan that still uses it lets go of it.
+
+    Attributes:
+        max_files: How many may be kept open.
+        statistics: What is known of the values in these files, and in others that were used earlier.
+    """
+
+    def __init__(
+        self,
+        max_files: int | None = None,
+        max_bytes: int = 64 << 20,
+        statistics: StatisticsCache | None = None,
+        *,
+        verify_checksums: bool = False,
+    ) -> None:
+        """With `verify_checksums` pages are checked when they are read first, in files that have checksums.
+
+        Left at None, `max_files` is a part of the descriptors that the process may have.
+        """
+        self._verify_checksums = verify_checksums
+        self.statistics = StatisticsCache() if statistics is None else statistics
+        self.max_files = _spare_descriptors() if max_files is None else max_files
+        self._max_bytes = max_bytes
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without any file, in this process or in one that was forked."""
+        self._num_bytes = 0
+        self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
+        self._counter = HitCounter()
+        self._lock = threading.Lock()
+
+    def use(self) -> CacheUse:
+        """Return the memory in use, and the numbers of hits and misses."""
+        with self._lock:
+            for opened in self._files.values():
+                opened.kept_bytes = opened.known_bytes
+            self._num_bytes = sum(opened.kept_bytes for opened in self._files.values())
+            counter = self._counter
+            return CacheUse(len(self._files), self._num_bytes, self._max_bytes, counter.hits, counter.misses)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """Open a data file of a fragment; see `DataFiles`."""
+        opened = self.opened(snapshot, fragment, data_file)
+        return opened.kept_verified() if self._verify_checksums else opened
+
+    def verified(self) -> DataFiles:
+        """Return the files for one scan or change that checks the pages that it reads."""
+        return VerifiedFiles(self)
+
+    def opened(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
+        """Open a data file for reads that check nothing; errors are those of `open`."""
+        storage = snapshot.storage_of(data_file.base_id)
+        size = _known_size(data_file)
+        identity = storage.identify(data_file.path)
+        opened = self._find((storage.uri, data_file.path, identity), size) if identity is not None else None
+        if opened is None:
+            opened = self._open(storage, data_file, size)
+        _check(opened.reader, fragment, data_file)
+        return opened
+
+    def _open(self, storage: Storage, data_file: DataFile, size: int | None) -> OpenFile:
+        """Return a file of which it is not known whether it is open."""
+        file = storage.open_file(data_file.path, size)
+        key = (storage.uri, file.name, file.identity)
+        opened = self._find(key, size)
+        if opened is None:
+            with self._lock:
+                self._counter.count(hit=False)
+            reader = open_data_file(file, data_file.version)
+            opened = self._keep(key, OpenFile(file, reader))
+        if opened.file is not file:
+            file.close()
+        return opened
+
+    def _find(self, key: tuple[str, str, str], size: int | None) -> OpenFile | None:
+        """Return a file that is open, unless it has another size than `size`."""
+        with self._lock:
+            opened = self._files.get(key)
+            if opened is None or (size and size != opened.file.size):
+                return None
+            self._counter.count(hit=True)
+            self._files.move_to_end(key)
+            opened.num_uses += 1
+            if opened.num_uses % _MEASURED_USES == 0 or opened.num_uses.bit_count() == 1:
+                self._measure(opened)
+            return opened
+
+    def _keep(self, key: tuple[str, str, str], opened: OpenFile) -> OpenFile:
+        with self._lock:
+            if key in self._files:  # another thread was faster
+                return self._files[key]
+            self._files[key] = opened
+            self._measure(opened)
+            return opened
+
+    def _measure(self, opened: OpenFile) -> None:
+        """Count what is kept of a file by now, and make room; under the lock."""
+        num_bytes = opened.known_bytes
+        self._num_bytes += num_bytes - opened.kept_bytes
+        opened.kept_bytes = num_bytes
+        while len(self._files) > self.max_files or (
+            self._num_bytes > self._max_bytes and len(self._files) > 1
+        ):
+            _, dropped = self._files.popitem(last=False)
+            self._num_bytes -= dropped.kept_bytes
+            dropped.kept_bytes = 0
+
+
+def _spare_descriptors() -> int:
+    """Return a quarter of those the process may have, 4096 at most, so that enough is left to sockets and
+    others.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 4096 if limit == resource.RLIM_INFINITY else min(4096, limit // 4)
+
+
+def _known_size(data_file: DataFile) -> int | None:
+    """Size of the file by the manifest. Some releases measured 0.1 files before their end was written."""
+    return data_file.size if data_file.version >= FileVersion.V2_0 else None
+
+
+def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:
+    if reader.version != data_file.version:
+        raise CorruptFileError(
+            "the file version differs from the one in the manifest",
+            file=data_file.path,
+            expected=data_file.version,
+            found=reader.version,
+        )
+    if reader.num_rows != fragment.physical_rows:
+        raise CorruptFileError(
+            f"the number of rows differs from that of fragment {fragment.id}",
+            file=data_file.path,
+            expected=fragment.physical_rows,
+            found=reader.num_rows,
+        )

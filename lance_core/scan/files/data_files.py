@@ -1,0 +1,56 @@
+"""The interface through which scans, takes and changes open data files."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lance_core.scan.files.opened import OpenedFile
+from lance_core.statistics.cache import StatisticsCache
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
+
+
+class DataFiles(Protocol):
+    """Source of open data files for scans; thread-safe."""
+
+    @property
+    def max_files(self) -> int:
+        """Largest number of files that may be open at once."""
+
+    @property
+    def statistics(self) -> StatisticsCache:
+        """Known statistics of the values in the files."""
+
+    def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
+        """Open a data file of a fragment, and check it against the manifest.
+
+        Raises:
+            CorruptFileError: version, size or number of rows differ from what the manifest says.
+            StorageError: the storage failed, or the file is missing.
+        """
+
+
+class FragmentFiles:
+    """The data files of one fragment, each opened once, when it is first needed.
+
+    Attributes:
+        num_rows: Physical rows of the fragment.
+        data_files: By their numbers.
+        opened: The files that were needed so far.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment, files: DataFiles) -> None:
+        self.num_rows = fragment.physical_rows
+        self.data_files = fragment.files
+        self.snapshot = snapshot
+        self._fragment = fragment
+        self._files = files
+        self.opened: dict[DataFile, OpenedFile] = {}
+
+    def open(self, data_file: DataFile) -> OpenedFile:
+        """One of the files; errors are those of `DataFiles.open`."""
+        opened = self.opened.get(data_file)
+        if opened is None:
+            opened = self._files.open(self.snapshot, self._fragment, data_file)
+            self.opened[data_file] = opened
+        return opened

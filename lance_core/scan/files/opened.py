@@ -1,0 +1,156 @@
+"""One open data file: its parsed metadata, its column readers and, on request, its checksums."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from lance_core.file.column_readers import ColumnReader
+from lance_core.file.data_file import DataFileReader, ModernFile
+from lance_core.schema.fields import Field
+from lance_core.storage.base import ReadableFile
+
+if TYPE_CHECKING:
+    from lance_core.statistics.integrity import FileChecksums
+
+# Memory of an open file besides its metadata: the descriptor, the memory map, the entry of the cache.
+_FILE_BYTES = 8 << 10
+
+
+class OpenedFile(Protocol):
+    """One data file that is open; thread-safe."""
+
+    @property
+    def file(self) -> ReadableFile:
+        """The file."""
+
+    @property
+    def reader(self) -> DataFileReader:
+        """The reader of the file, with its parsed metadata."""
+
+    @property
+    def checksums(self) -> FileChecksums | None:
+        """Checksums with which reads of the file are compared; None if the file has none or reads are not
+        checked.
+        """
+
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """Return the reader of `field`.
+
+        Versions of a table may give one column of a file different fields.
+
+        Args:
+            field: the column as the table has it.
+            columns: the column of the file for each field id at or below `field`.
+
+        Raises:
+            LanceError: the column cannot be opened.
+        """
+
+
+class _ColumnReaders:
+    """The column readers of one file, made when they are first needed; thread-safe."""
+
+    def __init__(self, open_column: Callable[[Field, Mapping[int, int]], ColumnReader]) -> None:
+        self._open_column = open_column
+        self._readers: dict[tuple[Field, tuple[tuple[int, int], ...]], ColumnReader] = {}
+        self._lock = threading.Lock()
+
+    def get(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """Return the reader of `field`; see `OpenedFile.column`."""
+        key = (field, tuple(columns.items()))
+        with self._lock:
+            reader = self._readers.get(key)
+            if reader is None:
+                reader = self._readers[key] = self._open_column(field, columns)
+            return reader
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is kept of the columns."""
+        readers = list(self._readers.values())  # without the lock, under which another thread may be reading
+        return sum(reader.known_bytes for reader in readers)
+
+
+class OpenFile:
+    """One data file with its parsed metadata and the column readers made from it so far; thread-safe."""
+
+    checksums = None
+
+    def __init__(self, file: ReadableFile, reader: DataFileReader) -> None:
+        self.file = file
+        self.reader = reader
+        self._columns = _ColumnReaders(reader.open_column)
+        self.num_uses = 0
+        """Number of times that the cache was asked for the file, counted by the cache."""
+        self.kept_bytes = 0
+        """Memory by the last time that the cache measured it."""
+        self._kept_verified: OpenedFile | None = None
+
+    @property
+    def known_bytes(self) -> int:
+        """About how much memory is taken by what is known of the file: it grows as columns are read."""
+        return _FILE_BYTES + self.reader.known_bytes + self._columns.known_bytes
+
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """Return the reader of `field`; see `OpenedFile`."""
+        return self._columns.get(field, columns)
+
+    def verified(self) -> OpenedFile:
+        """Return the same file for reads that check every page before they decode anything of it.
+
+        What was checked is remembered by the result, not by this file. A file without checksums has nothing
+        to check.
+
+        Raises:
+            CorruptFileError: the metadata of the file differs from its checksum.
+            StorageError: the storage failed.
+        """
+        checksums = self._own_checksums
+        if checksums is None or not checksums.is_there:
+            return self
+        return VerifiedFile(self.file, self.reader, checksums, self._columns)
+
+    @cached_property
+    def _own_checksums(self) -> FileChecksums | None:
+        if not isinstance(self.reader, ModernFile):
+            return None
+        from lance_core.statistics.integrity import FileChecksums  # late: most processes check nothing
+
+        return FileChecksums(self.file, self.reader.metadata)
+
+    def kept_verified(self) -> OpenedFile:
+        """Return the result of `verified` for all reads of this file, which check each page once."""
+        if self._kept_verified is None:
+            verified = self.verified()
+            if verified is self:  # kept, it would be a cycle, and the file would be closed late
+                return self
+            self._kept_verified = verified
+        return self._kept_verified
+
+
+class VerifiedFile:
+    """An open data file with checksums, whose pages are checked before they are decoded; thread-safe."""
+
+    def __init__(
+        self, file: ReadableFile, reader: DataFileReader, checksums: FileChecksums, columns: _ColumnReaders
+    ) -> None:
+        """`columns` has the readers that check nothing."""
+        self.file = file
+        self.reader = reader
+        self.checksums = checksums
+
+        def open_column(field: Field, stored: Mapping[int, int]) -> ColumnReader:
+            from lance_core.scan.files.verified import VerifiedColumn  # late, as the checksums
+
+            return VerifiedColumn(columns.get(field, stored), checksums, field, stored)
+
+        self._columns = _ColumnReaders(open_column)
+
+    def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
+        """Return the reader of `field`; see `OpenedFile`. Raises CorruptFileError for damaged checksums,
+        too.
+        """
+        return self._columns.get(field, columns)

@@ -1,0 +1,146 @@
+"""A filter on the rows of one fragment: which rows match, and the values that were decoded to find out.
+
+Conditions are evaluated one after the other. A later condition is evaluated only for the rows that met the
+earlier conditions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.scan.plan.projection import FilteredProjection
+from lance_core.scan.plan.pruning import Segment
+from lance_core.scan.plan.statistics import Gatherer
+from lance_core.scan.read.columns import batches_of
+from lance_core.scan.read.fragments import FragmentReader
+from lance_core.scan.read.live_rows import Offsets
+from lance_core.scan.read.row_selection import DENSE_SHARE, read_rows, select_rows
+from lance_core.scan.run.strategy import Strategy
+
+# From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
+# its values are learnt of, and the next filter gains.
+_LEARNING_SHARE = 1 / 32
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One of the conditions that all have to hold, and the columns it needs, by number."""
+
+    expression: Expression
+    columns: tuple[int, ...]
+
+
+class RowFilter:
+    """A filter bound to the columns that a scan reads."""
+
+    def __init__(self, condition: Expression, projection: FilteredProjection, strategy: Strategy) -> None:
+        self.condition = condition
+        self.conjuncts = tuple(
+            Conjunct(part, tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))))
+            for part in conjuncts(condition)
+        )
+        self.columns = tuple(projection.inputs.values())
+        self._learning_share = strategy.dense_share
+        if strategy.prune and strategy.dense_share == DENSE_SHARE:
+            self._learning_share = _LEARNING_SHARE
+        self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
+        """Columns of the filter that the scan returns too."""
+        self._names = {index: name for name, index in projection.inputs.items()}
+
+    def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
+        """Return the number of the column that `passing` reads first; None if it needs none."""
+        order = self._order(fragment, segment)
+        return next(iter(self.conjuncts[order[0]].columns), None) if order else None
+
+    def passing(
+        self,
+        fragment: FragmentReader,
+        segment: Segment,
+        gatherer: Gatherer,
+        first: list[pa.Array] | None = None,
+    ) -> Passing:
+        """Return the live rows of a segment that pass, where `first` is what `first_column` holds, if that
+        is known.
+
+        Raises:
+            LanceError: rows cannot be decoded or judged.
+        """
+        from lance_core.expressions import evaluate  # late: most processes do not filter
+
+        start, end = segment.start, segment.end
+        rows: Offsets | None = None  # all live ones
+        num_rows = fragment.num_live_rows(start, end)
+        decoded: dict[int, list[pa.Array]] = {}
+        waiting = self._order(fragment, segment)
+        while waiting and num_rows:
+            conjunct = self.conjuncts[waiting.pop(0)]
+            for index in conjunct.columns:
+                if index in decoded:
+                    continue
+                learn = partial(gatherer.add, self._names[index])
+                if rows is None:
+                    arrays = fragment.columns[index].read(start, end) if first is None else first
+                    first = None
+                    learn(start, arrays)
+                    decoded[index] = fragment.live(arrays, start, end)
+                else:
+                    decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
+            named = {self._names[index]: decoded[index] for index in conjunct.columns}
+            masks = [evaluate.passing(conjunct.expression, batch) for batch in batches_of(named, num_rows)]
+            mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
+            num_passing = mask.true_count
+            if num_passing == num_rows:
+                continue
+            chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
+            num_rows = num_passing
+            needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
+            decoded = {
+                index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
+            }
+        held = {index: decoded[index] for index in self.held if index in decoded}
+        return Passing(fragment, start, end, num_rows, rows, held)
+
+    def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
+        """Return the conjuncts that are asked of a segment, the cheapest first."""
+        if len(segment.conjuncts) == 1:
+            return list(segment.conjuncts)
+        return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
+
+    def _cost(self, fragment: FragmentReader, number: int) -> float:
+        return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
+
+
+@dataclass
+class Passing:
+    """The live rows of the physical range `[start, end)` that passed.
+
+    Attributes:
+        held: The values of these rows in columns that were decoded for the filter and are returned too.
+    """
+
+    fragment: FragmentReader
+    start: int
+    end: int
+    num_rows: int
+    _rows: Offsets | None = field(repr=False)
+    held: dict[int, list[pa.Array]] = field(repr=False)
+
+    @property
+    def rows(self) -> Offsets:
+        """The physical numbers of the rows, ascending."""
+        if self._rows is None:
+            self._rows = self.fragment.live_rows(self.start, self.end)
+        return self._rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About what is held for them."""
+        arrays = (array for values in self.held.values() for array in values)
+        return 8 * self.num_rows + sum(int(array.get_total_buffer_size()) for array in arrays)

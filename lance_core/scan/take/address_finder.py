@@ -1,0 +1,125 @@
+"""Row addresses for row offsets and row ids.
+
+Source: docs/format.md, "Row ids and lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.take.keys import Keys, address_of, fragments_of, grouped, rows_of
+from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+
+
+class AddressFinder:
+    """Finds the addresses of the rows of one snapshot. A key that is given twice gives its address twice."""
+
+    def __init__(self, snapshot: Snapshot, fragments: OpenFragments, row_columns: RowColumns) -> None:
+        self._manifest = snapshot.manifest
+        self._fragments = fragments
+        self._row_columns = row_columns
+
+    def by(self, key: str) -> Callable[[Keys], Keys]:
+        """Return the method that finds addresses by one of `KEY_COLUMNS`."""
+        finders: Mapping[str, Callable[[Keys], Keys]] = {
+            ROW_OFFSET: self.at_offsets,
+            ROW_ID: self.of_row_ids,
+            ROW_ADDRESS: self.only_live,
+        }
+        return finders[key]
+
+    def at_offsets(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> Keys:
+        """Return the addresses of the rows at `offsets`.
+
+        Offsets count the live rows of `fragments`, or of the whole table if none are given.
+
+        Raises:
+            InvalidInputError: an offset is not below the number of rows.
+            LanceError: deletions cannot be read.
+        """
+        ends = self._ends if fragments is None else _ends([fragment.num_rows for fragment in fragments])
+        fragments = self._manifest.fragments if fragments is None else fragments
+        # `reduce` of the ufunc: the method `max` is Python, which takes longer than one row.
+        if len(offsets) and (largest := np.maximum.reduce(offsets)) >= ends[-1]:
+            raise InvalidInputError(
+                "row offset is out of range", expected=f"less than {ends[-1]}", found=largest
+            )
+        numbers = ends.searchsorted(offsets, "right") - 1
+        addresses = np.empty(len(offsets), dtype=np.uint64)
+        for number, chosen in grouped(numbers):
+            live = self._fragments.get(fragments[number]).live
+            rows = live.physical_rows((offsets[chosen] - ends[number]).astype(np.int64))
+            addresses[chosen] = address_of(fragments[number].id, rows)
+        return addresses
+
+    def only_live(self, addresses: Keys) -> Keys:
+        """Return the addresses without those of deleted rows.
+
+        Raises:
+            InvalidInputError: an address names a fragment that does not exist, or a row beyond its end.
+            LanceError: deletions cannot be read.
+        """
+        kept = np.ones(len(addresses), dtype=bool)
+        for fragment_id, chosen in grouped(fragments_of(addresses)):
+            fragment = self._manifest.fragment_by_id.get(fragment_id)
+            if fragment is None:
+                raise InvalidInputError(
+                    "row address is of a fragment that does not exist", found=addresses[chosen][0]
+                )
+            rows = rows_of(addresses[chosen])
+            if rows.max() >= fragment.physical_rows:
+                raise InvalidInputError(
+                    f"row address is out of range in fragment {fragment_id}",
+                    expected=f"less than {fragment.physical_rows} rows",
+                    found=rows.max(),
+                )
+            kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
+        return addresses[kept]
+
+    def of_row_ids(self, row_ids: Keys) -> Keys:
+        """Return the addresses of the live rows with these ids. Ids that no live row has are left out.
+
+        Without stable row ids, ids are addresses: see `only_live`.
+
+        Raises:
+            CorruptFileError: two live rows have the same id.
+            LanceError: ids or deletions cannot be read.
+        """
+        if not self._manifest.has_stable_row_ids:
+            return self.only_live(row_ids)
+        wanted, inverse = np.unique(row_ids, return_inverse=True)
+        addresses = np.zeros(len(wanted), dtype=np.uint64)
+        found = np.zeros(len(wanted), dtype=bool)
+        for fragment in self._manifest.fragments:
+            positions, rows = self._row_columns.find_row_ids(fragment, wanted)
+            if not len(rows):
+                continue
+            live = self._fragments.get(fragment).live.are_live(rows)
+            positions, rows = positions[live], rows[live]
+            if found[positions].any() or len(np.unique(positions)) < len(positions):
+                raise CorruptFileError(
+                    f"two rows have the same row id, one of them in fragment {fragment.id}"
+                )
+            found[positions] = True
+            addresses[positions] = address_of(fragment.id, rows)
+        return addresses[inverse][found[inverse]]
+
+    @cached_property
+    def _ends(self) -> Keys:
+        return _ends(self._manifest.fragment_rows)
+
+
+def _ends(rows: Sequence[int]) -> Keys:
+    """Return the offset of the first row of each fragment, and the number of all rows at the end.
+
+    `rows` has the number of live rows of each fragment.
+    """
+    return np.cumsum([0, *rows], dtype=np.uint64)

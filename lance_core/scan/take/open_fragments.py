@@ -1,0 +1,85 @@
+"""Fragments that a taker keeps open: their live rows, their columns and the pages that a kernel knows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+
+from lance_core.kernels import ColumnPages
+from lance_core.scan.files.data_files import DataFiles, FragmentFiles
+from lance_core.scan.files.opened import OpenedFile
+from lance_core.scan.read.columns import Column, known_pages
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.read.live_rows import LiveRows
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
+
+_MOST_FRAGMENTS = 32
+
+
+class OpenFragments:
+    """The fragments of one snapshot that were used last, at most 32; thread-safe."""
+
+    def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
+        self._snapshot = snapshot
+        self._files = files
+        self._open: OrderedDict[int, OpenFragment] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, fragment: Fragment) -> OpenFragment:
+        """Return the open fragment, and keep it for later calls."""
+        with self._lock:
+            opened = self._open.get(fragment.id)
+            if opened is None:
+                opened = self._open[fragment.id] = OpenFragment(fragment, self._snapshot, self._files)
+                if len(self._open) > _MOST_FRAGMENTS:
+                    self._open.popitem(last=False)
+            else:
+                self._open.move_to_end(fragment.id)
+        return opened
+
+
+class OpenFragment:
+    """The live rows of a fragment, and its columns for as long as its data files stay the same."""
+
+    def __init__(self, fragment: Fragment, snapshot: Snapshot, files: DataFiles) -> None:
+        self._fragment = fragment
+        self._snapshot = snapshot
+        self._files = files
+        self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenedFile]] | None = None
+        self._pages: tuple[Sequence[Column], list[ColumnPages | None]] | None = None
+
+    @cached_property
+    def live(self) -> LiveRows:
+        """Live rows of the fragment. Raises LanceError if its deletions cannot be read."""
+        return LiveRows(self._fragment.physical_rows, self._snapshot.read_deletions(self._fragment))
+
+    def columns(self, opener: FragmentOpener) -> tuple[Column, ...]:
+        """Return the projected columns; errors are those of `FragmentOpener.open_columns`."""
+        if self._columns is not None:
+            columns, files = self._columns
+            if all(
+                self._files.open(self._snapshot, self._fragment, data_file) is file
+                for data_file, file in files.items()
+            ):
+                return columns
+        fragment_files = FragmentFiles(self._snapshot, self._fragment, self._files)
+        columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
+        self._columns = columns, fragment_files.opened
+        return columns
+
+    def pages(self, columns: Sequence[Column]) -> list[ColumnPages | None]:
+        """Return the pages from which a kernel takes rows of `columns`, None for columns whose pages are
+        not known.
+        """
+        known = self._pages
+        if known is None or known[0] is not columns:
+            known = columns, [known_pages(column) for column in columns]
+            if None not in known[1]:
+                self._pages = known
+        return known[1]

@@ -1,0 +1,260 @@
+"""Single rows by offset, row id or row address, in the order of the keys.
+
+Keys become row addresses first. The rows of each fragment are then read column by column, neighbouring rows
+together, and brought into the order of the keys. A key that is given twice gives its row twice. Deleted rows,
+and ids that no live row has, are left out, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.encodings.concatenation import concatenated
+from lance_core.encodings.values import take_values
+from lance_core.errors import InvalidInputError
+from lance_core.kernels import ColumnPages, take_rows
+from lance_core.pool import map_ahead, run_all
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.options import Computed, ScanOptions
+from lance_core.scan.plan.projection import DataColumn, project, project_narrowed
+from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.take.address_finder import AddressFinder
+from lance_core.scan.take.keys import (
+    Chosen,
+    Keys,
+    are_ascending,
+    fragments_of,
+    grouped,
+    positions,
+    rows_of,
+)
+from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.table.fragment import Fragment
+from lance_core.table.snapshot import Snapshot
+
+# A stream of batches begins with this many rows, and each batch has at most this many times the rows of the
+# batch before, until the size of the rows is known.
+_FIRST_ROWS = 16
+_MOST_GROWTH = 8
+# Bytes of rows that are read at a time for a stream: a few batches.
+_READ_BYTES = 8 << 20
+# Below this number of values, worker threads cost more than they save: they wait for the interpreter's lock.
+_FEW_VALUES = 10_000
+
+
+class RowTaker:
+    """Takes rows of one version of a table, projected to some columns."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | None,
+        files: DataFiles,
+        computed: Computed | None = None,
+    ) -> None:
+        """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
+        schema = snapshot.manifest.schema
+        self._projection = (
+            project(schema, ScanOptions(computed=computed))
+            if columns is None
+            else project_narrowed(schema, columns)
+        )
+        self._opener = FragmentOpener(snapshot, self._projection, files)
+        self._fragments = snapshot.manifest.fragment_by_id
+        self._open = OpenFragments(snapshot, files)
+        self.addresses = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
+        """Finds the addresses of rows."""
+        self._last = 1, 0
+        """Rows and bytes of the last of the `batches`."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of what is taken."""
+        return self._projection.schema
+
+    def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
+        """Return the rows at `offsets`; see `AddressFinder.at_offsets`. Raises LanceError if a read fails."""
+        return self._rows(self.addresses.at_offsets(offsets, fragments))
+
+    def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
+        """Return the rows of `row_ids`; see `AddressFinder.of_row_ids`. Raises LanceError if a read fails."""
+        return self._rows(self.addresses.of_row_ids(row_ids))
+
+    def by_address(self, addresses: Keys) -> pa.RecordBatch:
+        """Return the rows at `addresses`; see `AddressFinder.only_live`; errors are those of a scan."""
+        return self._rows(self.addresses.only_live(addresses))
+
+    def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
+
+        The last batch of all teaches the first one, too: takes of as many rows as before are one batch.
+
+        Raises:
+            LanceError: something cannot be read.
+        """
+        start = 0
+        while start < len(addresses):
+            known_rows, known_bytes = self._last
+            most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
+            rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
+            batch = self._rows(addresses[start : start + rows])
+            self._last = batch.num_rows, batch.get_total_buffer_size()
+            start += rows
+            yield batch
+
+    def batch_runs(self, addresses: Keys, budget: MemoryBudget) -> Generator[BatchRun, None, None]:
+        """Yield the rows at live addresses as batches of the sizes that a scan gives.
+
+        Rows are read about `_READ_BYTES` at a time, and belong to `budget` until the next batch is asked for.
+
+        Raises:
+            LanceError: something cannot be read.
+        """
+        options = ScanOptions()
+        for batch in self.batches(addresses, _READ_BYTES):
+            size = batch.get_total_buffer_size()
+            with budget.require(size):
+                if size <= options.batch_bytes:  # rows that make one batch need no cuts
+                    yield BatchRun(batch, max(batch.num_rows, 1))
+                else:
+                    cutter = BatchCutter(self.schema, options)
+                    columns = [[column] for column in batch.columns]
+                    cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
+                    yield from cutter.cut(columns, cuts)
+
+    @cached_property
+    def has_dictionaries(self) -> bool:
+        """Whether the schema has a dictionary type, at any depth."""
+        return any(holds_dictionary(field.type) for field in self.schema)
+
+    def _rows(self, addresses: Keys) -> pa.RecordBatch:
+        """Return the rows at addresses that all exist, in any order."""
+        if not self._projection.columns:
+            rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
+            return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
+        groups = list(grouped(fragments_of(addresses)))
+        fragments = [self._open.get(self._fragments[fragment_id]) for fragment_id, _ in groups]
+        columns = list(map_ahead(lambda part: part.columns(self._opener), fragments, self._opener.is_remote))
+        pages = [fragment.pages(some) for fragment, some in zip(fragments, columns, strict=True)]
+        places = [chosen for _, chosen in groups]
+        arrays = self._taken_at_once(columns, pages, rows_of(addresses), places)
+        if isinstance(arrays, pa.RecordBatch):
+            return arrays
+        missing = [number for number, array in enumerate(arrays) if array is None]
+        if missing:
+            opened = {fragment_id: some for (fragment_id, _), some in zip(groups, columns, strict=True)}
+            for number, array in zip(missing, self._taken_alone(addresses, opened, missing), strict=True):
+                arrays[number] = array
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _taken_at_once(
+        self,
+        columns: Sequence[Sequence[Column]],
+        pages: Sequence[Sequence[ColumnPages | None]],
+        rows: npt.NDArray[np.int64],
+        places: Sequence[Chosen],
+    ) -> pa.RecordBatch | list[pa.Array | None]:
+        """Columns of fragments, at some of the `rows` each, as one call of a kernel takes them.
+
+        Columns that have to be taken in another way are `None`; without such ones all may be one batch.
+        """
+        arrays: list[pa.Array | None] = [None] * len(self.schema)
+        numbers = [
+            number
+            for number in range(len(arrays))
+            if pages and all(part[number] is not None for part in pages)
+        ]
+        if not numbers:
+            return arrays
+        parts = [
+            (
+                [page for number in numbers if (page := part[number]) is not None],
+                rows[chosen].data,
+                None if isinstance(chosen, slice) and len(pages) == 1 else positions(chosen).data,
+            )
+            for part, chosen in zip(pages, places, strict=True)
+        ]
+        taken = take_rows(parts, len(numbers), len(rows))
+        is_taken = taken.is_there
+        if self._is_shown_as_stored and len(numbers) == len(arrays) and all(is_taken):
+            return pa.RecordBatch._import_from_c(taken.address, self.schema)
+        stored = {
+            number: column
+            for number, is_there in zip(numbers, is_taken, strict=True)
+            if is_there and isinstance(column := columns[0][number], StoredColumn)
+        }
+        schema = pa.schema([(str(number), column.stored_type) for number, column in stored.items()])
+        batch = pa.RecordBatch._import_from_c(taken.address, schema)
+        for (number, column), array in zip(stored.items(), batch.columns, strict=True):
+            (arrays[number],) = column.present([array])
+        return arrays
+
+    @cached_property
+    def _is_shown_as_stored(self) -> bool:
+        """Whether all columns have the types of the files."""
+        return all(
+            isinstance(column, DataColumn) and column.is_shown_as_stored
+            for column in self._projection.columns
+        )
+
+    def _taken_alone(
+        self, addresses: Keys, opened: Mapping[int, Sequence[Column]], numbers: Sequence[int]
+    ) -> list[pa.Array]:
+        """Some of the columns at addresses, each as it gives single rows."""
+        order = None
+        if not are_ascending(addresses):
+            addresses, inverse = np.unique(addresses, return_inverse=True)
+            order = pa.array(inverse)
+        tasks = [
+            (
+                [opened[fragment_id][number] for number in numbers],
+                rows_of(addresses[chosen]),
+            )
+            for fragment_id, chosen in grouped(fragments_of(addresses))
+        ]
+        is_remote = self._opener.is_remote
+        step = len(numbers)
+        try:
+            if is_remote or len(addresses) * step >= _FEW_VALUES:
+                jobs = [partial(column.take, rows) for columns, rows in tasks for column in columns]
+                taken = run_all(jobs, is_remote)
+            else:
+                taken = [arrays for columns, rows in tasks for arrays in take_together(columns, rows)]
+            return [
+                _joined(
+                    [array for arrays in taken[index::step] for array in arrays],
+                    self.schema.field(number).type,
+                    order,
+                )
+                for index, number in enumerate(numbers)
+            ]
+        except pa.ArrowCapacityError as error:  # 32-bit offsets overflow
+            raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
+
+
+def join_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batches of `RowTaker.batches` as one batch; InvalidInputError if 32-bit offsets overflow."""
+    try:
+        columns = [
+            _joined([batch.column(index) for batch in batches], field.type, None)
+            for index, field in enumerate(schema)
+        ]
+    except pa.ArrowCapacityError as error:
+        raise InvalidInputError("these rows do not fit into one batch, take fewer", found=error) from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _joined(parts: list[pa.Array], data_type: pa.DataType, order: pa.Array | None) -> pa.Array:
+    if not parts:
+        return pa.nulls(0, data_type)
+    array = parts[0] if len(parts) == 1 else concatenated(parts)
+    return array if order is None else take_values(array, order)
