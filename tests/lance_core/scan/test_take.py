@@ -400,7 +400,7 @@ def test_rows_of_many_pages_at_once(column: str, tmp_path: Path) -> None:
         assert taker.by_offset(as_keys(range(table.num_rows), "indices")).equals(
             table.select([column]).combine_chunks().to_batches()[0]
         )
-    (fragment,) = taker._open.values()
+    (fragment,) = taker._open._open.values()
     (stored,) = fragment.columns(taker._opener)
     if column in ("plain", "nulls"):
         assert stored.known_pages() is not None
