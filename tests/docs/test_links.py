@@ -151,6 +151,13 @@ def test_every_link_of_a_document_leads_somewhere(page: Path) -> None:
     assert not broken_references(re.sub(LINK, "", text))
 
 
+def test_the_list_of_documents_has_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / path).resolve() for path in LINK.findall(index.read_text(encoding="utf-8"))}
+    missing = [page for page in PAGES if page.is_relative_to(ROOT / "docs") and page not in {*linked, index}]
+    assert not missing
+
+
 def test_every_reference_of_the_code_to_a_document_leads_somewhere() -> None:
     broken = {
         path.relative_to(ROOT).as_posix(): found
