@@ -15,9 +15,9 @@ from lance_core.file.footer import FileVersion
 from lance_core.file.writer import open_writer
 from lance_core.file.written import WriteOptions
 from lance_core.schema import schema_from_arrow
-from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
-from lance_core.write.source import slices
+from lance_core.write.batch_sources import slices
 
 _WITH = WriteOptions(recorder=FilePageRecorder)
 _WITHOUT = WriteOptions()

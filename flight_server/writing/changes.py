@@ -16,7 +16,7 @@ from flight_server.writing.uploads import Abortable, Batches
 from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.rows.row_change import COUNTS
 from lance_core.changes.source_rows import SourceRows
-from lance_core.commit.committed import find_committed
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     CommitConflictError,
     DatasetExistsError,

@@ -157,7 +157,7 @@ def new_columns(
     """
     from lance_core.api.udf import BatchUDF
     from lance_core.changes.columns.column_sources import ExpressionColumns, FunctionColumns, StreamColumns
-    from lance_core.write.source import batches_of
+    from lance_core.write.batch_sources import batches_of
 
     if read_columns is not None:
         check_names("read_columns", read_columns)
@@ -178,7 +178,7 @@ def _are_types(given: dict[str, Any]) -> bool:
 
 def table_of(data: Any, schema: pa.Schema | None) -> pa.Table:
     """Everything that can be written as one table."""
-    from lance_core.write.source import batches_of
+    from lance_core.write.batch_sources import batches_of
 
     given, batches = batches_of(data, schema)
     return pa.Table.from_batches(batches, given)

@@ -9,8 +9,8 @@ from typing import Any, Self
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.commit.commit import commit
-from lance_core.commit.committed import find_committed
 from lance_core.commit.next_manifest import TableSettings
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     CommitConflictError,
     DatasetNotFoundError,

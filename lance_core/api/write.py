@@ -17,10 +17,10 @@ from lance_core.errors import InvalidInputError
 from lance_core.file.written import WriteOptions
 from lance_core.schema import Schema
 from lance_core.storage import ReadableFile, storage_for
+from lance_core.write.batch_sources import batches_of
 from lance_core.write.dataset import DatasetWriter, Mode, write_data
 from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
-from lance_core.write.source import batches_of
 
 
 def write_dataset(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lance_core.changes.retry import with_retries
-from lance_core.commit.carried_indices import FRAGMENT_REUSE, MEM_WAL, CarriedIndices
 from lance_core.commit.commit import commit
+from lance_core.commit.index_section import FRAGMENT_REUSE, MEM_WAL, IndexSectionEditor
 from lance_core.errors import IndexNotFoundError, UnsupportedFeatureError
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
@@ -32,7 +32,7 @@ def drop_index(
         raise UnsupportedFeatureError("dropping an index of the system", found=name)
 
     def attempt(current: Snapshot) -> Manifest:
-        segments = CarriedIndices(current.manifest.index_section).segments
+        segments = IndexSectionEditor(current.manifest.index_section).segments
         removed = [segment for segment in segments if segment.name == name]
         if not removed:
             names = sorted({segment.name for segment in segments})

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from lance_core.commit.committed import find_committed
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot

@@ -17,8 +17,8 @@ from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import concat_arrays, seen_as, take_values, with_other_leaves
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.schema import is_view
-from lance_core.write.conform import plain
-from lance_core.write.source import batches_of, slices
+from lance_core.write.batch_sources import batches_of, slices
+from lance_core.write.schema_conformer import plain
 
 Rows = npt.NDArray[np.int64]
 _SMALL_BATCH_BYTES = 1 << 20

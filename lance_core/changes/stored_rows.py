@@ -17,8 +17,8 @@ from lance_core.scan.plan.projection import CREATED_AT, ROW_ID
 from lance_core.scan.read.blobs import blob_descriptors
 from lance_core.scan.run.stored_scan import with_places
 from lance_core.schema import Field
-from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
+from lance_core.table.row_versions import Versions
 from lance_core.table.snapshot import Snapshot
 
 _EXTERNAL = 3

@@ -20,11 +20,11 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from lance_core.commit.committed import require_operation
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
 from lance_core.commit.next_manifest import TableSettings, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
+from lance_core.commit.transaction_lookup import require_operation
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -38,8 +38,8 @@ from lance_core.maintenance.auto_cleanup import auto_clean_up
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets
-from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
+from lance_core.table.manifest_dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.snapshot import counted_manifest, read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
 from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest

@@ -9,7 +9,7 @@ from enum import Enum
 
 import pyroaring
 
-from lance_core.commit.carried_indices import coverage
+from lance_core.commit.index_section import coverage
 from lance_core.proto.transaction_pb2 import KeyExistenceFilter, Transaction
 
 

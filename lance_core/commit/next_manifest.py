@@ -8,7 +8,7 @@ Source: docs/format.md, "Writing a version".
 from collections.abc import Callable
 from typing import Any
 
-from lance_core.commit.carried_indices import MEM_WAL, CarriedIndices
+from lance_core.commit.index_section import MEM_WAL, IndexSectionEditor
 from lance_core.commit.operations import (
     append,
     create_index,
@@ -35,9 +35,9 @@ from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.manifest import Manifest
-from lance_core.table.repairs import has_several_file_versions
-from lance_core.table.signature import sign
+from lance_core.table.manifest_repairs import has_several_file_versions
 from lance_core.table.transaction import file_name
+from lance_core.table.writer_version import sign
 
 __all__ = ["TableSettings", "next_manifest"]
 
@@ -95,7 +95,7 @@ def next_manifest(
     context = Context(
         version=current.version + 1 if current else 1,
         stable_row_ids=current.has_stable_row_ids if current else settings.stable_row_ids,
-        indices=CarriedIndices(current.index_section if current else None),
+        indices=IndexSectionEditor(current.index_section if current else None),
         settings=settings,
         is_new=current is None,
         read_version=read_version,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.build import cast, describe
+from lance_core.expressions.builders import cast, describe
 from lance_core.expressions.coercion import (
     as_decimal,
     chosen_type,

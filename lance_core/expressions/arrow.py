@@ -16,7 +16,7 @@ import pyarrow.types as types
 from pyarrow.acero import Declaration, FilterNodeOptions, TableSourceNodeOptions
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.limits import check_limits
+from lance_core.expressions.complexity_limits import check_limits
 from lance_core.expressions.substrait import read_substrait
 from lance_core.expressions.tree import (
     And,

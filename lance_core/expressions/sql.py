@@ -16,8 +16,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.limits import MAX_TEXT, check_limits, check_size
-from lance_core.expressions.names import resolve_column
+from lance_core.expressions.column_names import resolve_column
+from lance_core.expressions.complexity_limits import MAX_TEXT, check_limits, check_size
 from lance_core.expressions.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
 from lance_core.expressions.tree import Expression

@@ -15,12 +15,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import build
+from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
 from lance_core.expressions.coercion import common_type, is_string, is_time
+from lance_core.expressions.column_names import child_type, resolve_column
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
-from lance_core.expressions.names import child_type, resolve_column
 from lance_core.expressions.sql_types import parse_interval, sql_type
 from lance_core.expressions.tree import Column, Expression, Literal
 
@@ -73,19 +73,19 @@ class Reader:
         """
         found = self.read(node, top=top)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "regexp_match":
-            return build.is_true(found, True)
+            return builders.is_true(found, True)
         return found
 
     def _and(self, node: exp.And, top: bool, column: Column | None) -> Expression:
-        return build.conjunction([self.condition(part, top=top) for part in _chain(node)])
+        return builders.conjunction([self.condition(part, top=top) for part in _chain(node)])
 
     def _or(self, node: exp.Or, top: bool, column: Column | None) -> Expression:
-        return build.disjunction([self.condition(part, top=top) for part in _chain(node)])
+        return builders.disjunction([self.condition(part, top=top) for part in _chain(node)])
 
     def _not(self, node: exp.Not, top: bool, column: Column | None) -> Expression:
         # NOT IN and NOT BETWEEN arrive as NOT over IN and BETWEEN.
         negated = top and isinstance(node.this, (exp.In, exp.Between))
-        return build.negation(self.condition(node.this, top=negated))
+        return builders.negation(self.condition(node.this, top=negated))
 
     def _paren(self, node: exp.Paren, top: bool, column: Column | None) -> Expression:
         return self.read(node.this, top=top, column=column)
@@ -100,37 +100,37 @@ class Reader:
         beside = left if top and constant and isinstance(left, Column) else None
         right = self.read(node.expression, column=beside)
         if top and beside is None and isinstance(right, Column) and _is_literal(node.this):
-            left = build.in_type_of_column(left, right)
+            left = builders.in_type_of_column(left, right)
         return left, right
 
     def _comparison(self, node: Any, top: bool, column: Column | None) -> Expression:
         # Beside a boolean column a comparison stands for itself: its literals are not those of the column.
-        return build.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
+        return builders.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
 
     def _between(self, node: exp.Between, top: bool, column: Column | None) -> Expression:
         operand = self.read(node.this)
         beside = operand if top and isinstance(operand, Column) else None
         low, high = (self.read(node.args[side], column=beside) for side in ("low", "high"))
-        return build.between(operand, low, high)
+        return builders.between(operand, low, high)
 
     def _in(self, node: exp.In, top: bool, column: Column | None) -> Expression:
         if not node.expressions:
             raise InvalidInputError(f"{_shown(node)} has no values to look for")
         operand = self.read(node.this)
         beside = operand if top and isinstance(operand, Column) and len(operand.path) == 1 else None
-        return build.is_in(operand, [self.read(value, column=beside) for value in node.expressions])
+        return builders.is_in(operand, [self.read(value, column=beside) for value in node.expressions])
 
     def _is(self, node: exp.Is, top: bool, column: Column | None) -> Expression:
         operand = self.read(node.this)
         if isinstance(node.expression, exp.Null):
-            return build.is_null(operand)
+            return builders.is_null(operand)
         if isinstance(node.expression, exp.Boolean):
-            return build.is_true(operand, bool(node.expression.this))
+            return builders.is_true(operand, bool(node.expression.this))
         raise _unsupported(node)
 
     def _distinct(self, node: Any, top: bool, column: Column | None) -> Expression:
-        distinct = build.distinct_from(*self._sides(node, top, column))
-        return distinct if isinstance(node, exp.NullSafeNEQ) else build.negation(distinct)
+        distinct = builders.distinct_from(*self._sides(node, top, column))
+        return distinct if isinstance(node, exp.NullSafeNEQ) else builders.negation(distinct)
 
     def _like(self, node: Any, top: bool, column: Column | None) -> Expression:
         escape = None
@@ -139,8 +139,8 @@ class Reader:
             if not isinstance(node, (exp.Like, exp.ILike)) or len(escape) != 1:
                 raise InvalidInputError("ESCAPE goes with LIKE and takes one character")
         operand, pattern = self.read(node.this), self.read(node.expression)
-        found = build.like(operand, pattern, escape, ignore_case=isinstance(node, exp.ILike))
-        return build.negation(found) if node.args.get("negate") else found
+        found = builders.like(operand, pattern, escape, ignore_case=isinstance(node, exp.ILike))
+        return builders.negation(found) if node.args.get("negate") else found
 
     def _column(self, node: exp.Column, top: bool, column: Column | None) -> Expression:
         parts = node.parts
@@ -150,31 +150,31 @@ class Reader:
         return resolve_column([part.this for part in parts], self.schema, exact=exact)
 
     def _literal(self, node: exp.Literal, top: bool, column: Column | None) -> Expression:
-        value = build.literal(node.this, pa.string()) if node.is_string else _number(node.this)
-        return build.in_type_of_column(value, column) if column is not None else value
+        value = builders.literal(node.this, pa.string()) if node.is_string else _number(node.this)
+        return builders.in_type_of_column(value, column) if column is not None else value
 
     def _constant(self, node: Any, top: bool, column: Column | None) -> Expression:
-        value = build.literal(None) if isinstance(node, exp.Null) else build.literal(bool(node.this))
-        return build.in_type_of_column(value, column) if column is not None else value
+        value = builders.literal(None) if isinstance(node, exp.Null) else builders.literal(bool(node.this))
+        return builders.in_type_of_column(value, column) if column is not None else value
 
     def _hex(self, node: exp.HexString, top: bool, column: Column | None) -> Expression:
         try:
             digits = node.this
-            value = build.literal(bytes.fromhex("0" * (len(digits) % 2) + digits))
+            value = builders.literal(bytes.fromhex("0" * (len(digits) % 2) + digits))
         except ValueError:
             raise InvalidInputError(f"x'{node.this}' has characters that are no hexadecimal digits") from None
-        return build.in_type_of_column(value, column) if column is not None else value
+        return builders.in_type_of_column(value, column) if column is not None else value
 
     def _negative(self, node: exp.Neg, top: bool, column: Column | None) -> Expression:
         if not isinstance(node.this, exp.Literal) or node.this.is_string:
             return negative(self.read(node.this), checked=self._checked)
         value = _number("-" + node.this.this)
-        return build.in_type_of_column(value, column) if column is not None else value
+        return builders.in_type_of_column(value, column) if column is not None else value
 
     def _arithmetic(self, node: Any, top: bool, column: Column | None) -> Expression:
         left, right = self._sides(node, top, column)
         if top:
-            left, right = build.in_type_of_factor(left, right), build.in_type_of_factor(right, left)
+            left, right = builders.in_type_of_factor(left, right), builders.in_type_of_factor(right, left)
         return arithmetic(_ARITHMETIC[type(node)], left, right, checked=self._checked)
 
     def _join(self, node: exp.DPipe, top: bool, column: Column | None) -> Expression:
@@ -186,17 +186,17 @@ class Reader:
         for branch in node.args["ifs"]:
             condition = self.read(branch.this)
             if subject is not None:
-                condition = build.comparison("=", subject, condition)
+                condition = builders.comparison("=", subject, condition)
             branches.append((condition, self.read(branch.args["true"])))
         default = node.args.get("default")
-        return build.case(branches, build.literal(None) if default is None else self.read(default))
+        return builders.case(branches, builders.literal(None) if default is None else self.read(default))
 
     def _cast(self, node: Any, top: bool, column: Column | None) -> Expression:
         operand, data_type = self.read(node.this), sql_type(node.to)
         is_plain = is_time(data_type) and not node.to.expressions and not isinstance(node, exp.TryCast)
         if is_plain and isinstance(operand, Literal) and is_string(operand.type):
-            return build.time_literal(operand, data_type)  # `timestamp '...'`, without a unit
-        return build.cast(operand, data_type, try_cast=isinstance(node, exp.TryCast))
+            return builders.time_literal(operand, data_type)  # `timestamp '...'`, without a unit
+        return builders.cast(operand, data_type, try_cast=isinstance(node, exp.TryCast))
 
     def _interval(self, node: exp.Interval, top: bool, column: Column | None) -> Expression:
         if not isinstance(node.this, exp.Literal) or not isinstance(
@@ -204,11 +204,11 @@ class Reader:
         ):
             raise _unsupported(node)
         parts = [node.this.name, node.unit.name if node.unit else ""]
-        return build.literal(parse_interval(" ".join(parts)))
+        return builders.literal(parse_interval(" ".join(parts)))
 
     def _array(self, node: exp.Array, top: bool, column: Column | None) -> Expression:
         value = _array_of([self.read(element) for element in node.expressions])
-        return build.in_type_of_column(value, column) if column is not None else value
+        return builders.in_type_of_column(value, column) if column is not None else value
 
     def _bracket(self, node: exp.Bracket, top: bool, column: Column | None) -> Expression:
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
@@ -231,22 +231,22 @@ class Reader:
         if name in ("make_array", "array"):
             return _array_of(arguments)
         if name == "is_valid" and len(arguments) == 1:
-            return build.negation(build.is_null(arguments[0]))
+            return builders.negation(builders.is_null(arguments[0]))
         if name == "starts_with" and len(arguments) == 2:
-            return build.starts_with(*arguments)
+            return builders.starts_with(*arguments)
         if name == "pi" and not arguments:
-            return build.literal(math.pi)
+            return builders.literal(math.pi)
         if name == "regexp_match":
             # The reference gives the list of groups, and null without a match; only that is kept here.
-            return call("nullif", [call("regexp_like", arguments), build.literal(False)])
+            return call("nullif", [call("regexp_like", arguments), builders.literal(False)])
         return call(name, arguments)
 
     def _extract(self, node: exp.Extract, top: bool, column: Column | None) -> Expression:
-        return call("date_part", [build.literal(node.this.name), self.read(node.expression)])
+        return call("date_part", [builders.literal(node.this.name), self.read(node.expression)])
 
     def _substring(self, node: exp.Substring, top: bool, column: Column | None) -> Expression:
         given = [node.args.get(part) for part in ("start", "length")]
-        start = self.read(given[0]) if given[0] is not None else build.literal(1)
+        start = self.read(given[0]) if given[0] is not None else builders.literal(1)
         length = [self.read(given[1])] if given[1] is not None else []
         return call("substr", [self.read(node.this), start, *length])
 
@@ -262,7 +262,7 @@ class Reader:
 def _child(operand: Expression, name: str) -> Expression:
     if isinstance(operand, Column):
         return Column((*operand.path, name), child_type(operand.path, operand.type, name))
-    return call("get_field", [operand, build.literal(name)])
+    return call("get_field", [operand, builders.literal(name)])
 
 
 def _array_of(values: list[Expression]) -> Literal:
@@ -299,9 +299,9 @@ def _number(text: str) -> Literal:
         except (ValueError, InvalidOperation):
             raise InvalidInputError(f"{text!r} is not a number") from None
     if -(2**63) <= integer < 2**63:
-        return build.literal(integer, pa.int64())
+        return builders.literal(integer, pa.int64())
     if 0 <= integer < 2**64:
-        return build.literal(integer, pa.uint64())
+        return builders.literal(integer, pa.uint64())
     return Literal(pa.scalar(float(text)), Decimal(text))
 
 

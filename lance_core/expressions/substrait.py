@@ -14,13 +14,13 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import build
+from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
 from lance_core.expressions.coercion import is_string
+from lance_core.expressions.column_names import child_type, resolve_column
+from lance_core.expressions.complexity_limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
-from lance_core.expressions.limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
-from lance_core.expressions.names import child_type, resolve_column
 from lance_core.expressions.substrait_values import arrow_scalar, arrow_type
 from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.proto import substrait_pb2 as messages
@@ -48,7 +48,7 @@ def read_substrait(data: bytes, schema: pa.Schema) -> tuple[Expression, int]:
         found = reader.read(message.referred_expr[0].expression, 1)
     except RecursionError:
         raise InvalidInputError("the Substrait expression is nested too deeply") from None
-    return check_limits(build.boolean(found)), reader.unguarded
+    return check_limits(builders.boolean(found)), reader.unguarded
 
 
 def _parsed(kind: Callable[[], Any], data: bytes) -> Any:
@@ -109,7 +109,7 @@ class _Reader:
             kind = segment.WhichOneof("reference_type")
             if kind == "list_element":
                 step = segment.list_element
-                index = build.literal(step.offset + 1 if step.offset >= 0 else step.offset)
+                index = builders.literal(step.offset + 1 if step.offset >= 0 else step.offset)
                 operand, children = folded(call("array_element", [operand, index])), []
             elif kind == "struct_field" and isinstance(operand, Column) and children:
                 step = segment.struct_field
@@ -131,7 +131,7 @@ class _Reader:
             parts = [self.read(part, depth) for part in self._chain(given, name)]
             if not parts:
                 raise InvalidInputError(f"Substrait function {name!r} has no arguments")
-            return (build.conjunction if name == "and" else build.disjunction)(parts)
+            return (builders.conjunction if name == "and" else builders.disjunction)(parts)
         arguments = [self.read(argument, depth) for argument in _arguments(given, name)]
         return _call(name, arguments, options)
 
@@ -154,22 +154,22 @@ class _Reader:
             (self.read(getattr(clause, "if"), depth), self.read(clause.then, depth)) for clause in given.ifs
         ]
         default = getattr(given, "else")
-        otherwise = self.read(default, depth) if default else build.literal(None)
-        guarded = build.guarded_in(branches, otherwise)
+        otherwise = self.read(default, depth) if default else builders.literal(None)
+        guarded = builders.guarded_in(branches, otherwise)
         if guarded is None:
-            return build.case(branches, otherwise)
+            return builders.case(branches, otherwise)
         self.unguarded -= 1
         return guarded
 
     def _singular_or_list(self, given: Any, depth: int) -> Expression:
         self.unguarded += 1
-        return build.is_in(
+        return builders.is_in(
             self.read(given.value, depth), [self.read(option, depth) for option in given.options]
         )
 
     def _cast(self, given: Any, depth: int) -> Expression:
         data_type = arrow_type(given.type, self._types)
-        return build.cast(self.read(given.input, depth), data_type, try_cast=given.failure_behavior == 1)
+        return builders.cast(self.read(given.input, depth), data_type, try_cast=given.failure_behavior == 1)
 
 
 def _named_fields(schema: Any) -> list[Any]:
@@ -213,13 +213,13 @@ def _arguments(given: Any, name: str) -> list[bytes]:
 _COMPARISONS = {"equal": "=", "not_equal": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulus": "%"}
 _ONE: dict[str, Callable[[Expression], Expression]] = {
-    "not": build.negation,
-    "is_null": build.is_null,
-    "is_not_null": lambda operand: build.negation(build.is_null(operand)),
-    "is_true": lambda operand: build.is_true(operand, True),
-    "is_false": lambda operand: build.is_true(operand, False),
-    "is_not_true": lambda operand: build.negation(build.is_true(operand, True)),
-    "is_not_false": lambda operand: build.negation(build.is_true(operand, False)),
+    "not": builders.negation,
+    "is_null": builders.is_null,
+    "is_not_null": lambda operand: builders.negation(builders.is_null(operand)),
+    "is_true": lambda operand: builders.is_true(operand, True),
+    "is_false": lambda operand: builders.is_true(operand, False),
+    "is_not_true": lambda operand: builders.negation(builders.is_true(operand, True)),
+    "is_not_false": lambda operand: builders.negation(builders.is_true(operand, False)),
     "negate": negative,
 }
 _SAME_NAMES = (
@@ -245,20 +245,20 @@ def _call(name: str, arguments: list[Expression], options: dict[str, set[str]]) 
     if len(arguments) == 2:
         left, right = arguments
         if name in _COMPARISONS:
-            return build.comparison(_COMPARISONS[name], left, right)
+            return builders.comparison(_COMPARISONS[name], left, right)
         if name in _ARITHMETIC:
             checked = "ERROR" in options.get("overflow", ())
             return arithmetic(_ARITHMETIC[name], left, right, checked=checked)
         if name == "starts_with":
-            return build.starts_with(left, right)
+            return builders.starts_with(left, right)
         if name in ("is_distinct_from", "is_not_distinct_from"):
-            distinct = build.distinct_from(left, right)
-            return distinct if name == "is_distinct_from" else build.negation(distinct)
+            distinct = builders.distinct_from(left, right)
+            return distinct if name == "is_distinct_from" else builders.negation(distinct)
     if name == "between" and len(arguments) == 3:
-        return build.between(*arguments)
+        return builders.between(*arguments)
     if name == "like" and len(arguments) in (2, 3):
         escape = _escape(arguments[2]) if len(arguments) == 3 else None
-        return build.like(arguments[0], arguments[1], escape, ignore_case=ignore_case)
+        return builders.like(arguments[0], arguments[1], escape, ignore_case=ignore_case)
     raise InvalidInputError(f"Substrait function {name!r} of {len(arguments)} arguments is not supported")
 
 

@@ -13,7 +13,7 @@ PAGE_BYTES = 8 << 20
 
 
 class PageRecorder(Protocol):
-    """Keeps what one file says about its own pages; see `lance_core.statistics.recorder`."""
+    """Keeps what one file says about its own pages; see `lance_core.statistics.page_recorder`."""
 
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
         """Statistics of the values of a page of a 0.1 file."""

@@ -32,7 +32,7 @@ MOVABLE = {
     "inverted": Movable(move_text, 3),
     "vector": Movable(move_vector, 2),
 }
-"""By kind, see `lance_core.commit.carried_indices.kind_of`.
+"""By kind, see `lance_core.commit.index_section.kind_of`.
 
 Zone maps and Bloom filters describe ranges of rows. The reference does not move them either.
 """

@@ -29,7 +29,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.maintenance.branches import standing_on
-from lance_core.maintenance.managed_files import DIRECTORIES, FileKind, FileNames, ManagedFile, managed_file
+from lance_core.maintenance.file_roles import DIRECTORIES, FileKind, FileRole, ReferencedFiles, file_role
 from lance_core.storage import Storage, StoredFile
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import MAIN, branch_storage, list_branches, list_tags
@@ -150,8 +150,8 @@ class _Inspection:
 
     old: list[_Old] = field(default_factory=list)
     """Versions that go, oldest first."""
-    referenced: FileNames = field(default_factory=FileNames)
-    verified: FileNames = field(default_factory=FileNames)
+    referenced: ReferencedFiles = field(default_factory=ReferencedFiles)
+    verified: ReferencedFiles = field(default_factory=ReferencedFiles)
     """Named by versions that go."""
     seen: set[int] = field(default_factory=set)
     """Versions that were looked at."""
@@ -168,7 +168,7 @@ def explain_cleanup(
     """Return what `clean_up` would remove; nothing is removed. Errors are those of `clean_up`."""
     policy.check()
     inspection = _inspect(snapshot, root, policy)
-    leftovers = _leftovers(_managed_files(snapshot.storage), inspection, policy)
+    leftovers = _leftovers(_files_with_roles(snapshot.storage), inspection, policy)
     files = [*_manifest_files(inspection), *leftovers]
     stats = CleanupStats()
     for file in files:
@@ -210,7 +210,7 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
     stats = CleanupStats()
     for file in _remove_manifests(snapshot, root, inspection, policy):
         stats.count(file)
-    listed = list(_managed_files(storage))
+    listed = list(_files_with_roles(storage))
     _look_again(storage, inspection)  # after the files were listed: a version names only files that are there
     leftovers = list(_leftovers(listed, inspection, policy))
     pace = _Pace(policy.delete_rate_limit)
@@ -342,25 +342,25 @@ def _manifest_files(inspection: _Inspection) -> Iterator[CleanupCandidateFile]:
         yield CleanupCandidateFile(old.path, "manifest", False, old.size)
 
 
-def _managed_files(storage: Storage) -> Iterator[tuple[StoredFile, ManagedFile]]:
+def _files_with_roles(storage: Storage) -> Iterator[tuple[StoredFile, FileRole]]:
     for directory in DIRECTORIES:
         for file in storage.list_files(directory):
-            managed = managed_file(file.path)
-            if managed is not None:
-                yield file, managed
+            role = file_role(file.path)
+            if role is not None:
+                yield file, role
 
 
 def _leftovers(
-    files: Iterable[tuple[StoredFile, ManagedFile]], inspection: _Inspection, policy: CleanupPolicy
+    files: Iterable[tuple[StoredFile, FileRole]], inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
     """Files that go beside the manifests."""
     limit = time.time() - UNVERIFIED_AGE.total_seconds()
-    for file, managed in files:
-        if managed in inspection.referenced:
+    for file, role in files:
+        if role in inspection.referenced:
             continue
-        verified = managed in inspection.verified
+        verified = role in inspection.verified
         if verified or policy.delete_unverified or _is_older(file, limit):
-            yield CleanupCandidateFile(file.path, managed.kind, not verified, file.size)
+            yield CleanupCandidateFile(file.path, role.kind, not verified, file.size)
 
 
 def _is_older(file: StoredFile, limit: float) -> bool:

@@ -11,12 +11,12 @@ from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExi
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
-from lance_core.table.dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.manifest import parse_manifest, serialize_manifest
-from lance_core.table.signature import sign
+from lance_core.table.manifest_dictionaries import dictionaries_of, place_dictionaries
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import clone, file_name, new_transaction, write_transaction
 from lance_core.table.versions import list_manifests, publish_manifest
+from lance_core.table.writer_version import sign
 
 _POSITIONS = (
     "version_aux_data",

@@ -10,10 +10,10 @@ from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.scanner import LanceScanner, scan_options
-from lance_core.statistics.integrity import verify_file
+from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage import ReadableFile
-from lance_core.table.consistency import check_manifest
 from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.manifest_checks import check_manifest
 from lance_core.table.snapshot import Snapshot
 
 DAMAGE = (CorruptFileError, UnsupportedFeatureError, FileMissingError)

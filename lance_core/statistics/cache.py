@@ -20,8 +20,8 @@ from lance_core.forks import begin_anew_after_fork
 
 # Imported when they are used: most processes start, read and end without a filter.
 if TYPE_CHECKING:
-    from lance_core.statistics.directory import StatisticsDirectory
-    from lance_core.statistics.gathered import GatheredColumn
+    from lance_core.statistics.disk_cache import StatisticsDirectory
+    from lance_core.statistics.zone_statistics import GatheredColumn
 
 
 class ColumnKey(NamedTuple):
@@ -85,7 +85,7 @@ class StatisticsCache:
 
     def use_directory(self, path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
         """Keep gathered statistics in a directory too, from now on; `None` ends that."""
-        from lance_core.statistics.directory import StatisticsDirectory
+        from lance_core.statistics.disk_cache import StatisticsDirectory
 
         self._directory = None if path is None else StatisticsDirectory(path, max_bytes)
 
@@ -125,7 +125,7 @@ class StatisticsCache:
                 self._directory.store(key, table)
 
     def _column(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> GatheredColumn:
-        from lance_core.statistics.gathered import GatheredColumn
+        from lance_core.statistics.zone_statistics import GatheredColumn
 
         entry = self._get(("gathered", key))
         if isinstance(entry, GatheredColumn):

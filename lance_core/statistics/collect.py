@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
-from lance_core.statistics.stored_bounds import encode_bound
+from lance_core.statistics.bound_encoding import encode_bound
 
 BOUND_BYTES = 64
 """Most bytes of a bound of strings and binary."""

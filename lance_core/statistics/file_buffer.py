@@ -31,10 +31,10 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.metadata import BufferRange
+from lance_core.statistics.bound_encoding import decode_bounds
+from lance_core.statistics.checksummed_batch import BatchForm, DamagedBatch, unseal
 from lance_core.statistics.collect import PageSummary, has_bounds
-from lance_core.statistics.sealed import BatchForm, DamagedBatch, unseal
-from lance_core.statistics.stored_bounds import decode_bounds
-from lance_core.statistics.table import statistics_schema
+from lance_core.statistics.column_statistics import statistics_schema
 
 METADATA_KEY = "lance_flight:page_statistics"
 """In the schema metadata of a file: the number of the global buffer with its statistics."""
@@ -122,11 +122,12 @@ class FilePageStatistics:
         self._file = file
 
     def column(self, number: int, value_type: pa.DataType) -> pa.Table | None:
-        """Return the statistics of one column in the form of `lance_core.statistics.table`; None if it has
-        none.
+        """Return the statistics of one column as a table of `lance_core.statistics.column_statistics`.
+
+        Return None if the file has no statistics of the column, or if the type has no bounds.
 
         Raises:
-            CorruptFileError: bounds are no values of this type.
+            CorruptFileError: the stored bounds are no values of `value_type`.
         """
         rows = self._rows(number)
         if rows is None or not has_bounds(value_type):

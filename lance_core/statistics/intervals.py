@@ -77,7 +77,7 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
     """Return the values of a column of type `data_type`.
 
     Args:
-        statistics: See `lance_core.statistics.table`.
+        statistics: See `lance_core.statistics.column_statistics`.
         pieces: For each piece the row of `statistics` that covers it, or their number where none does.
     """
     data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from lance_core.expressions import tree
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
+from lance_core.statistics.column_statistics import Spans, piece_edges
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values
-from lance_core.statistics.table import Spans, piece_edges
 
 RowRanges = list[tuple[int, int]]
 """Ranges `[start, end)` of rows, ascending and apart from each other."""
@@ -34,7 +34,7 @@ def kept_rows(
 
     Args:
         expression: A condition.
-        statistics: Of the columns that have some, see `lance_core.statistics.table`.
+        statistics: Of the columns that have some, see `lance_core.statistics.column_statistics`.
         num_rows: Physical rows of the fragment, deleted ones included.
     """
     kept, _ = decide_rows(expression, statistics, num_rows)

@@ -19,7 +19,7 @@ from lance_core.file.v0_1.reader import ColumnReader, LegacyFile, PageTable
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
 from lance_core.statistics.collect import page_bounds
-from lance_core.statistics.table import statistics_schema
+from lance_core.statistics.column_statistics import statistics_schema
 
 _CHILDREN = ["null_count", "min_value", "max_value"]
 
@@ -30,15 +30,18 @@ _SURE_BYTES = 61
 
 
 def page_statistics(file: LegacyFile, field_ids: Collection[int] | None = None) -> dict[int, pa.Table]:
-    """Return the statistics of each column that has some, by field id; see `lance_core.statistics.table`.
+    """Return the statistics of each column by field id, in the form of
+    `lance_core.statistics.column_statistics`.
+
+    Columns without statistics are left out.
 
     Args:
         file: the data file.
-        field_ids: only these columns; None means all.
+        field_ids: the columns to return; None means all.
 
     Raises:
         CorruptFileError: the statistics contradict the format.
-        UnsupportedFeatureError: a type that is not known.
+        UnsupportedFeatureError: the file names a type that is not known.
         StorageError: the storage failed.
     """
     message = file.metadata.statistics

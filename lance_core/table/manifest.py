@@ -26,7 +26,7 @@ from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment, Lineage, refuse_external
 from lance_core.table.indices import IndexDescription, IndexSegment, describe_indices, parse_segments
-from lance_core.table.repairs import repair_manifest
+from lance_core.table.manifest_repairs import repair_manifest
 
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")

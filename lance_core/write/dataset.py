@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 import pyarrow as pa
 
 from lance_core.commit.commit import commit
-from lance_core.commit.committed import find_committed
 from lance_core.commit.next_manifest import TableSettings
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -28,14 +28,14 @@ from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import open_base
-from lance_core.table.dictionaries import dictionaries_of
 from lance_core.table.manifest import Manifest
+from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.transaction import append, new_transaction, overwrite
-from lance_core.write.conform import Conformer
+from lance_core.write.batch_sources import batches_of
 from lance_core.write.dataset_options import STABLE, DatasetWriteOptions
 from lance_core.write.fragments import FragmentWriter
-from lance_core.write.source import batches_of
+from lance_core.write.schema_conformer import Conformer
 
 Mode = Literal["create", "append", "overwrite"]
 
@@ -230,7 +230,7 @@ def write_data(
     """Write all rows of `data` and make a version of them.
 
     Args:
-        data, schema: see `lance_core.write.source.batches_of`.
+        data, schema: see `lance_core.write.batch_sources.batches_of`.
         storage, mode, options, base: see `DatasetWriter`.
 
     Raises:

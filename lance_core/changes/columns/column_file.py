@@ -24,12 +24,12 @@ from lance_core.file.writer import DataFileWriter, open_writer
 from lance_core.file.written import WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
-from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import Storage
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
+from lance_core.write.batch_sources import slices
 from lance_core.write.fragments import DIRECTORY, describe_file, new_file_name
-from lance_core.write.source import slices
 
 
 class ColumnFileWriter:

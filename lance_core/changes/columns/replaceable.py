@@ -7,7 +7,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.hints import did_you_mean
 from lance_core.schema import Schema
-from lance_core.write.conform import Conformer
+from lance_core.write.schema_conformer import Conformer
 
 
 def replaceable_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:

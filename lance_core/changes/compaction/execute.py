@@ -14,7 +14,7 @@ from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import check_indices
 from lance_core.changes.compaction.tasks import CompactionTask, RewriteResult
 from lance_core.changes.stored_rows import refuse_external_blobs
-from lance_core.commit.row_sequences import encode_row_ids, encode_versions
+from lance_core.commit.lineage_encoding import encode_row_ids, encode_versions
 from lance_core.errors import CommitConflictError
 from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
@@ -24,7 +24,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_core.scan.scanner import scan_options
 from lance_core.storage import Storage
-from lance_core.table.dictionaries import dictionaries_of
+from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.fragments import FileLimits, FragmentWriter
 

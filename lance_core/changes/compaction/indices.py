@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import pyroaring
 
 from lance_core.changes.compaction.tasks import RewriteResult
-from lance_core.commit.carried_indices import (
-    CarriedIndices,
+from lance_core.commit.index_section import (
+    IndexSectionEditor,
     coverage,
     kind_of,
     names_rows_by_id,
@@ -43,7 +43,7 @@ def segments_to_move(
     groups = [pyroaring.BitMap([message.id for message in result.original]) for result in results]
     stable = snapshot.manifest.has_stable_row_ids
     found = []
-    for segment in CarriedIndices(snapshot.manifest.index_section).segments:
+    for segment in IndexSectionEditor(snapshot.manifest.index_section).segments:
         movable = MOVABLE.get(kind_of(segment))
         if names_rows_by_id(segment, stable) or not movable or segment.index_version > movable.newest_version:
             continue

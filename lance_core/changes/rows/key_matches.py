@@ -23,7 +23,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.conform import convert
+from lance_core.write.schema_conformer import convert
 
 # A part of the table's keys is at least so many rows, and as many as the source has: each part is joined
 # with all keys of the source, which costs as much as both have rows.
@@ -163,8 +163,8 @@ def _bounds(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expres
     """Return a condition that all matching rows of the table fulfil, for statistics to rule out the
     others.
     """
-    from lance_core.expressions.build import comparison, conjunction  # late, as in `_join`
-    from lance_core.expressions.names import resolve_column
+    from lance_core.expressions.builders import comparison, conjunction  # late, as in `_join`
+    from lance_core.expressions.column_names import resolve_column
     from lance_core.expressions.tree import Literal
 
     known = expression_schema(snapshot.manifest.schema)

@@ -16,14 +16,14 @@ from lance_core.changes.source_rows import Rows, SourceRows
 from lance_core.changes.stored_rows import StoredRows, stored_columns, stored_rows
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.expressions.build import shown
+from lance_core.expressions.builders import shown
 from lance_core.expressions.tree import Column, Expression, IsIn
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, expression_schema
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.conform import Conformer, convert
+from lance_core.write.schema_conformer import Conformer, convert
 
 # So many rows of the source are held beside rows of the table, by what they take on average.
 _BLOCK_BYTES = 8 << 20

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from lance_core.changes.rows.row_change import RowChange
 from lance_core.changes.stored_rows import StoredRows
-from lance_core.commit.row_sequences import encode_row_ids, encode_versions
+from lance_core.commit.lineage_encoding import encode_row_ids, encode_versions
 from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
-from lance_core.table.dictionaries import dictionaries_of
-from lance_core.table.lineage import Versions
+from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.row_ids import RowIds
+from lance_core.table.row_versions import Versions
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.dataset import table_file_version
 from lance_core.write.fragments import FragmentWriter

@@ -23,8 +23,8 @@ from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Field, Schema
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.conform import convert
 from lance_core.write.dataset_options import file_version
+from lance_core.write.schema_conformer import convert
 
 
 def update(
@@ -128,7 +128,7 @@ def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Exp
 
 def _value(schema: Schema, field: Field, text: str) -> Expression:
     # The parser takes longer to load than all the rest of the package: it waits for its first use.
-    from lance_core.expressions.build import cast
+    from lance_core.expressions.builders import cast
     from lance_core.expressions.sql import parse_expression
     from lance_core.expressions.tree import columns
 
@@ -150,7 +150,7 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
 def _json(value: Expression) -> Expression:
     """Return the value of a JSON column: text, or that of such a column."""
-    from lance_core.expressions.build import cast
+    from lance_core.expressions.builders import cast
 
     if isinstance(value.type, pa.JsonType):
         return value

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_core.commit.carried_indices import CarriedIndices
+from lance_core.commit.index_section import IndexSectionEditor
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.table.manifest import Manifest
@@ -31,7 +31,7 @@ class Context:
     """The number that it gets."""
     stable_row_ids: bool
     """Whether rows keep their ids when they are moved."""
-    indices: CarriedIndices
+    indices: IndexSectionEditor
     settings: TableSettings
     is_new: bool
     """Whether there is no version before it."""

@@ -1,6 +1,6 @@
 """CreateIndex: segments of indices that others built are added, or dropped."""
 
-from lance_core.commit.carried_indices import FRAGMENT_REUSE, MEM_WAL
+from lance_core.commit.index_section import FRAGMENT_REUSE, MEM_WAL
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import field_ids
 from lance_core.errors import CommitConflictError, UnsupportedFeatureError

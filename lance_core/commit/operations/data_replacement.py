@@ -1,8 +1,8 @@
 """DataReplacement: files with other values of the same columns."""
 
+from lance_core.commit.lineage_encoding import one_version
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import with_parents
-from lance_core.commit.row_sequences import one_version
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction

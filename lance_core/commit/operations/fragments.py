@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
+from lance_core.commit.lineage_encoding import consecutive_row_ids, one_version
 from lance_core.commit.operations.context import Context
-from lance_core.commit.row_sequences import consecutive_row_ids, one_version
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.table.fragment import HIDDEN, MAX_ROWS

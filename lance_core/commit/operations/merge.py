@@ -1,9 +1,9 @@
 """Merge: columns were added or changed, in all fragments at once."""
 
+from lance_core.commit.lineage_encoding import one_version
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import field_ids, with_parents
 from lance_core.commit.operations.schema import set_schema
-from lance_core.commit.row_sequences import one_version
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction

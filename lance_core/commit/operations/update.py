@@ -5,15 +5,15 @@ from collections.abc import Iterable
 import numpy as np
 import pyroaring
 
+from lance_core.commit.lineage_encoding import consecutive_row_ids, encode_versions, followed_by, one_version
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import add_fragments, field_ids, replace_fragments, with_parents
-from lance_core.commit.row_sequences import consecutive_row_ids, encode_versions, followed_by, one_version
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table.fragment import Fragment, Lineage
-from lance_core.table.lineage import Versions, decode_versions, read_versions
 from lance_core.table.row_ids import RowIds, decode_first_row_ids, find_row_ids
+from lance_core.table.row_versions import Versions, decode_versions, read_versions
 
 _UNKNOWN_VERSION = 1
 """Version of rows whose fragment does not record in which version they were created, as in the reference.

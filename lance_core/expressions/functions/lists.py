@@ -11,11 +11,11 @@ import pyarrow.types as types
 
 from lance_core.encodings.values import flatten_lists, take_values
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.build import cast
+from lance_core.expressions.builders import cast
 from lance_core.expressions.coercion import common_type, exact_literal, is_list
+from lance_core.expressions.column_names import child_type
 from lance_core.expressions.comparisons import Datum, compare, is_in
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
-from lance_core.expressions.names import child_type
 from lance_core.expressions.tree import Expression, Literal
 
 

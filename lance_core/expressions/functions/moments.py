@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.build import cast
+from lance_core.expressions.builders import cast
 from lance_core.expressions.casts import cast as cast_values
 from lance_core.expressions.coercion import is_string, value_type
 from lance_core.expressions.comparisons import Datum

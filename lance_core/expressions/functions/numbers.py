@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.expressions.build import cast
+from lance_core.expressions.builders import cast
 from lance_core.expressions.coercion import is_number, value_type
 from lance_core.expressions.comparisons import Datum
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit

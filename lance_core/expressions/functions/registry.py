@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.build import cast, describe
+from lance_core.expressions.builders import cast, describe
 from lance_core.expressions.coercion import chosen_type, is_string, value_type
 from lance_core.expressions.comparisons import Datum
 from lance_core.expressions.tree import Expression, Literal

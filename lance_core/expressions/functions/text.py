@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.build import cast, describe
+from lance_core.expressions.builders import cast, describe
 from lance_core.expressions.coercion import is_binary, is_string, value_type
 from lance_core.expressions.comparisons import Datum
 from lance_core.expressions.functions.cases import initcap, lower, upper

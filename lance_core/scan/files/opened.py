@@ -13,7 +13,7 @@ from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
 if TYPE_CHECKING:
-    from lance_core.statistics.integrity import FileChecksums
+    from lance_core.statistics.file_checksums import FileChecksums
 
 # Memory of an open file besides its metadata: the descriptor, the memory map, the entry of the cache.
 _FILE_BYTES = 8 << 10
@@ -117,7 +117,7 @@ class OpenFile:
     def _own_checksums(self) -> FileChecksums | None:
         if not isinstance(self.reader, ModernFile):
             return None
-        from lance_core.statistics.integrity import FileChecksums  # late: most processes check nothing
+        from lance_core.statistics.file_checksums import FileChecksums  # late: most processes check nothing
 
         return FileChecksums(self.file, self.reader.metadata)
 

@@ -16,7 +16,7 @@ from lance_core.file.direct import Piece
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages
 from lance_core.schema.fields import Field
-from lance_core.statistics.integrity import ColumnChecksums, FileChecksums
+from lance_core.statistics.file_checksums import ColumnChecksums, FileChecksums
 
 
 class VerifiedColumn:

@@ -26,10 +26,10 @@ from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.statistics.cache import ColumnKey
 from lance_core.statistics.collect import bounds_type, has_bounds
+from lance_core.statistics.column_statistics import all_null, refined
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
-from lance_core.statistics.gathered import ZONE_ROWS
-from lance_core.statistics.table import all_null, refined
 from lance_core.statistics.v0_1 import page_statistics
+from lance_core.statistics.zone_statistics import ZONE_ROWS
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -41,7 +41,8 @@ class FragmentStatistics:
     """Known statistics of some columns of a fragment.
 
     Attributes:
-        tables: Statistics by path, for the columns that have some; see `lance_core.statistics.table`.
+        tables: Statistics by path, for the columns that have some; their form is that of
+            `lance_core.statistics.column_statistics`.
         sources: Where those of each column come from: the data files, or what scans gathered.
     """
 

@@ -25,7 +25,7 @@ from lance_core.table.fragment import DataFile
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lance_core.statistics.integrity import FileChecksums
+    from lance_core.statistics.file_checksums import FileChecksums
 
 
 @dataclass(frozen=True, slots=True)

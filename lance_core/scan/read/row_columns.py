@@ -18,8 +18,8 @@ from lance_core.scan.read.columns import Column, NumberColumn
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
-from lance_core.table.lineage import read_versions
 from lance_core.table.row_ids import Places, RowIds, find_row_ids, find_values, read_row_ids
+from lance_core.table.row_versions import read_versions
 from lance_core.table.snapshot import Snapshot
 
 _LINEAGE = {

@@ -12,8 +12,8 @@ import pytest
 
 import lance_core
 from lance_core.changes.drop_index import drop_index
-from lance_core.commit.carried_indices import FRAGMENT_REUSE
 from lance_core.commit.conflicts import Verdict, check_conflict
+from lance_core.commit.index_section import FRAGMENT_REUSE
 from lance_core.errors import IndexNotFoundError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction

@@ -13,7 +13,7 @@ from lance_core.commit.conflicts import Verdict, check_conflict
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.storage import storage_for
-from lance_core.table import signature
+from lance_core.table import writer_version
 from lance_core.table.manifest import parse_manifest, serialize_manifest
 from lance_core.table.snapshot import read_manifest
 from support.manifests import edit_manifest, newest_manifest, read_message
@@ -72,8 +72,8 @@ def test_the_last_fragment_id_is_the_last(tmp_path: Path) -> None:
 def test_time_does_not_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """T42: a writer whose clock is a day late makes no version that is older than the one before."""
     lance_core.write_dataset(TABLE, tmp_path)
-    now = signature.time_ns()
-    monkeypatch.setattr(signature, "time_ns", lambda: now - 86_400 * 10**9)
+    now = writer_version.time_ns()
+    monkeypatch.setattr(writer_version, "time_ns", lambda: now - 86_400 * 10**9)
 
     lance_core.write_dataset(TABLE, tmp_path, mode="append")
 

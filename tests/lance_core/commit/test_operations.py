@@ -15,7 +15,7 @@ import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
 from lance_core.commit.commit import commit
-from lance_core.commit.committed import find_committed
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     CommitConflictError,
     InvalidInputError,

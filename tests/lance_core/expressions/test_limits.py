@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.complexity_limits import (
+    MAX_DEPTH,
+    MAX_LITERALS,
+    MAX_NODES,
+    MAX_TEXT,
+    check_limits,
+)
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.limits import MAX_DEPTH, MAX_LITERALS, MAX_NODES, MAX_TEXT, check_limits
 from lance_core.expressions.sql import parse_filter
 from lance_core.expressions.tree import Column, Comparison, Expression, Literal, Not
 from support import sql_cases

@@ -25,7 +25,7 @@ from pyarrow.substrait import serialize_expressions
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import build
+from lance_core.expressions import builders
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
 from lance_core.expressions.substrait import parse_substrait
@@ -152,22 +152,22 @@ def test_constants_of_any_unit_beside_columns_of_any_unit(case: Given) -> None:
     assert isinstance(second, Literal)
     for name, holds in OPERATORS.items():
         expected = [row for row, value in known if holds(value, number)]
-        assert rows(case.values, build.comparison(name, c, first)) == expected
-        assert rows(case.values, build.negation(build.comparison(name, c, first))) == [
+        assert rows(case.values, builders.comparison(name, c, first)) == expected
+        assert rows(case.values, builders.negation(builders.comparison(name, c, first))) == [
             row for row, _ in known if row not in expected
         ]
-        assert rows(case.values, build.comparison(name, first, c)) == [
+        assert rows(case.values, builders.comparison(name, first, c)) == [
             row for row, value in known if holds(number, value)
         ]
     listed = {number for _, number in case.constants}
-    within = build.is_in(c, [constant for constant, _ in case.constants if isinstance(constant, Literal)])
+    within = builders.is_in(c, [constant for constant, _ in case.constants if isinstance(constant, Literal)])
     expected = [row for row, value in known if value in listed]
     assert rows(case.values, within) == expected
-    assert rows(case.values, build.negation(within)) == [row for row, _ in known if row not in expected]
-    assert rows(case.values, build.between(c, first, second)) == [
+    assert rows(case.values, builders.negation(within)) == [row for row, _ in known if row not in expected]
+    assert rows(case.values, builders.between(c, first, second)) == [
         row for row, value in known if number <= value <= other
     ]
-    assert rows(case.values, build.distinct_from(first, c)) == [
+    assert rows(case.values, builders.distinct_from(first, c)) == [
         row for row, value in enumerate(exact(case.values)) if value != number
     ]
 
@@ -280,9 +280,9 @@ def test_constants_beside_columns_of_another_zone() -> None:
     assert rows(berlin, parse_filter("NOT (c > '1970-01-01T00:00:00.5Z')", schema)) == [0]
     local = pa.array([3600, 3601], pa.timestamp("s"))
     instants = [Literal(pa.scalar(count, pa.timestamp("ms", "Europe/Berlin"))) for count in (500, 1000)]
-    assert rows(local, build.comparison(">", column(local), instants[0])) == [1]
-    assert rows(local, build.is_in(column(local), instants)) == [1]
-    assert rows(local, build.distinct_from(column(local), instants[0])) == [0, 1]
+    assert rows(local, builders.comparison(">", column(local), instants[0])) == [1]
+    assert rows(local, builders.is_in(column(local), instants)) == [1]
+    assert rows(local, builders.distinct_from(column(local), instants[0])) == [0, 1]
 
 
 def test_dates_beside_times_of_a_day() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError, UnsupportedFeatureError
-from lance_core.statistics.integrity import verify_file
+from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage.memory import MemoryFile
 
 _SOURCE = np.random.default_rng(3)

@@ -11,7 +11,7 @@ import lance
 import pytest
 
 import lance_core
-from lance_core.commit.committed import find_committed
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import DatasetExistsError, DatasetNotFoundError, RefConflictError, RefNotFoundError
 from lance_core.storage import LocalStorage
 from support import ref_changes

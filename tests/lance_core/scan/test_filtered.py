@@ -24,7 +24,7 @@ from lance_core.scan.run import matching_rows
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_passing, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
-from lance_core.statistics import gathered
+from lance_core.statistics import zone_statistics
 from support.comparison import assert_tables_equal
 from support.filters import conditions, random_table
 
@@ -42,8 +42,8 @@ STRATEGIES = {
 def _small_steps():
     """Reduce the number of rows between fixed positions, so that small tables reach them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gathered, "ZONE_ROWS", 48)
-        patch.setattr(gathered, "_LEAST_ROWS", 1)
+        patch.setattr(zone_statistics, "ZONE_ROWS", 48)
+        patch.setattr(zone_statistics, "_LEAST_ROWS", 1)
         patch.setattr(row_selection, "_BLOCK_ROWS", 64)
         patch.setattr(matching_rows, "_FIRST_PLACES", 100)
         patch.setattr(matching_rows, "_MOST_PLACES", 1000)

@@ -26,7 +26,7 @@ from lance_core.scan.run.filter_windows import _joined
 from lance_core.scan.session import session_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import PageSummary, page_bounds
-from lance_core.statistics.directory import StatisticsDirectory
+from lance_core.statistics.disk_cache import StatisticsDirectory
 from lance_core.statistics.file_buffer import PageEntry
 from lance_core.statistics.prune import kept_rows
 from support.page_statistics import add_global_buffer, add_page_statistics

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import open_data_file
+from lance_core.statistics.checksummed_batch import seal
 from lance_core.statistics.collect import PageSummary, merge_bounds, page_bounds
 from lance_core.statistics.file_buffer import PageEntry, buffer_of, from_buffer, to_buffer
-from lance_core.statistics.recorder import FilePageRecorder
-from lance_core.statistics.sealed import seal
+from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage.memory import MemoryFile
 from support.arrays import Spec, make_array
 from support.types import ORDERED

@@ -34,8 +34,8 @@ from lance_core.expressions.tree import (
     walk,
 )
 from lance_core.statistics.collect import bounds_type, page_bounds
+from lance_core.statistics.column_statistics import all_null, refined, statistics_schema
 from lance_core.statistics.prune import decide_rows, kept_rows
-from lance_core.statistics.table import all_null, refined, statistics_schema
 from support.arrays import Spec, make_array
 from support.types import ORDERED
 

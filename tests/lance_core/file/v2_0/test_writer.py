@@ -15,7 +15,7 @@ from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureE
 from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.metadata import read_file_metadata
 from lance_core.scan.plan.statistics import read_page_statistics
-from lance_core.statistics.integrity import verify_file
+from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage.local import LocalStorage
 from lance_core.storage.memory import MemoryFile
 

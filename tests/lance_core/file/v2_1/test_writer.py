@@ -15,8 +15,8 @@ from lance.file import LanceFileWriter
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import encodings_v2_1_pb2 as pb
-from lance_core.statistics.integrity import verify_file
-from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.statistics.file_checksums import verify_file
+from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
 from support.comparison import assert_values_equal
 from support.pages import features

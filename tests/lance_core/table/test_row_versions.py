@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.proto import rowids_pb2, table_pb2
-from lance_core.table.lineage import decode_versions
+from lance_core.table.row_versions import decode_versions
 from support.manifests import edit_manifest
 
 COLUMNS = ["x", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]

@@ -23,9 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from lance_core.forks import begin_anew_after_fork
-from lance_core.statistics.sealed import DamagedBatch, seal, unseal
-from lance_core.statistics.stored_bounds import decode_bounds, encode_bounds
-from lance_core.statistics.table import statistics_schema
+from lance_core.statistics.bound_encoding import decode_bounds, encode_bounds
+from lance_core.statistics.checksummed_batch import DamagedBatch, seal, unseal
+from lance_core.statistics.column_statistics import statistics_schema
 
 _VERSION = "v1"
 _ENTRY = ".statistics"

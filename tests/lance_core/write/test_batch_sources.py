@@ -14,7 +14,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from lance_core.write.source import MAX_BATCH_BYTES, slices
+from lance_core.write.batch_sources import MAX_BATCH_BYTES, slices
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
 

@@ -23,7 +23,7 @@ _TEMPORARY = re.compile(
 """Manifests that were staged, and files that were written under another name first."""
 
 
-class ManagedFile(NamedTuple):
+class FileRole(NamedTuple):
     """The role of a file for the versions of its dataset."""
 
     kind: FileKind
@@ -33,13 +33,13 @@ class ManagedFile(NamedTuple):
     """
 
 
-class FileNames:
+class ReferencedFiles:
     """Names of files by kind."""
 
     def __init__(self) -> None:
         self._names: dict[FileKind, set[str]] = {}
 
-    def __contains__(self, file: ManagedFile) -> bool:
+    def __contains__(self, file: FileRole) -> bool:
         return file.name in self._names.get(file.kind, ())
 
     def add(self, manifest: Manifest, *, with_bases: bool = False) -> None:
@@ -60,15 +60,15 @@ class FileNames:
             self._names.setdefault("transaction", set()).add(manifest.message.transaction_file)
 
 
-def managed_file(path: str) -> ManagedFile | None:
+def file_role(path: str) -> FileRole | None:
     """Return the role of the file at `path`; None if it must not be removed, whatever its age."""
     if match := _TEMPORARY.fullmatch(path):
-        return ManagedFile("temporary", path)
+        return FileRole("temporary", path)
     if match := _BLOB.fullmatch(path):
-        return ManagedFile("data", f"{match[1]}.lance")
+        return FileRole("data", f"{match[1]}.lance")
     for kind, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(path):
-            return ManagedFile(kind, match[1])
+            return FileRole(kind, match[1])
     return None
 
 

@@ -6,8 +6,8 @@ Source: docs/format.md, "Row ids and lineage".
 import numpy as np
 
 from lance_core.proto import rowids_pb2
-from lance_core.table.lineage import Versions
 from lance_core.table.row_ids import RowIds
+from lance_core.table.row_versions import Versions
 
 _MAX_ROW_ID = (1 << 64) - 1
 _SEGMENT_BYTES = 24

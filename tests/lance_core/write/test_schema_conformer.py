@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.schema import schema_from_arrow
-from lance_core.write.conform import Conformer
+from lance_core.write.schema_conformer import Conformer
 from support.arrays import Spec, make_array
 
 UUIDS = pa.array([b"0" * 16], pa.binary(16))

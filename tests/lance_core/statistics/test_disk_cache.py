@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
-from lance_core.statistics.directory import StatisticsDirectory
+from lance_core.statistics.disk_cache import StatisticsDirectory
 from support.arrays import Spec, make_array
 from support.types import ORDERED
 
@@ -179,7 +179,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
-from lance_core.statistics.directory import StatisticsDirectory
+from lance_core.statistics.disk_cache import StatisticsDirectory
 array = pa.array(np.random.default_rng(0).integers(0, 1000, 100_000))
 directory = StatisticsDirectory(sys.argv[1])
 cache = StatisticsCache()

@@ -17,7 +17,7 @@ import pytest
 import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
-from lance_core.commit.carried_indices import FRAGMENT_REUSE, CarriedIndices, coverage
+from lance_core.commit.index_section import FRAGMENT_REUSE, IndexSectionEditor, coverage
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 
@@ -237,8 +237,8 @@ def _segment(name: str, fields: list[int], fragments: list[int], **more: object)
     return message
 
 
-def _carried(*segments: table_pb2.IndexMetadata) -> CarriedIndices:
-    return CarriedIndices(table_pb2.IndexSection(indices=segments).SerializeToString())
+def _carried(*segments: table_pb2.IndexMetadata) -> IndexSectionEditor:
+    return IndexSectionEditor(table_pb2.IndexSection(indices=segments).SerializeToString())
 
 
 def test_a_section_in_which_nothing_changes_is_the_same_to_the_byte() -> None:

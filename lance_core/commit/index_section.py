@@ -31,7 +31,7 @@ Moves = Iterable[tuple[Set[int], Set[int]]]
 """Fragments and those that have their rows now, by id."""
 
 
-class CarriedIndices:
+class IndexSectionEditor:
     """The index section of the version in the making, decoded when something has to change in it."""
 
     def __init__(self, section: bytes | None) -> None:

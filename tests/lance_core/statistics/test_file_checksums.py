@@ -13,8 +13,8 @@ from lance.file import LanceFileReader, LanceFileWriter
 from lance_core.errors import LanceError
 from lance_core.file.data_file import open_data_file
 from lance_core.statistics.file_buffer import buffer_of, from_buffer
-from lance_core.statistics.integrity import verify_file
-from lance_core.statistics.recorder import FilePageRecorder
+from lance_core.statistics.file_checksums import verify_file
+from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
 from lance_core.storage.memory import MemoryFile
 from support.comparison import assert_values_equal

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.statistics.collect import page_bounds
-from lance_core.statistics.table import statistics_schema
+from lance_core.statistics.column_statistics import statistics_schema
 
 ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
@@ -50,8 +50,9 @@ class GatheredColumn:
         return self._unknown_rows == 0
 
     def table(self) -> pa.Table | None:
-        """Return the known statistics in the form of `lance_core.statistics.table`; None if nothing is
-        known.
+        """Return the known statistics as a table of `lance_core.statistics.column_statistics`.
+
+        Return None if nothing is known.
         """
         with self._lock:
             if self._table is None and self._zones:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_core.statistics import gathered
+from lance_core.statistics import zone_statistics
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
-from lance_core.statistics.gathered import GatheredColumn
+from lance_core.statistics.zone_statistics import GatheredColumn
 from support.arrays import Spec, make_array
 
 
@@ -43,8 +43,8 @@ def test_any_pieces_in_any_order(data: st.DataObject) -> None:
     column = GatheredColumn(pa.int32(), num_rows)
     seen = np.zeros(num_rows, bool)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gathered, "ZONE_ROWS", 8)
-        patch.setattr(gathered, "_LEAST_ROWS", 1)
+        patch.setattr(zone_statistics, "ZONE_ROWS", 8)
+        patch.setattr(zone_statistics, "_LEAST_ROWS", 1)
         for _ in range(data.draw(st.integers(0, 8))):
             start, end = sorted(data.draw(st.tuples(*[st.integers(0, num_rows)] * 2)))
             cut = data.draw(st.integers(start, end))

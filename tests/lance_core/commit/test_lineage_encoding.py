@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lance_core.commit.row_sequences import (
+from lance_core.commit.lineage_encoding import (
     consecutive_row_ids,
     encode_row_ids,
     encode_versions,
@@ -19,8 +19,8 @@ from lance_core.commit.row_sequences import (
     one_version,
 )
 from lance_core.proto import rowids_pb2
-from lance_core.table.lineage import decode_versions
 from lance_core.table.row_ids import decode_row_ids
+from lance_core.table.row_versions import decode_versions
 from support.manifests import edit_manifest
 
 _IDS = st.one_of(
