@@ -1,1 +1,1 @@
-"""Side by side with the reference library and with a plain Flight server on top of it; see README.md."""
+"""Benchmarks against the reference library and against a plain Flight server on top of it; see README.md."""

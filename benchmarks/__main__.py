@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: generate the data once, measure it all, print what was aimed at and seen."""
+"""`python -m benchmarks`: generate the data once, measure everything, print targets and figures."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _client_rows(measurement: Measurement) -> None:
 
 
 def _closing_table(lines: Iterable[Line]) -> None:
-    """Print the targets and the measured geometric means of how many times faster we are."""
+    """Print the targets, and the geometric means of how many times faster than the reference we are."""
     print(f"\n{'geometric means':<54}{'at least':>9}{'seen':>8}{'CPU':>8}   slowest task")
     for line in lines:
         target = "" if line.target is None else f"{line.target:g}x"

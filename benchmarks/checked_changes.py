@@ -1,4 +1,4 @@
-"""Cost of the checksums that changes check: each change runs with and without the checks, in pairs.
+"""Cost of the checksums that changes check. Each change runs with and without the checks, in pairs.
 
 python -m benchmarks.checked_changes --rows 1000000 --pairs 9
 """
@@ -60,7 +60,7 @@ def _changes(rows: int) -> dict[str, Change]:
 
 
 def _seconds(change: Change, source: Path, work: Path, *, checked: bool) -> float:
-    """Return the CPU time of a change of a copy of the dataset, whose files are links."""
+    """Return the CPU time in seconds of a change of a copy of the dataset, whose files are links."""
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(source, work, copy_function=os.link)
     FileCache.verified = _verified if checked else lambda files: files  # type: ignore[method-assign]
@@ -74,7 +74,7 @@ def _seconds(change: Change, source: Path, work: Path, *, checked: bool) -> floa
 
 
 def main() -> None:
-    """Print the CPU time of each change without and with checks: medians, and the median of the ratios."""
+    """Print the CPU time of each change with and without checks: medians, and median of the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=9)

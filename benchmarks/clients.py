@@ -1,8 +1,9 @@
-"""Waiting times of users of `flight_client`: DuckDB and Polars on a remote dataset, and single rows of it.
+"""Waiting times of users of `flight_client`: DuckDB and Polars on a remote dataset, and its single rows.
 
-The same engines run on what a plain Flight server over the reference streams, with the batch size and the
-number of streams that are best for it; once as it stands, and once told by hand which columns and rows the
-query needs. Remote takes stand against takes of the reference in this very process plus one round trip.
+The same engines run on the stream of a plain Flight server over the reference, with the batch size and the
+number of streams that are best for this server: once as it is, and once after the columns and rows of the
+query were given to the server by hand. A remote take is compared with a take of the reference in this process
+plus one round trip.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ RANGE_ROWS = 1000
 
 @dataclass(frozen=True)
 class Query:
-    """A query in both languages, and what a server can be told about it by hand."""
+    """Query in both languages, and its columns and rows for a server that is told by hand."""
 
     name: str
     line: str
-    """In the closing table."""
+    """Name in the closing table."""
     line_by_hand: str | None
     """Line of the comparison with a server that was told by hand; None if there is nothing to tell."""
     sql: str
@@ -103,7 +104,7 @@ def queries(num_rows: int) -> list[Query]:
 def measure(
     dataset: Dataset, ours: Server, plain: Server, runs: int
 ) -> Iterator[tuple[Measurement, list[Ratio]]]:
-    """Both engines on every query, then takes; each with what it has to reach."""
+    """Measure both engines on every query, then takes; yield each measurement with its target."""
     remote = flight_client.connect(ours.uri).dataset(dataset.name)
     for query in queries(remote.count_rows()):
         for engine, over_ours, over_plain in (
@@ -138,7 +139,7 @@ def measure(
 
 
 def _duckdb(query: Query, data: object) -> pa.Table:
-    """DuckDB finds `data` by its name."""
+    """Run the query in DuckDB, which finds `data` by the name of the variable."""
     return duckdb.sql(query.sql).arrow().read_all()
 
 
@@ -157,7 +158,7 @@ def _best_way(
     *,
     by_hand: bool,
 ) -> Callable[[], pa.Table]:
-    """Return the query over the plain server, in the way that took it least in two rounds."""
+    """Return the query over the plain server, in the way that was fastest in two rounds."""
     clients = [flight.connect(plain.uri) for _ in range(FRAGMENTS)]
 
     def ticket(size: int | None, fragment: int | None) -> flight.Ticket:
@@ -194,7 +195,7 @@ def _takes(
     line: str,
     runs: int,
 ) -> Measurement:
-    """Other rows in every run, the same for all."""
+    """Measure takes. Every run takes other rows, which are the same for all competitors."""
     reference = lance.dataset(str(dataset.path))
     total = remote.count_rows()
     client = flight.connect(plain.uri)

@@ -1,9 +1,9 @@
 """Time of a commit, beside the reference: `python -m benchmarks.commits FOLDER [RUNS]`.
 
-On a small dataset and on one of many fragments and versions: of a data file that is there, and of ten rows
-together with writing their file. The reference syncs nothing, so that without
-syncing both do the same; with syncing ours may take as much longer as its syncs take, which are counted and
-timed in the same run.
+The dataset is a small one, or one of many fragments and versions. The commit is that of an existing data
+file, or of ten rows together with the file that they are written to. The reference does not sync files.
+Without syncing both libraries do the same. With syncing, ours may take longer by the time of its syncs, which
+are counted and timed in the same run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SYNCED, _UNSYNCED, _REFERENCE = "ours, synced", "ours", "pylance"
 
 
 def main(folder: Path, runs: int) -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     folder.mkdir(parents=True, exist_ok=True)
     print(f"medians of {runs} runs in ms; open: of the latest version alone")
     for name, make in (("small", _small), (f"{FRAGMENTS} fragments, {VERSIONS} versions", _large)):
@@ -53,7 +53,7 @@ def _tasks(path: Path) -> dict[str, dict[str, Callable[[], object]]]:
     def theirs() -> None:
         lance.write_dataset(_ROWS, str(path), mode="append")
 
-    # The same data file in each version: whose it is makes no difference to a commit.
+    # Every version has the same data file: a commit does not read it.
     fragments = lance_core.api.fragment.write_fragments(_ROWS, path)
     their_fragments = lance.fragment.write_fragments(_ROWS, str(path))
 
@@ -104,7 +104,7 @@ def _count_syncs(run: Callable[[], object]) -> int:
 
 
 def _one_sync(folder: Path) -> float:
-    """Seconds that syncing a new small file takes."""
+    """Return the seconds that syncing a new small file takes."""
     times = []
     for number in range(20):
         path = folder / f"sync-{number}"
@@ -123,7 +123,7 @@ def _small(path: Path) -> None:
 
 
 def _large(path: Path) -> None:
-    """Many fragments, and many versions before: small ones, since only their number counts."""
+    """Write a dataset of many small fragments after many versions. Only their number matters."""
     write_fragments(path)
     storage = LocalStorage(str(path))
     first, last = read_manifest(storage, 1), read_manifest(storage, 2)

@@ -1,4 +1,4 @@
-"""The datasets that are measured: generated once, written by the reference, kept between runs."""
+"""Datasets of the benchmarks: generated once, written by the reference, kept between runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEED = 20261120
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset on disk: `name` is its name for a server, `columns` what it holds."""
+    """Dataset on disk: `name` is its name on a server, `columns` says what it holds."""
 
     name: str
     version: str
@@ -30,7 +30,7 @@ class Dataset:
 
 
 def mixed_batch(first_row: int, rows: int) -> pa.RecordBatch:
-    """Rows of a table with every common kind of column; the same rows for the same arguments."""
+    """Return rows of a table with every common kind of column. The same arguments give the same rows."""
     rng = np.random.default_rng((SEED, first_row))
     words = np.array(
         ["river", "stone", "north", "light", "paper", "seven", "cloud", "green", "metal", "quiet"]
@@ -65,7 +65,7 @@ def mixed_batch(first_row: int, rows: int) -> pa.RecordBatch:
 
 
 def vector_batch(first_row: int, rows: int) -> pa.RecordBatch:
-    """Rows of embeddings."""
+    """Return rows of embeddings."""
     rng = np.random.default_rng((SEED, first_row))
     values = pa.array(rng.random(rows * VECTOR_DIMENSIONS, np.float32))
     return pa.record_batch({"vector": pa.FixedSizeListArray.from_arrays(values, VECTOR_DIMENSIONS)})
@@ -75,12 +75,12 @@ MakeBatch = Callable[[int, int], pa.RecordBatch]
 
 
 def prepare(folder: Path, scale: float, prefixes: Sequence[str] = ("",)) -> list[Dataset]:
-    """Return the datasets whose names begin so; what is missing below `folder` is written.
+    """Return the datasets whose names begin with one of `prefixes`, and write those that are missing.
 
     Args:
-        folder: where they lie.
+        folder: folder of the datasets.
         scale: factor on the numbers of rows.
-        prefixes: of their names.
+        prefixes: beginnings of names.
     """
     prepared = []
     for version in VERSIONS:

@@ -1,4 +1,4 @@
-"""`to_table` with a filter against that of the reference, in one process."""
+"""`to_table` with a filter, against the reference, in one process."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ EQUALITY = "small = 77"
 
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
-    """Filters on a table of every common kind of column; nothing for other tables.
+    """Measure filters on a table of every common kind of column; yield nothing for other tables.
 
-    A range of a sorted column is asked of the file that the reference wrote, whose statistics an earlier scan
-    gathered, and of one of ours, which has its own: with and without anything known beforehand.
+    The filter for a range of a sorted column runs on a file of the reference, whose statistics an earlier
+    scan gathered, and on one of our files, which has its own statistics. Both run with and without statistics
+    from earlier scans.
     """
     if "small" not in dataset.columns:
         return
@@ -76,7 +77,7 @@ def _compared(
 
 
 def _written_by_us(dataset: Dataset) -> Path:
-    """Return a copy of the dataset in files that we wrote; write it if it does not exist."""
+    """Return a copy of the dataset in files that we wrote; write the copy if it does not exist."""
     path = dataset.path.with_name(f"ours-{dataset.path.name}")
     if not path.exists():
         unfinished = path.with_suffix(".unfinished")

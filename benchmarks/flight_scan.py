@@ -26,20 +26,22 @@ MEMORY, MEMORY_PARALLEL = "from memory", "from memory, parallel"
 
 @dataclass(frozen=True)
 class Server:
-    """A running server process."""
+    """Server process that runs."""
 
     name: str
     uri: str
     process: subprocess.Popen[str]
 
     def peak_bytes(self) -> int:
-        """Return the most memory the process ever had resident."""
+        """Return the largest resident memory that the process ever had, in bytes."""
         return peak_bytes_of(self.process.pid)
 
 
 @dataclass(frozen=True)
 class StreamMemory:
-    """A stream of a whole dataset: the server's peak above what it took before, and the bytes it sent."""
+    """Memory of a stream of a whole dataset: the peak of the server above its memory before, and the sent
+    bytes.
+    """
 
     peak_bytes: int
     sent_bytes: int
@@ -61,7 +63,7 @@ def running(name: str, *command: str) -> Iterator[Server]:
 
 @contextmanager
 def servers(root: Path) -> Iterator[tuple[Server, Server, Server]]:
-    """Our server, the plain one and the one that answers from memory."""
+    """Start our server, the plain server and the server that answers from memory."""
     with (
         running("ours", "flight_server.cli", "serve", str(root), "--port", "0") as ours,
         running("plain", "benchmarks.peer_server", "plain", str(root)) as plain,
@@ -71,9 +73,10 @@ def servers(root: Path) -> Iterator[tuple[Server, Server, Server]]:
 
 
 def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs: int) -> Measurement:
-    """One dataset in one stream, and in one stream per fragment over a connection each, for every server.
+    """Measure every server with one dataset in one stream, and in one stream per fragment with a connection
+    each.
 
-    Ours also endpoint by endpoint over one connection, which nobody asks of the others.
+    Our server also sends endpoint after endpoint over one connection.
     """
     clients = {server.name: flight.connect(server.uri) for server in (ours, plain, memory)}
     spare = {
@@ -112,10 +115,10 @@ def measure(dataset: Dataset, ours: Server, plain: Server, memory: Server, runs:
 
 
 def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int) -> Measurement:
-    """Return the time until a client holds its first batch, ours with planning; streams are cancelled
+    """Return the time until a client has its first batch, for our server with planning. Streams are cancelled
     then.
 
-    Servers decode on for a while after that, which is waited for.
+    Servers continue to decode for a while; the next run waits until they are idle.
     """
     clients = {server.name: flight.connect(server.uri) for server in (ours, plain)}
 
@@ -139,9 +142,9 @@ def measure_first_batch(dataset: Dataset, ours: Server, plain: Server, runs: int
 
 
 def ratios(measurement: Measurement) -> list[Ratio]:
-    """Like against like: one stream against one stream, parallel against parallel.
+    """Return the ratios of one stream to one stream, and of parallel streams to parallel streams.
 
-    Endpoint by endpoint is compared with the one stream that the others make of it.
+    Our stream of endpoint after endpoint is compared with the one stream of the other servers.
     """
     if measurement.group == targets.FIRST_BATCH:
         plain = best_plain(measurement, parallel=False)
@@ -167,18 +170,18 @@ def best_plain(measurement: Measurement, *, parallel: bool) -> str:
 
 
 def plain_name(batch_size: int | None, suffix: str = "") -> str:
-    """Return the name of one way to ask the plain server."""
+    """Return the name of one way to call the plain server."""
     size = "default" if batch_size is None else f"{batch_size >> 10}k"
     return f"plain {size}" + (f", {suffix}" if suffix else "")
 
 
 def sequential_bytes(client: flight.FlightClient, tickets: Sequence[flight.Ticket]) -> int:
-    """Bytes of all batches of the streams."""
+    """Return the bytes of all batches of the streams."""
     return sum(chunk.data.nbytes for ticket in tickets for chunk in client.do_get(ticket))
 
 
 def peak_of_stream(root: Path, dataset: Dataset) -> StreamMemory:
-    """Stream a whole dataset out of a server that has done nothing else; what the server then had at most."""
+    """Stream a whole dataset from a new server, and return the memory of the server."""
     with running("ours", "flight_server.cli", "serve", str(root), "--port", "0") as server:
         client = flight.connect(server.uri)
         info = client.get_flight_info(flight.FlightDescriptor.for_path(dataset.name))
@@ -192,7 +195,7 @@ def _by_name(*all_servers: Server) -> list[tuple[str, Server]]:
 
 
 def _first_batch(client: flight.FlightClient, ticket: flight.Ticket) -> int:
-    """Reads one batch; its bytes."""
+    """Read one batch and return its bytes."""
     reader = client.do_get(ticket)
     received = reader.read_chunk().data
     reader.cancel()
@@ -209,7 +212,7 @@ def _ticket(dataset: Dataset, batch_size: int | None = None, fragment: int | Non
 
 
 def _command(dataset: Dataset) -> flight.Ticket:
-    """Return the whole scan as the ticket, which our server plans when it is redeemed."""
+    """Return a ticket for the whole scan, which our server plans when it redeems the ticket."""
     return flight.Ticket(json.dumps({"scan": {"dataset": dataset.name}}).encode())
 
 

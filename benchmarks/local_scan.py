@@ -19,7 +19,7 @@ _FIXED = ("id", "hash", "small", "value", "ratio", "time", "flag")
 
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
-    """Yield the whole table, then each column by itself."""
+    """Yield the measurement of the whole table, then of each column."""
     if dataset.columns == ("vector",):
         yield _measure(dataset, None, targets.SCAN_VECTORS, runs)
         return

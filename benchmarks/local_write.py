@@ -1,9 +1,9 @@
-"""Writing with this project against the reference: speed, size, memory, encodings, and how fast it is read.
+"""Writing with this project against the reference: speed, size, memory, encodings, and speed of reading.
 
     python -m benchmarks.local_write --rows 1000000 --versions 2.1,2.2
 
-Both write the same batches, held in memory, without syncing to disk. The reference then reads both files.
-Beside each figure stands what it has to reach.
+Both libraries write the same batches, held in memory, without syncing to disk. The reference then reads both
+files. Each figure is printed with its target.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PROCESSES = 3
 
 
 def sorted_batch(first_row: int, rows: int) -> pa.RecordBatch:
-    """Integers that grow by small steps."""
+    """Return integers that grow by small steps."""
     rng = np.random.default_rng((SEED, first_row))
     return pa.record_batch({"sorted": np.cumsum(rng.integers(0, 100, rows)) + first_row * 50})
 
@@ -60,11 +60,11 @@ CLASSES: Mapping[str, tuple[Callable[[int, int], pa.RecordBatch], int]] = {
     "sorted": (sorted_batch, 1),
     "categorical": (category_batch, 1),
 }
-"""The written tables: a function that makes a batch, and the divisor of the requested number of rows."""
+"""Written tables: a function that makes a batch, and the divisor of the requested number of rows."""
 
 
 def measure(name: str, rows: int, version: str, runs: int, folder: Path) -> tuple[Measurement, Measurement]:
-    """Writing, and the reference reading what was written; the last files stay in `folder`."""
+    """Measure writing, and the reference reading the written files. The last files stay in `folder`."""
     table = _table(name, rows)
 
     def write(library: str) -> None:
@@ -95,12 +95,14 @@ WRITERS = {OURS: _write_ours, REFERENCE: _write_reference}
 
 
 def file_bytes(dataset: Path) -> int:
-    """Bytes of the data files."""
+    """Return the bytes of the data files."""
     return sum(file.stat().st_size for file in (dataset / "data").iterdir())
 
 
 def peak_memory(name: str, rows: int, version: str, library: str) -> int:
-    """Bytes that fresh processes take at most to write generated batches, above what they have before."""
+    """Return the largest memory in bytes that new processes use to write generated batches, above their
+    start.
+    """
     return int(statistics.median(_peak_memory(name, rows, version, library) for _ in range(_PROCESSES)))
 
 
@@ -201,7 +203,7 @@ def _report(name: str, version: str, options: argparse.Namespace, folder: Path) 
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured value, as a multiple of the reference's or as a share, and its target."""
+    """Measured value, as a multiple of the reference's or as a share, and its target."""
 
     label: str
     value: float

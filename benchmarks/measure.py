@@ -1,4 +1,4 @@
-"""Timing of competitors, interleaved, so that whatever slows the machine down slows all of them."""
+"""Interleaved timing of competitors, so that whatever slows down the machine slows down all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Measurement:
-    """Medians of each competitor on one task, of wall time and of CPU time of this process, and all runs."""
+    """Medians of each competitor on one task: wall time, CPU time of this process, and all runs."""
 
     task: str
     group: str
@@ -41,9 +41,9 @@ def interleave(
     settle: Callable[[], None] = lambda: None,
     warm_ups: int = 1,
 ) -> Measurement:
-    """Run `warm_ups` rounds of all competitors unmeasured, then `runs` rounds of them, in changing order.
+    """Run `warm_ups` rounds of all competitors unmeasured, then `runs` measured rounds, in changing order.
 
-    `settle` is called before each of them: what one leaves behind is not for the next one to pay.
+    `settle` is called before each competitor, so that none pays for work that the one before left behind.
     """
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
     cpu_seconds: dict[str, list[float]] = {name: [] for name in competitors}
@@ -78,9 +78,10 @@ def _cpu_ticks(process: int) -> int:
 
 
 def peak_bytes_of(process: int | str) -> int:
-    """Return the most memory a process ("self" or its id) ever had resident.
+    """Return the largest resident memory in bytes that a process ("self" or its id) ever had.
 
-    Unlike `ru_maxrss` this starts anew with the program; the other includes the parent's at the fork.
+    Unlike `ru_maxrss`, this number starts anew with the program. `ru_maxrss` includes the parent's at the
+    fork.
     """
     status = Path(f"/proc/{process}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -1,4 +1,4 @@
-"""A data source of Spark that yields batches from memory: what Python sources cost without any reading."""
+"""Data source of Spark that yields batches from memory: the cost of Python sources without any reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA_FILE = "schema.json"
 
 
 class MemorySource(DataSource):
-    """Yields the batches of the files of a folder, a file a partition."""
+    """Data source that yields the batches of the files of a folder, one partition per file."""
 
     @classmethod
     def name(cls) -> str:
@@ -28,7 +28,7 @@ class MemorySource(DataSource):
 
 
 class MemoryReader(DataSourceReader):
-    """The reader of `MemorySource`."""
+    """Reader of `MemorySource`."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

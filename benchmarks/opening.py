@@ -1,4 +1,4 @@
-"""Opening large datasets and reading the first batch of one column, beside the reference."""
+"""Time to open large datasets and to read the first batch of one column, beside the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SOURCE = "import {module} as lance; next(iter(lance.dataset({path!r}).to_batche
 
 
 def measure(folder: Path, runs: int) -> Iterator[Measurement]:
-    """Each of the large datasets, opened in this process and in a new one."""
+    """Measure opening each of the large datasets, in this process and in a new one."""
     datasets: Mapping[str, tuple[Callable[[Path], None], str]] = {
         f"{FRAGMENTS} fragments": (write_fragments, "id"),
         f"{COLUMNS} columns": (_write_columns, "column_1000"),
@@ -58,7 +58,9 @@ def _first_batch(library: ModuleType, path: Path, column: str) -> pa.RecordBatch
 
 
 def _new_processes(task: str, path: Path, column: str, runs: int) -> Measurement:
-    """Processes that import the library and read the first batch: wall time, and CPU time of the children."""
+    """Measure processes that import the library and read the first batch: wall time, and CPU time of the
+    children.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in _MODULES}
     cpu_seconds: dict[str, list[float]] = {name: [] for name in _MODULES}
     for number in range(runs + 1):
@@ -68,7 +70,7 @@ def _new_processes(task: str, path: Path, column: str, runs: int) -> Measurement
             environment = {key: value for key, value in os.environ.items() if "DONTWRITEBYTECODE" not in key}
             started, cpu_started = time.perf_counter(), _cpu_of_children()
             subprocess.run([sys.executable, "-c", source], check=True, env=environment)
-            if number:  # the first run of each fills caches
+            if number:  # the first run of each library fills caches
                 seconds[name].append(time.perf_counter() - started)
                 cpu_seconds[name].append(_cpu_of_children() - cpu_started)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
@@ -82,7 +84,7 @@ def _cpu_of_children() -> float:
 
 
 def write_fragments(path: Path) -> None:
-    """One small file under many names: what a table of many small appends looks like to a reader."""
+    """Write one small file under many names, which a reader sees as a table of many small appends."""
     lance.write_dataset(pa.table({"id": range(10), "value": [0.5] * 10}), str(path))
     (fragment,) = lance.dataset(str(path)).get_fragments()
     (source,) = (path / "data").iterdir()

@@ -11,12 +11,14 @@ from lance_core.storage import storage_for
 
 
 def choices(dataset: Path) -> dict[str, str]:
-    """For each leaf column of a 2.1 or 2.2 dataset the kinds of its pages, and how many are of each."""
+    """Return the kinds of pages of each leaf column of a 2.1 or 2.2 dataset, with the number of pages of each
+    kind.
+    """
     found: dict[str, Counter[str]] = {}
     storage = storage_for(str(dataset), None)
     for path in sorted((dataset / "data").iterdir()):
         metadata = read_file_metadata(storage.open_file(f"data/{path.name}"))
-        # One column for each: nothing that is measured has structs of several members.
+        # Each field has one column: no measured dataset has structs of several members.
         for index, name in enumerate(metadata.schema.to_arrow().names):
             for page in metadata.column(index).pages:
                 layout = proto.PageLayout.FromString(page.encoding)

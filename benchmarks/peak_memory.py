@@ -1,8 +1,8 @@
-"""Peak memory of one whole-table read in a process that does nothing else.
+"""Peak memory of one read of a whole table in a process that does nothing else.
 
 python -m benchmarks.peak_memory ours|pylance PATH
 
-prints bytes as JSON: resident before the read, at the peak, and the size of the result.
+The output is JSON, in bytes: resident memory before the read, at the peak, and size of the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODULES = {"ours": "lance_core", "pylance": "lance"}
 
 
 def measure(path: Path) -> dict[str, dict[str, int]]:
-    """For both libraries: {"idle", "peak", "result"} in bytes."""
+    """Return {"idle", "peak", "result"} in bytes for both libraries."""
     return {
         name: json.loads(
             subprocess.run(

@@ -1,7 +1,7 @@
-"""The servers ours is compared with, each a process of its own.
+"""Servers that ours is compared with, each a process of its own.
 
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
-    python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves that
+    python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves it
 
 A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}, for the plain
 server perhaps with "columns" and "filter"; `{}` gives a stream without rows. The first line on stdout is the
@@ -20,7 +20,7 @@ from pyarrow import flight
 
 
 class PlainServer(flight.FlightServerBase):
-    """The server that a user would write around the reference library: it streams the reader of a scanner."""
+    """Server that a user would write around the reference library: it streams the reader of a scanner."""
 
     def __init__(self, root: Path) -> None:
         super().__init__("grpc://127.0.0.1:0")
@@ -28,7 +28,7 @@ class PlainServer(flight.FlightServerBase):
         self._datasets: dict[str, lance.LanceDataset] = {}
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Stream the dataset, or one fragment of it, in batches of the size asked for."""
+        """Stream the dataset, or one fragment of it, in batches of the requested size."""
         asked = json.loads(ticket.ticket)
         if not asked:
             return flight.RecordBatchStream(pa.schema([]).empty_table())
@@ -47,7 +47,7 @@ class PlainServer(flight.FlightServerBase):
 
 
 class MemoryServer(flight.FlightServerBase):
-    """Serves the very batches that our server sends, but from memory: what Flight itself costs."""
+    """Server that sends the same batches as our server, but from memory: the cost of Flight itself."""
 
     def __init__(self, uri: str) -> None:
         super().__init__("grpc://127.0.0.1:0")
@@ -55,7 +55,7 @@ class MemoryServer(flight.FlightServerBase):
         self._held: tuple[str, list[pa.Table]] | None = None
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Stream all batches, or those of one endpoint; only the dataset asked for last is kept."""
+        """Stream all batches, or those of one endpoint; only the latest dataset is kept in memory."""
         asked = json.loads(ticket.ticket)
         if self._held is None or self._held[0] != asked["dataset"]:
             info = self._source.get_flight_info(flight.FlightDescriptor.for_path(asked["dataset"]))

@@ -1,4 +1,4 @@
-"""`take` of random rows against that of the reference, in one process."""
+"""`take` of random rows, against the reference, in one process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from benchmarks.touch import touch_table
 
 COLUMNS = ["id", "small", "value", "maybe", "flag", "category", "text"]
 MANY_ROWS = 1000
-# One row takes so little that as many runs are needed for a steady median as other tasks have rows.
+# A take of one row is so short that a steady median needs as many runs as other tasks have rows.
 RUNS_OF_ONE_ROW = 200
 
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
-    """Many rows, one row, and many rows of each column; every run takes other rows, unsorted."""
+    """Measure takes of many rows, of one row, and of many rows of each column. Every run takes other rows,
+    unsorted.
+    """
     if dataset.columns == ("vector",):
         yield _measure(dataset, ["vector"], MANY_ROWS, targets.TAKE_VECTORS, runs)
         yield _measure(dataset, ["vector"], 1, targets.TAKE_VECTORS, max(runs, RUNS_OF_ONE_ROW))
@@ -38,7 +40,7 @@ def _measure(dataset: Dataset, columns: list[str], num_rows: int, group: str, ru
     chosen = {name: np.random.default_rng(SEED) for name in (OURS, REFERENCE)}
 
     def rows(name: str) -> list[int]:
-        """Other rows in every run, the same for both."""
+        """Return row offsets: other ones in every run, the same ones for both libraries."""
         return chosen[name].integers(0, total, num_rows).tolist()
 
     size = ours.take(list(range(num_rows)), columns=columns).nbytes

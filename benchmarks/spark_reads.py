@@ -1,7 +1,7 @@
 """Reads of Spark through `lance_flight`, against the same batches from memory and against Parquet files.
 
-The source from memory is what Spark's Python data sources cost without any reading: its tasks map files that
-hold the very batches which `lance_flight` yields. The Parquet files are those that Spark itself writes.
+The source from memory shows the cost of Spark's Python data sources without any reading: its tasks map files
+that hold the same batches as `lance_flight` yields. The Parquet files are written by Spark itself.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ PARQUET = "Parquet"
 
 RANGE_ROWS = 1000
 WARM_UPS = 5
-"""Rounds before any is measured: by the fifth Java has compiled what reads run, and takes half the CPU."""
+"""Rounds before the measured ones. In the fifth round Java has compiled the code of the reads, which halves
+their CPU time.
+"""
 
 LEAST_RUNS = 9
-"""Least number of runs of the whole table against memory: the two are close, and single runs differ
-twofold.
+"""Least number of runs of the whole table against memory: the two are close, and single runs differ by a
+factor of two.
 """
 
 _SETTINGS = {
@@ -46,10 +48,11 @@ _SETTINGS = {
 
 
 def measure(dataset: Dataset, ours: Server, runs: int) -> Iterator[tuple[Measurement, list[Ratio]]]:
-    """Yield the whole table, columns of it, and few rows of it.
+    """Yield the measurements of the whole table, of columns of it, and of few rows of it.
 
-    Each of the other sources is measured against ours by itself, so that both follow both equally often. In
-    rounds of three ours would nearly always follow Parquet, whose garbage and compiling it would pay for.
+    Each other source is measured against ours alone, so that both run after the other equally often. In
+    rounds of three, ours would nearly always run after Parquet, and would pay for the garbage and the
+    compilation of Parquet.
     """
     remote = flight_client.connect(ours.uri).dataset(dataset.name)
     first = remote.count_rows() * 5 // 8
@@ -79,7 +82,8 @@ def measure(dataset: Dataset, ours: Server, runs: int) -> Iterator[tuple[Measure
         competitors: Mapping[str, Callable[[], None]],
         least_runs: int = 0,
     ) -> Measurement:
-        # Compilers and collectors of Java go on after a query; the next one is not to wait for them.
+        # Compilers and garbage collectors of Java continue after a query; the next query must not wait for
+        # them.
         return interleave(
             f"{dataset.name} Spark {what}",
             line,
@@ -111,12 +115,12 @@ def measure(dataset: Dataset, ours: Server, runs: int) -> Iterator[tuple[Measure
 
 
 def _drain(frame: DataFrame) -> None:
-    """Let Spark compute every row and column, and keep none."""
+    """Let Spark compute every row and column, and keep none of them."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def _write_batches(remote: flight_client.RemoteDataset, folder: Path) -> int:
-    """Return the batches of each endpoint as Spark gets them; their bytes."""
+    """Write the batches of each endpoint as Spark receives them, and return their bytes."""
     schema = spark_schema(remote.schema)
     (folder / SCHEMA_FILE).write_text(schema.json())
     num_bytes = 0

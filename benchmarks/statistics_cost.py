@@ -1,6 +1,4 @@
-"""Cost of page statistics and checksums: files are written with and without them, in pairs that take
-turns.
-"""
+"""Cost of page statistics and checksums: files are written with and without them, in alternating pairs."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _WITHOUT = WriteOptions()
 
 @dataclass(frozen=True)
 class Cost:
-    """Shares in the CPU time of a write, over all pairs."""
+    """Shares of statistics and checksums in the CPU time of a write, over all pairs."""
 
     median: float
     lower_quartile: float
@@ -33,7 +31,7 @@ class Cost:
 
 
 def measure(table: pa.Table, version: str, folder: Path, pairs: int) -> Cost:
-    """Write one file of `table` twice in each pair, in changing order; `folder` is made."""
+    """Write one file of `table` twice in each pair, in changing order, and create `folder`."""
     folder.mkdir()
     _cpu_seconds(table, version, folder, _WITH)
     shares = []

@@ -1,6 +1,6 @@
-"""Targets of the project: the lines of the closing table with their targets.
+"""Targets of the project: the lines of the closing table.
 
-A line is met when its geometric mean reaches the target and no task of it stays below 60 % of that mean.
+A line is met if its geometric mean reaches the target and no task of it is below 60 % of that mean.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ LEAST_SHARE = 0.6
 
 @dataclass(frozen=True)
 class Ratio:
-    """Speed-up of one task of a line, by the clock and, if both ran in one process, in CPU time."""
+    """Speed-up of one task of a line, by wall time and, if both ran in one process, in CPU time."""
 
     line: str
     task: str
@@ -98,7 +98,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the closing table."""
+    """Line of the closing table."""
 
     name: str
     target: float | None
@@ -109,14 +109,14 @@ class Line:
 
     @property
     def is_met(self) -> bool:
-        """Whether the line reaches what it has to, by the clock."""
+        """Whether the line reaches its target, by wall time."""
         return self.target is None or (
             self.faster >= self.target and self.slowest.faster >= LEAST_SHARE * self.faster
         )
 
 
 def lines(ratios: Iterable[Ratio]) -> list[Line]:
-    """Return the lines that were measured, in the order of `TARGETS`."""
+    """Return the measured lines, in the order of `TARGETS`."""
     grouped: dict[str, list[Ratio]] = {name: [] for name in TARGETS}
     for ratio in ratios:
         grouped[ratio.line].append(ratio)

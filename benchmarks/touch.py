@@ -1,4 +1,4 @@
-"""Access to results, so that the time includes memory that is only mapped or not written yet."""
+"""Access to results, so that the time includes memory that is mapped but not yet read or written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STRIDE_BYTES = 4096
 
 
 def touch(chunks: Iterable[pa.Array]) -> int:
-    """Read one byte of every 4 KiB of every buffer below the arrays; returns their sum."""
+    """Read one byte of every 4 KiB of every buffer below the arrays, and return their sum."""
     total = 0
     seen = set()
     for chunk in chunks:
@@ -24,10 +24,10 @@ def touch(chunks: Iterable[pa.Array]) -> int:
 
 
 def touch_table(table: pa.Table) -> int:
-    """`touch` for all columns of a table."""
+    """Return the sum of `touch` for all columns of a table."""
     return touch(chunk for column in table.columns for chunk in column.chunks)
 
 
 def touch_batch(batch: pa.RecordBatch) -> int:
-    """`touch` for all columns of a batch."""
+    """Return the sum of `touch` for all columns of a batch."""
     return touch(batch.columns)

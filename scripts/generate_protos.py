@@ -1,7 +1,7 @@
-"""Generate the Python modules of our .proto files, or check that the committed ones are up to date.
+"""Generate the Python modules of our .proto files, or check that the committed modules are up to date.
 
-`python scripts/generate_protos.py` writes `lance_core/proto/` and `flight_server/proto/`.
-With `--check` nothing is written; the exit code is 1 when a generated file differs from what the protos give.
+`python scripts/generate_protos.py` writes `lance_core/proto/` and `flight_server/proto/`. With `--check` the
+script writes nothing. Its exit code is 1 when a generated file differs from the committed one.
 """
 
 import argparse

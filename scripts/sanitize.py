@@ -1,8 +1,8 @@
-"""Build the kernels with the address and undefined-behaviour sanitizers and run tests against them.
+"""Build the kernels with the address and undefined-behaviour sanitizers, and run tests on that build.
 
-`python scripts/sanitize.py [pytest arguments]`; without a path the tests of the kernels and encodings run.
-The build lives in `build/sanitized`; the installed module stays as it is. The first report ends the run.
-Needs GCC.
+`python scripts/sanitize.py [pytest arguments]`; without a path, the tests of the kernels and encodings run.
+The build is in `build/sanitized`; the installed module stays as it is. The first report ends the run. The
+script needs GCC.
 """
 
 import importlib.util
@@ -20,12 +20,13 @@ BUILD = ROOT / "build" / "sanitized"
 MODULE = "lance_core.kernels._kernels"
 FLAGS = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
 STACK_BYTES = 64 << 20
-"""Frames of such a build are several times as large, and values may be nested 2048 deep."""
+"""Stack size in bytes. Frames of this build are several times as large, and values may be nested 2048 deep.
+"""
 TESTS = ["tests/lance_core/kernels", "tests/lance_core/encodings"]
 
 
 def build() -> Path:
-    """Compile what changed and return the module's file."""
+    """Compile changed files and return the file of the module."""
     configure = [
         "cmake",
         *("-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja"),
@@ -50,9 +51,9 @@ def library(name: str) -> str:
 def run_in_new_process(module: Path, arguments: list[str]) -> int:
     """Run this script again, with the sanitizer's library loaded before everything else."""
     environment = os.environ | {
-        # The sanitizer wraps exceptions, so the library that throws them has to be there when it starts.
+        # The sanitizer wraps exceptions, so the library that throws them must be loaded when it starts.
         "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
-        # Python keeps objects until it ends; a refused allocation has to reach the code that asked.
+        # Python keeps objects until it ends, and a refused allocation must reach the code that made it.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=2",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
@@ -70,7 +71,7 @@ def run_tests(module: Path, arguments: list[str]) -> int:
     assert spec.loader is not None
     sys.modules[MODULE] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[MODULE])
-    # Reports go to the real stderr, and crashes belong to the sanitizer.
+    # Reports go to the real stderr, and the sanitizer handles crashes.
     return int(pytest.main(["--capture=sys", "-p", "no:xdist", *arguments]))
 
 

@@ -160,7 +160,7 @@ def _member(name: str, member: Any) -> Iterator[str]:
 
 
 def _signature(function: Any, *, skip: int = 0, result: bool = True) -> str:
-    """Return the parameters without the first `skip`, with `result` the type of the result, too."""
+    """Return the parameters without the first `skip`, and with `result` the type of the result."""
     given = inspect.signature(function)
     parameters = [
         each.replace(annotation=inspect.Parameter.empty, default=inspect.Parameter.empty)

@@ -9,7 +9,7 @@ It needs `flight_client` on the driver and on the executors, neither Lance nor a
 """
 
 from spark_pipeline.data_source import LanceFlightDataSource, read, register
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 from spark_pipeline.session import session
 
 __all__ = ["LanceFlightDataSource", "Options", "read", "register", "session"]

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 
 from flight_client import InvalidInputError, Selection, Snapshot
 from spark_pipeline.arrow_types import all_to_spark, known_types
+from spark_pipeline.data_source_options import Options
 from spark_pipeline.filters import quoted, to_sql
-from spark_pipeline.options import Options
 from spark_pipeline.requested import check_requested
 from spark_pipeline.workers import settle
 

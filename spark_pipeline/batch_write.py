@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 import flight_client
 from flight_client import DatasetNotFoundError, InvalidInputError, LanceError, UploadMode
 from spark_pipeline.arrow_types import lance_schema, spark_schema, to_lance
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from flight_client import Snapshot
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.batch_read import BatchReader, PushingReader, selected_schema, selection_of
 from spark_pipeline.batch_write import BatchWriter
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 from spark_pipeline.stream_read import StreamReader, with_change_columns
 from spark_pipeline.stream_write import StreamWriter
 from spark_pipeline.workers import settle

@@ -1,4 +1,4 @@
-"""Pipelines as files: steps in TOML, run one after the other, and continued where a run ended.
+"""Pipelines as files: steps in TOML that run one after the other. A run continues where it ended.
 
     [pipeline]
     name = "trips"
@@ -10,19 +10,18 @@
     dataset = "trips"
     source = { path = "raw/*.parquet" }
 
-The keys of a step are the arguments of its job's function. Every step of a run has a transaction id of its
-own, made of the names of the pipeline, the run and the step: a step that was done is found and left out.
+The keys of a step are the options of its job. Every step of a run has its own transaction id, made of the
+names of pipeline, run and step. With this id the job finds out whether the step is done already.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import time
 import tomllib
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -31,67 +30,30 @@ from uuid import NAMESPACE_URL, uuid5
 from pyspark.sql import SparkSession
 
 from flight_client import InvalidInputError, LanceError
-from spark_pipeline import jobs
-from spark_pipeline.jobs import Outcome, Server
+from spark_pipeline.jobs import Server
+from spark_pipeline.jobs.job import JOBS, JobOptions, about_of, is_required
+from spark_pipeline.jobs.shared_options import RunOptions
+from spark_pipeline.step_report import StepReport
 
 __all__ = ["Pipeline", "Step", "StepError", "StepReport"]
-
-Job = Callable[..., Outcome]
-
-JOBS: Mapping[str, Job] = {
-    job.__name__: job
-    for job in (
-        jobs.ingest,
-        jobs.transform,
-        jobs.backfill,
-        jobs.compact,
-        jobs.merge,
-        jobs.deduplicate,
-        jobs.export,
-        jobs.verify,
-    )
-}
-
-_GIVEN = {"spark", "server", "transaction_id"}
-"""Arguments of jobs that the pipeline gives, not the file."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One job with its arguments."""
+    """One job with its options."""
 
     name: str
     job: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """Result of a step."""
-
-    name: str
-    job: str
-    outcome: Outcome
-    seconds: float
-
-    @property
-    def is_good(self) -> bool:
-        """Whether the pipeline goes on: false for a `verify` that found differences."""
-        return bool(self.outcome.details.get("is_equal", True))
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the report as plain values."""
-        named = {"step": self.name, "job": self.job}
-        return named | asdict(self.outcome) | {"seconds": round(self.seconds, 3)}
+    options: JobOptions
 
 
 class StepError(LanceError):
-    """A step failed; the message names it, `__cause__` is what went wrong."""
+    """Failure of a step; the message names the step, and `__cause__` is the error of the job."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Steps, where their datasets are, and settings of Spark."""
+    """Steps, the server of their datasets, and settings of Spark."""
 
     name: str
     steps: Sequence[Step]
@@ -105,8 +67,8 @@ class Pipeline:
         """Return the pipeline in a file.
 
         Raises:
-            OSError: there is no such file.
-            InvalidInputError: it is no TOML, or a step or key of it makes no sense; the message names them.
+            OSError: the file cannot be read.
+            InvalidInputError: the file is no TOML, or a value is invalid. The message names step and key.
         """
         try:
             return _pipeline(tomllib.loads(Path(path).read_text(encoding="utf-8")))
@@ -114,30 +76,30 @@ class Pipeline:
             raise InvalidInputError(f"{path}: {error}") from None
 
     def transaction_id(self, run_id: str, step: Step) -> str:
-        """Return the transaction id of a step, the same each time for the same run."""
+        """Return the transaction id of a step, which is always the same for the same run."""
         names = json.dumps([self.name, run_id, step.name])
         return str(uuid5(NAMESPACE_URL, f"lance-flight-pipeline:{names}"))
 
     def run(self, spark: SparkSession, server: Server, run_id: str) -> Iterator[StepReport]:
-        """Run the steps; reports come when steps are done. Ends with the first that is not good.
+        """Run the steps, and yield the report of each step when it is done. End after a report that is not
+        good.
 
         Args:
-            spark: a session.
-            server: where the datasets are.
-            run_id: names this run. Run again with the same one, steps that made a version, or a folder, are
-                left out; the others are run from the start.
+            spark: session of Spark.
+            server: server of the datasets.
+            run_id: name of this run. If a run with this name made the version or the folder of a step, the
+                step is skipped. Other steps run from their start.
 
         Raises:
-            StepError: a step failed; those before it stay done.
+            StepError: a step failed. The steps before it stay done.
         """
         for step in self.steps:
             start = time.monotonic()
-            job = JOBS[step.job]
-            arguments = dict(step.arguments)
-            if "transaction_id" in inspect.signature(job).parameters:
-                arguments["transaction_id"] = self.transaction_id(run_id, step)
+            options = step.options
+            if isinstance(options, RunOptions):
+                options = replace(options, transaction_id=self.transaction_id(run_id, step))
             try:
-                outcome = job(spark, server, **arguments)
+                outcome = JOBS[step.job].run(spark, server, options)
             except Exception as error:
                 raise StepError(f"step {step.name} ({step.job})") from error
             report = StepReport(step.name, step.job, outcome, time.monotonic() - start)
@@ -149,7 +111,7 @@ class Pipeline:
 def _pipeline(content: Mapping[str, Any]) -> Pipeline:
     for key in content:
         if key not in ("pipeline", "spark", "step"):
-            raise InvalidInputError(f"{key}: no such table; there are [pipeline], [spark] and [[step]]")
+            raise InvalidInputError(f"{key}: unknown table, expected [pipeline], [spark] or [[step]]")
     head = dict(_table("pipeline", content.get("pipeline")))
     known = {each.name: str for each in fields(Pipeline) if each.name not in ("steps", "spark")}
     for key, value in head.items():
@@ -162,12 +124,14 @@ def _pipeline(content: Mapping[str, Any]) -> Pipeline:
         _checked("spark", key, str, value)
     steps = content.get("step", [])
     if not isinstance(steps, list) or not steps:
-        raise InvalidInputError("step: one [[step]] or more is needed")
+        raise InvalidInputError("step: expected one [[step]] or more, found none")
     parsed = [_step(number, step) for number, step in enumerate(steps, 1)]
     names = [step.name for step in parsed]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInputError(f"step {twice[0]}: two steps have this name")
+        raise InvalidInputError(
+            f"step {twice[0]}: expected a name of its own, found two steps with this name"
+        )
     return Pipeline(steps=parsed, spark=settings, **head)
 
 
@@ -178,41 +142,31 @@ def _step(number: int, content: Any) -> Step:
     job = arguments.pop("job", None)
     if job not in JOBS:
         raise InvalidInputError(f"{where}: key job: expected one of {', '.join(JOBS)}; found {job!r}")
-    function = JOBS[job]
-    hints = get_type_hints(function)
-    parameters = {
-        key: parameter
-        for key, parameter in inspect.signature(function).parameters.items()
-        if key not in _GIVEN
-    }
-    checked = {}
-    for key, value in arguments.items():
-        _check_known(where, key, parameters)
-        checked[key] = _checked(where, key, hints[key], value)
-    for key, parameter in parameters.items():
-        if parameter.default is inspect.Parameter.empty and key not in checked:
-            raise InvalidInputError(f"{where}: key {key} is missing")
-    return Step(name, job, checked)
+    try:
+        return Step(name, job, _dataclass(where, "", JOBS[job].options, arguments))
+    except InvalidInputError as error:
+        text = str(error)
+        raise InvalidInputError(text if text.startswith(where) else f"{where}: {text}") from None
 
 
 def _table(where: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInputError(f"{where}: expected a table")
+        raise InvalidInputError(f"{where}: expected a table, found {value!r}")
     return value
 
 
-def _check_known(where: str, key: str, known: Mapping[str, Any]) -> None:
+def _check_known(where: str, key: str, known: Collection[str]) -> None:
     if key not in known:
         near = get_close_matches(key, known, 1)
-        hint = f"{near[0]} is meant?" if near else f"there are {', '.join(known)}"
-        raise InvalidInputError(f"{where}: key {key} is unknown; {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+        raise InvalidInputError(f"{where}: key {key} is unknown, {hint}")
 
 
 def _checked(where: str, key: str, kind: Any, value: Any) -> Any:
-    """Return the value as an argument of type `kind`.
+    """Return the value of a key as a value of type `kind`.
 
     Raises:
-        InvalidInputError: it is of another type.
+        InvalidInputError: the value has another type.
     """
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
@@ -220,7 +174,7 @@ def _checked(where: str, key: str, kind: Any, value: Any) -> Any:
     if origin is Literal:
         fits = value in get_args(kind)
     elif is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
-        return _dataclass(where, key, kind, value)
+        return _dataclass(where, f"{key}.", kind, value)
     elif _is_sequence(origin) and isinstance(value, list):
         (item,) = get_args(kind)
         return [_checked(where, f"{key}[{number}]", item, each) for number, each in enumerate(value)]
@@ -235,8 +189,11 @@ def _checked(where: str, key: str, kind: Any, value: Any) -> Any:
 
 
 def _first_fitting(where: str, key: str, kind: Any, value: Any) -> Any:
-    """Return the value as one of several types. What is wrong inside a table or list of the right type is
-    said.
+    """Return the value of a key as a value of the first type of a union that fits.
+
+    Raises:
+        InvalidInputError: no type fits. If the value is a table or a list of a type, the error tells what is
+            wrong inside it.
     """
     errors = []
     for each in get_args(kind):
@@ -251,17 +208,20 @@ def _first_fitting(where: str, key: str, kind: Any, value: Any) -> Any:
     )
 
 
-def _dataclass(where: str, key: str, kind: type[Any], value: Mapping[str, Any]) -> Any:
+def _dataclass(where: str, prefix: str, kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """Return the dataclass whose fields are the keys of a table; `prefix` is the path of the table with a
+    dot.
+    """
     hints = get_type_hints(kind)
-    known = {each.name: each for each in fields(kind)}
-    arguments = {}
-    for name, each in value.items():
-        _check_known(where, f"{key}.{name}", {f"{key}.{field}": None for field in known})
-        arguments[name] = _checked(where, f"{key}.{name}", hints[name], each)
-    for name, field in known.items():
-        if field.default is MISSING and field.default_factory is MISSING and name not in arguments:
-            raise InvalidInputError(f"{where}: key {key}.{name} is missing")
-    return kind(**arguments)
+    options = [option for option in fields(kind) if about_of(option).in_file]
+    known = [f"{prefix}{option.name}" for option in options]
+    for name in values:
+        _check_known(where, f"{prefix}{name}", known)
+    for option, key in zip(options, known, strict=True):
+        if is_required(option) and option.name not in values:
+            raise InvalidInputError(f"{where}: key {key} is missing")
+    checked = {name: _checked(where, f"{prefix}{name}", hints[name], value) for name, value in values.items()}
+    return kind(**checked)
 
 
 def _is_sequence(origin: Any) -> bool:
@@ -273,7 +233,7 @@ def _is_mapping(origin: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    """Return the type in words of TOML; empty for what no file can say."""
+    """Return the type in words of TOML; an empty text for types that TOML does not have."""
     origin = get_origin(kind)
     if origin is Literal:
         return " or ".join(repr(each) for each in get_args(kind))

@@ -37,7 +37,7 @@ from flight_client import (
 )
 from spark_pipeline.arrow_types import all_to_spark
 from spark_pipeline.batch_read import narrowed, selection_of
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 
 CHANGE_TYPE = "_change_type"
 """Column with the change of the row: insert, update (the row as it is now) or delete (the row as it was).

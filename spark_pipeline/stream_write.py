@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from flight_client import InvalidInputError, UnsupportedFeatureError
 from spark_pipeline.batch_write import Destination, Staged, abort, commit, receipts_of, stage
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 
 _NAMESPACE = UUID("7e4c1f0a-59a3-4f0e-8d5b-0c6a2d5c3b1e")
 """Namespace of the transaction ids that commit batches of streams."""

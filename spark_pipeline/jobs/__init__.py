@@ -1,7 +1,8 @@
 """The jobs of a pipeline: functions that read and write datasets of a server with Spark.
 
-Each writes all or nothing, as one version. With a `transaction_id` a job that is run again, since nobody
-knows how far it came, finds what it did.
+Each job writes everything as one version, or nothing. With a `transaction_id`, a job that runs again finds
+its earlier result and does nothing. The imports below add the jobs to `spark_pipeline.jobs.job.JOBS`, in the
+order of the command line.
 """
 
 from spark_pipeline.jobs.backfill import backfill

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
 from flight_client import UnsupportedFeatureError
-from spark_pipeline.jobs.columns import column_named
+from spark_pipeline.jobs.selection import column_named
 
 HASHES = ("_lance_flight_hash_1", "_lance_flight_hash_2")
 _SEEDS = (1, 2)

@@ -1,46 +1,59 @@
-"""Compaction: servers join small fragments, asked by executors, and the driver commits once."""
+"""Compact: servers join small fragments at the request of executors, and the driver commits once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.shared_options import RunOptions
 from spark_pipeline.jobs.tasks import run_tasks
 
 
-def compact(
-    spark: SparkSession,
-    server: Server,
-    dataset: str,
-    *,
-    target_rows: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    transaction_id: str | None = None,
-) -> Outcome:
-    """Join small fragments and leave out deleted rows, as one version if anything is to be gained.
+@dataclass(frozen=True)
+class CompactOptions(RunOptions):
+    """Options of `compact`."""
 
-    Args:
-        spark: a session.
-        server: where the dataset is; with several servers the tasks are spread over them.
-        dataset: its name, perhaps with a branch.
-        target_rows: fragments with fewer rows are joined with their neighbours.
-        options: other options of the action `compact_plan`.
-        transaction_id: a UUID; the same one commits once, however often the job is run.
+    dataset: str = field(metadata=about("Name of the dataset, perhaps with a branch: `trips@dev`."))
+    target_rows: int | None = field(
+        default=None,
+        kw_only=True,
+        metadata=about(
+            "Rows below which fragments are joined with their neighbours.", minimum=1, unit="rows"
+        ),
+    )
+    options: Mapping[str, Any] | None = field(
+        default=None,
+        kw_only=True,
+        metadata=about("Other options of the action `compact_plan`.", in_command=False),
+    )
+
+
+@job(CompactOptions)
+def compact(spark: SparkSession, server: Server, options: CompactOptions) -> Outcome:
+    """Join small fragments and leave out deleted rows; executors ask the servers to.
+
+    The job makes one version, or none if there is nothing to compact. If it fails, the server removes the
+    written files when they expire.
 
     Raises:
-        LanceError: what a server reported. What was written for nothing goes when its time is over.
+        LanceError: the server reported an error.
     """
+    dataset = options.dataset
     client = server.client()
-    transaction_id = transaction_id or str(uuid4())
+    transaction_id = options.transaction_id or str(uuid4())
     done = client.find_transaction(dataset, transaction_id)
     if done is not None:
         return Outcome(dataset, done.version, was_done=True)
-    wanted = dict(options or {}) | ({} if target_rows is None else {"target_rows_per_fragment": target_rows})
+    wanted = dict(options.options or {})
+    if options.target_rows is not None:
+        wanted["target_rows_per_fragment"] = options.target_rows
     before = client.describe(dataset)
     tasks = client.compact_plan(dataset, wanted)
 

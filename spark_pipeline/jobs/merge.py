@@ -1,69 +1,91 @@
-"""Merge: rows of a source update, delete or follow the rows of a dataset that have the same keys."""
+"""Merge: update, delete or insert rows of a dataset by the keys of a source."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from spark_pipeline.jobs.columns import selected
 from spark_pipeline.jobs.deduplicate import one_per_key
+from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.rows import write_rows
+from spark_pipeline.jobs.selection import selected
 from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.shared_options import RunOptions, SelectionOptions
 from spark_pipeline.jobs.source import Source
 
 
-def merge(
-    spark: SparkSession,
-    server: Server,
-    dataset: str,
-    source: Source,
-    *,
-    on: Sequence[str],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
-    where: str | None = None,
-    keep_by: Sequence[str] = (),
-    when_matched: Literal["update_all", "do_nothing", "fail", "delete"] = "update_all",
-    when_matched_condition: str | None = None,
-    when_not_matched: Literal["insert_all", "do_nothing"] = "insert_all",
-    when_not_matched_by_source: Literal["keep", "delete"] = "keep",
-    when_not_matched_by_source_condition: str | None = None,
-    transaction_id: str | None = None,
-) -> Outcome:
-    """Merge the rows of a source into a dataset, as one version. Executors stage them, one server joins.
+@dataclass(frozen=True)
+class MergeOptions(RunOptions, SelectionOptions):
+    """Options of `merge`."""
 
-    Args:
-        spark: a session.
-        server: where the dataset is.
-        dataset: its name, perhaps with a branch.
-        source: where the rows come from.
-        on: columns whose values make rows match.
-        columns, where: see `selected`.
-        keep_by: where the source has several rows of the same key, the first in this order counts (names,
-            perhaps with ` DESC`); without it such rows are sent as they are.
-        when_matched, when_matched_condition, when_not_matched, when_not_matched_by_source,
-            when_not_matched_by_source_condition: see the write command of the protocol.
-        transaction_id: a UUID; the same one merges once, however often the job is run.
+    dataset: str = field(metadata=about("Name of the dataset, perhaps with a branch: `trips@dev`."))
+    source: Source = field(metadata=about("Source of the rows."))
+    on: Sequence[str] = field(kw_only=True, metadata=about("Columns whose values make rows match."))
+    keep_by: Sequence[str] = field(
+        default=(),
+        kw_only=True,
+        metadata=about(
+            "Columns that order the source rows of a key, each perhaps with ` DESC`; only the first row "
+            "counts. Without "
+            "it, all rows are sent.",
+            unit="column [DESC]",
+        ),
+    )
+    when_matched: Literal["update_all", "do_nothing", "fail", "delete"] = field(
+        default="update_all",
+        kw_only=True,
+        metadata=about("What happens to rows that source and dataset have."),
+    )
+    when_matched_condition: str | None = field(
+        default=None,
+        kw_only=True,
+        metadata=about("Condition on `source.column` and `target.column`; other matched rows stay."),
+    )
+    when_not_matched: Literal["insert_all", "do_nothing"] = field(
+        default="insert_all",
+        kw_only=True,
+        metadata=about("What happens to rows that only the source has."),
+    )
+    when_not_matched_by_source: Literal["keep", "delete"] = field(
+        default="keep",
+        kw_only=True,
+        metadata=about("What happens to rows that only the dataset has."),
+    )
+    when_not_matched_by_source_condition: str | None = field(
+        default=None,
+        kw_only=True,
+        metadata=about("Condition on the columns of the dataset; other rows without a match stay."),
+    )
+
+
+@job(MergeOptions)
+def merge(spark: SparkSession, server: Server, options: MergeOptions) -> Outcome:
+    """Update, insert or delete rows by their keys, as one version.
+
+    Executors stage the rows of the source, and one server joins them with the dataset.
 
     Raises:
-        LanceError: what a server reported.
-        PySparkException: the source cannot be read, or SQL makes no sense.
+        InvalidInputError: the options contradict the dataset.
+        LanceError: the server reported an error.
+        PySparkException: Spark cannot read the source or parse the SQL.
     """
-    frame = selected(source.frame(spark, server), columns, where)
-    if keep_by:
-        frame = one_per_key(frame, on, keep_by)
+    rows = selected(options.source.frame(spark, server), options.columns, options.where)
+    if options.keep_by:
+        rows = one_per_key(rows, options.on, options.keep_by)
     return write_rows(
         server,
-        dataset,
-        frame,
+        options.dataset,
+        rows,
         "merge_insert",
-        transaction_id=transaction_id,
-        on=list(on),
-        when_matched=when_matched,
-        when_matched_condition=when_matched_condition,
-        when_not_matched=when_not_matched,
-        when_not_matched_by_source=when_not_matched_by_source,
-        when_not_matched_by_source_condition=when_not_matched_by_source_condition,
+        transaction_id=options.transaction_id,
+        on=list(options.on),
+        when_matched=options.when_matched,
+        when_matched_condition=options.when_matched_condition,
+        when_not_matched=options.when_not_matched,
+        when_not_matched_by_source=options.when_not_matched_by_source,
+        when_not_matched_by_source_condition=options.when_not_matched_by_source_condition,
     )

@@ -1,4 +1,4 @@
-"""Source of rows: files, databases, anything that Spark reads, or a dataset of a server."""
+"""Source of rows: files, databases, any other source of Spark, or a dataset of a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, StringType, Struc
 
 from flight_client import InvalidInputError
 from spark_pipeline.data_source import read
-from spark_pipeline.jobs.columns import column_named
+from spark_pipeline.jobs.job import about
+from spark_pipeline.jobs.selection import column_named
 from spark_pipeline.jobs.server import Server
 
 _FORMATS = {
@@ -30,22 +31,22 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "csv": {
         "header": "true",
         "mode": "FAILFAST",
-        # Otherwise the columns of a schema are those of the file by position, whatever the header says.
+        # Otherwise Spark ignores the header and assigns the columns of a schema by position.
         "enforceSchema": "false",
-        # Quotes within quotes are doubled, as RFC 4180 says, and may have line breaks between them.
+        # RFC 4180: a quote within quotes is doubled, and quoted cells may have line breaks.
         "escape": '"',
         "multiLine": "true",
-        # Spark takes this text for empty cells without quotes; an empty text in quotes then is no null.
+        # Empty cells without quotes become null, and an empty text in quotes stays a text.
         "nullValue": "\0",
     },
     "json": {"mode": "FAILFAST"},
 }
-"""Options that differ from Spark's defaults, with which values get lost or end in other columns or rows."""
+"""Options that differ from Spark's defaults. Those lose values or put them into other columns or rows."""
 
 _OTHER_SEPARATORS = ";\t|"
 
 _LONG_INTEGER = "^-?[0-9]{16,}$"
-"""Integers with as many digits as the least that a double rounds."""
+"""Integers with 16 digits or more. A double may round them."""
 
 _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
 
@@ -54,35 +55,51 @@ _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
 class Source:
     """Rows for a job. Exactly one of `path`, `dataset` and a format that needs no path."""
 
-    path: str | Sequence[str] = ()
-    """Files, folders or globs, as Spark takes them."""
-    format: str | None = None
-    """Format for `spark.read.format`; None: from the ending of the first path, Parquet for a folder."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Options of this format: `header`, `url`, `dbtable`, ..."""
-    schema: str | None = None
-    """Columns and types as in a CREATE TABLE; None: as the files say."""
-    dataset: str | None = None
-    """A dataset of the server, perhaps with a version: `trips@12`."""
-    filter: str | None = None
-    """Only with `dataset`: a condition that the server evaluates."""
+    path: str | Sequence[str] = field(default=(), metadata=about("Files, folders or globs."))
+    format: str | None = field(
+        default=None,
+        metadata=about(
+            "Format for `spark.read.format`; if not given, that of the ending of the first path, Parquet "
+            "for a folder."
+        ),
+    )
+    options: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=about(
+            "Options of the format: `header`, `url`, `dbtable`, ...", flag="--option", unit="name=value"
+        ),
+    )
+    schema: str | None = field(
+        default=None,
+        metadata=about(
+            "Columns and types of the files, as in a CREATE TABLE of Spark: 'id BIGINT, name STRING'."
+        ),
+    )
+    dataset: str | None = field(
+        default=None, metadata=about("Dataset of the server, perhaps with a version: `trips@12`.")
+    )
+    filter: str | None = field(
+        default=None, metadata=about("Condition that the server evaluates; only with `dataset`.")
+    )
 
     def frame(self, spark: SparkSession, server: Server) -> DataFrame:
         """Return the rows.
 
         Raises:
-            InvalidInputError: the fields do not go together.
-            AnalysisException: Spark finds no such files, format or columns.
+            InvalidInputError: the fields contradict each other.
+            AnalysisException: Spark does not find the files, the format or the columns.
         """
         if self.dataset is not None:
             if self.path or self.format or self.options or self.schema:
-                raise InvalidInputError("source: dataset goes with filter alone")
+                raise InvalidInputError(
+                    "source: dataset allows filter only, without path, format, options and schema"
+                )
             return read(spark, server.uris, self.dataset, filter=self.filter, **server.read_options)
         if self.filter is not None:
-            raise InvalidInputError("source: filter goes with dataset; use `where`")
+            raise InvalidInputError("source: filter needs a dataset, use `where` for other sources")
         paths = [self.path] if isinstance(self.path, str) else list(self.path)
         if not paths and self.format is None:
-            raise InvalidInputError("source: a path, a format or a dataset is needed")
+            raise InvalidInputError("source: expected a path, a format or a dataset, found none")
         given_format = self.format or _format_of(paths[0])
         options = {**_DEFAULTS.get(given_format.lower(), {}), **self.options}
         reader = spark.read.format(given_format).options(**options)
@@ -105,7 +122,7 @@ class Source:
 
 
 def _with_texts(data_type: Any) -> Any:
-    """Return a type with text in place of doubles: Spark reads the digits of a number as they are."""
+    """Return a type with text in place of doubles, so that Spark keeps the digits of numbers."""
     if isinstance(data_type, StructType):
         return StructType(
             [StructField(each.name, _with_texts(each.dataType), each.nullable) for each in data_type]
@@ -116,10 +133,10 @@ def _with_texts(data_type: Any) -> Any:
 
 
 def _exact(value: Column, data_type: DataType, path: str) -> Column:
-    """Return values of the type `data_type`, read with the type that `_with_texts` makes of it.
+    """Return values as `data_type`. They were read with the type that `_with_texts` makes of it.
 
-    Spark infers doubles for integers among fractions and for integers beyond decimals. An integer that a
-    double rounds is an error when the rows are read; `path` names its field.
+    Spark infers doubles for integers beside fractions, and for integers that no decimal holds. Reading a row
+    raises an error if a double rounds an integer of it. The error names the field, `path`.
     """
     if isinstance(data_type, StructType):
         children = [_exact(value[each.name], each.dataType, f"{path}.{each.name}") for each in data_type]
@@ -138,20 +155,20 @@ def _exact(value: Column, data_type: DataType, path: str) -> Column:
     double = value.cast("double")
     as_integer = "decimal(38, 0)"
     is_kept = f.coalesce(double.try_cast(as_integer) == value.try_cast(as_integer), f.lit(False))
-    message = f"source: field {path}: a double changes the integer %s; give a schema"
+    message = f"source: field {path}: a double rounds the integer %s, give a schema with another type"
     return f.when(
         value.rlike(_LONG_INTEGER) & ~is_kept, f.raise_error(f.format_string(message, value))
     ).otherwise(double)
 
 
 def _check_separator(frame: DataFrame, options: Mapping[str, str]) -> None:
-    """Refuse CSV that became one column because its cells have something else than commas between them."""
+    """Refuse CSV that became one column because another character than a comma separates its cells."""
     if options.keys() & {"sep", "delimiter"} or len(frame.columns) != 1:
         return
     found = [separator for separator in _OTHER_SEPARATORS if separator in frame.columns[0]]
     if found:
         raise InvalidInputError(
-            f"source: the only column is {frame.columns[0]!r}; give the option sep={found[0]!r}"
+            f"source: the only column is {frame.columns[0]!r}, give the option sep={found[0]!r}"
         )
 
 
@@ -163,5 +180,8 @@ def _format_of(path: str) -> str:
         return "parquet"
     if suffixes[-1] not in _FORMATS:
         known = ", ".join(sorted(_FORMATS))
-        raise InvalidInputError(f"source: what {path} is does not show ({known}); give a format")
+        raise InvalidInputError(
+            f"source: the format of {path} is unknown, give a format or a path with one of the endings "
+            f"{known}"
+        )
     return _FORMATS[suffixes[-1]]

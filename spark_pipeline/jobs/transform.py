@@ -1,70 +1,65 @@
-"""Transform: SQL over datasets into another one."""
+"""Transform: write the result of SQL over datasets to another dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from spark_pipeline.data_source import read
-from spark_pipeline.jobs.ingest import laid_out
+from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
-from spark_pipeline.jobs.rows import WriteMode, write_rows
+from spark_pipeline.jobs.rows import write_arranged
 from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.shared_options import ABOUT_MODE, RunOptions, WriteMode, WriteOptions
 from spark_pipeline.jobs.source import Source
 
 
-def transform(
-    spark: SparkSession,
-    server: Server,
-    dataset: str,
-    sql: str,
-    inputs: Mapping[str, str | Source],
-    *,
-    mode: WriteMode = "create",
-    sort_by: Sequence[str] = (),
-    partitions: int | None = None,
-    partition_rows: int | None = None,
-    vectors: Mapping[str, int] | None = None,
-    max_rows_per_file: int | None = None,
-    data_storage_version: str | None = None,
-    enable_stable_row_ids: bool | None = None,
-    transaction_id: str | None = None,
-) -> Outcome:
-    """Write the result of a query as one version of a dataset.
+def _text_or_file(text: str) -> str:
+    """Return the text, or the content of the file that `@FILE` names."""
+    return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
 
-    Args:
-        spark: a session.
-        server: where the datasets are.
-        dataset: the one that is written, perhaps with a branch.
-        sql: a query in Spark's SQL.
-        inputs: what it reads, by the name of the view: datasets, perhaps at a version, or other sources. Each
-            dataset is read at one version. Views of the session that have these names are replaced.
-        mode, sort_by, partitions, partition_rows, vectors, max_rows_per_file, data_storage_version,
-            enable_stable_row_ids, transaction_id: see `ingest`.
+
+@dataclass(frozen=True)
+class TransformOptions(RunOptions, WriteOptions):
+    """Options of `transform`."""
+
+    dataset: str = field(metadata=about("Name of the written dataset, perhaps with a branch: `daily@dev`."))
+    sql: str = field(metadata=about("Query in SQL of Spark.", parse=_text_or_file, unit="text or @FILE"))
+    inputs: Mapping[str, str | Source] = field(
+        metadata=about(
+            "Datasets, perhaps with a version, or other sources, by the name of their view in the query.",
+            flag="--input",
+            unit="view=dataset",
+        )
+    )
+    mode: WriteMode = field(default="create", kw_only=True, metadata=ABOUT_MODE)
+
+
+@job(TransformOptions)
+def transform(spark: SparkSession, server: Server, options: TransformOptions) -> Outcome:
+    """Write the result of a query over datasets as one version of another dataset.
+
+    The query reads each dataset at one version. Views of the session that have the names of inputs are
+    replaced.
 
     Raises:
-        LanceError: what a server reported.
-        PySparkException: the query makes no sense.
+        InvalidInputError: the options contradict each other or the dataset.
+        LanceError: the server reported an error.
+        PySparkException: Spark cannot run the query.
     """
     try:
-        for name, given in inputs.items():
+        for name, given in options.inputs.items():
             if isinstance(given, Source):
                 frame = given.frame(spark, server)
             else:
                 frame = read(spark, server.uris, given, **server.read_options)
             frame.createOrReplaceTempView(name)
-        return write_rows(
-            server,
-            dataset,
-            laid_out(spark.sql(sql), sort_by, partitions, partition_rows),
-            mode,
-            transaction_id=transaction_id,
-            vectors=vectors,
-            max_rows_per_file=max_rows_per_file,
-            data_storage_version=data_storage_version,
-            enable_stable_row_ids=enable_stable_row_ids,
+        return write_arranged(
+            server, options.dataset, spark.sql(options.sql), options, options.transaction_id
         )
     finally:
-        for name in inputs:
+        for name in options.inputs:
             spark.catalog.dropTempView(name)

@@ -1,8 +1,9 @@
-"""Verify: are the rows of a dataset those of its source? Counts and checksums, by bucket and fragment."""
+"""Verify: compare the rows of a dataset with those of its source, by counts and checksums of buckets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -12,10 +13,12 @@ from pyspark.sql.types import StructType
 from flight_client import InvalidInputError
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.jobs.checksum import HASHES, bucket, checksum, with_hashes
-from spark_pipeline.jobs.columns import column_named, selected
 from spark_pipeline.jobs.fragments import ROW_ADDRESS, fragment_rows
+from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.selection import column_named, selected
 from spark_pipeline.jobs.server import Server
+from spark_pipeline.jobs.shared_options import SelectionOptions
 from spark_pipeline.jobs.source import Source
 
 _BUCKET, _FRAGMENT = "_lance_flight_bucket", "_lance_flight_fragment"
@@ -23,55 +26,59 @@ _FRAGMENT_BITS = 32
 _MAX_SHOWN = 20
 
 
-def verify(
-    spark: SparkSession,
-    server: Server,
-    dataset: str,
-    source: Source,
-    *,
-    columns: Sequence[str] | Mapping[str, str] | None = None,
-    where: str | None = None,
-    keys: Sequence[str] = (),
-    buckets: int = 256,
-) -> Outcome:
-    """Compare the rows of a dataset with those of a source, whatever their order.
+@dataclass(frozen=True)
+class VerifyOptions(SelectionOptions):
+    """Options of `verify`. `columns` and `where` are those with which `ingest` wrote the source."""
 
-    Both sides are cut into buckets by the values of `keys`, and rows and checksums of every bucket are
-    compared (see `checksum`). Where buckets differ, their rows are compared one by one, and the fragments are
-    named that hold rows which the source has not. Columns that the source has not are left out.
+    dataset: str = field(metadata=about("Name of the dataset, perhaps with a version: `trips@12`."))
+    source: Source = field(metadata=about("Source of the rows that the dataset should have."))
+    keys: Sequence[str] = field(
+        default=(),
+        kw_only=True,
+        metadata=about(
+            "Columns that name a row, so that the report names changed rows; all columns if not given.",
+            flag="--key",
+        ),
+    )
+    buckets: int = field(
+        default=256, kw_only=True, metadata=about("Number of buckets, each with its own checksum.", minimum=1)
+    )
 
-    The outcome's `details`: `is_equal`, `source_rows`, `dataset_rows`, `columns_left_out`, `buckets`,
-    `buckets_different`; where it is not equal, how many rows are `missing` in the dataset and `unexpected`
-    there, `fragments` (unexpected rows by fragment number) and `keys` (some keys of rows that differ).
 
-    Args:
-        spark: a session.
-        server: where the dataset is.
-        dataset: its name, perhaps with a version: `trips@12`.
-        source: the rows that it should have.
-        columns, where: what `ingest` made of the source; see `selected`.
-        keys: columns that name a row, so that a changed row is found by its key; all columns without them.
-        buckets: how many.
+@job(VerifyOptions)
+def verify(spark: SparkSession, server: Server, options: VerifyOptions) -> Outcome:
+    """Compare the rows of a dataset with those of a source; exit code 1 if they differ.
+
+    The order of the rows does not matter. Rows of both sides are divided into buckets by the values of
+    `keys`, and number of rows and checksum of each bucket are compared (see `checksum`). In buckets that
+    differ, single rows are compared. Columns that the source lacks are left out.
+
+    `details` of the outcome: `is_equal`, `source_rows`, `dataset_rows`, `columns_left_out`, `buckets`,
+    `buckets_different`. If the sides differ, also: `missing` (number of rows that the dataset lacks),
+    `unexpected` (number of rows that the source lacks), `fragments` (number of unexpected rows by fragment
+    id) and `keys` (some keys of rows that differ).
 
     Raises:
-        InvalidInputError: the columns are not those of the dataset.
-        LanceError: what a server reported.
-        PySparkException: the source cannot be read, or a value does not fit the type of the dataset.
+        InvalidInputError: the dataset lacks a column of the source, or the source lacks a key.
+        LanceError: the server reported an error.
+        PySparkException: Spark cannot read the source, or a value does not fit the type of the dataset.
     """
+    keys, buckets = options.keys, options.buckets
     client = server.client()
-    opened = client.dataset(dataset)
-    there = client.fragments(opened.name, version=opened.version, branch=opened.branch)
+    opened = client.dataset(options.dataset)
+    fragments = client.fragments(opened.name, version=opened.version, branch=opened.branch)
     schema = spark_schema(opened.schema)
-    expected = _as_in(schema, selected(source.frame(spark, server), columns, where))
+    expected = _as_in(schema, selected(options.source.frame(spark, server), options.columns, options.where))
     compared = expected.columns
     unknown = sorted(set(keys) - set(compared))
     if unknown:
-        raise InvalidInputError(f"keys: the source has no column {unknown[0]!r}")
+        raise InvalidInputError(
+            f"keys: the source has no column {unknown[0]!r}, expected one of {', '.join(compared)}"
+        )
     expected = _prepared(expected, compared, keys or compared, buckets)
-    numbers = [each["id"] for each in there]
-    found = _prepared(
-        fragment_rows(spark, server, opened, numbers, compared), compared, keys or compared, buckets
-    )
+    ids = [fragment["id"] for fragment in fragments]
+    rows = fragment_rows(spark, server, opened, ids, compared)
+    found = _prepared(rows, compared, keys or compared, buckets)
     mine, theirs = _by_bucket(found), _by_bucket(expected)
     different = sorted(
         number for number in mine.keys() | theirs.keys() if mine.get(number) != theirs.get(number)
@@ -86,21 +93,23 @@ def verify(
     }
     if different:
         details |= _differences(expected, found, keys, different)
-    return Outcome(dataset, opened.version, rows=details["dataset_rows"], details=details)
+    return Outcome(options.dataset, opened.version, rows=details["dataset_rows"], details=details)
 
 
 def _as_in(schema: StructType, frame: DataFrame) -> DataFrame:
     """Return the rows with the types of the dataset."""
     extra = sorted(set(frame.columns) - set(schema.fieldNames()))
     if extra:
-        raise InvalidInputError(f"the dataset has no column {extra[0]!r}")
+        raise InvalidInputError(
+            f"the dataset has no column {extra[0]!r}, expected one of {', '.join(schema.fieldNames())}"
+        )
     types = {field.name: field.dataType for field in schema}
     return frame.select(*(column_named(name).cast(types[name]).alias(name) for name in frame.columns))
 
 
 def _prepared(frame: DataFrame, compared: Sequence[str], keys: Sequence[str], buckets: int) -> DataFrame:
-    """Return the key columns, the hashes, the bucket and, if row addresses are known, the fragment of each
-    row.
+    """Return the keys, the hashes and the bucket of each row, and its fragment if the frame has row
+    addresses.
     """
     hashed = with_hashes(frame, compared).withColumn(_BUCKET, bucket(frame, keys, buckets))
     kept: list[Column] = [column_named(name) for name in (*keys, *HASHES, _BUCKET)]
@@ -117,7 +126,7 @@ def _by_bucket(frame: DataFrame) -> dict[int, tuple[Any, ...]]:
 def _differences(
     expected: DataFrame, found: DataFrame, keys: Sequence[str], buckets: Sequence[int]
 ) -> dict[str, Any]:
-    """Rows of which one side has more, in the buckets that differ."""
+    """Return the details about rows that one side has more often, in the buckets that differ."""
     expected, found = (frame.where(f.col(_BUCKET).isin(*buckets)) for frame in (expected, found))
     theirs = expected.groupBy(*HASHES).agg(f.count(f.lit(1)).alias("theirs"))
     mine = found.groupBy(*HASHES).agg(f.count(f.lit(1)).alias("mine"))

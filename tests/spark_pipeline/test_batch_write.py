@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 import flight_client
 import spark_pipeline
 from spark_pipeline.batch_write import BatchWriter, Staged
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 from support.served import Root
 
 

@@ -14,7 +14,7 @@ from flight_client import CommitConflictError, DatasetNotFoundError, InvalidInpu
 from spark_pipeline.arrow_types import spark_schema, to_spark
 from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.data_source import LanceFlightDataSource
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 from support.served import Root
 from support.spark import ARRAYS
 

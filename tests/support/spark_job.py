@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 import spark_pipeline
 from spark_pipeline.batch_write import BatchWriter, Staged
-from spark_pipeline.options import Options
+from spark_pipeline.data_source_options import Options
 from support.spark import JAVA_OPTIONS
 
 SETTINGS = {

@@ -101,7 +101,7 @@ def test_files_become_a_dataset_in_order(
 
 def test_columns_that_are_none_of_the_row_are_refused(spark: SparkSession, uri: str) -> None:
     server = Server.of(uri)
-    with pytest.raises(InvalidInputError, match="windows"):
+    with pytest.raises(InvalidInputError, match="found a window"):
         backfill(spark, server, "trips", {"total": "sum(fare) OVER (PARTITION BY driver)"})
-    with pytest.raises(InvalidInputError, match="'fare' is there already"):
+    with pytest.raises(InvalidInputError, match="has a column 'fare' already"):
         backfill(spark, server, "trips", {"fare": "id"})

@@ -265,7 +265,7 @@ def test_backfill_by_a_function(spark: SparkSession, servers: Server, client: Cl
 
     with pytest.raises(PySparkException) as raised:
         backfill(spark, servers, name, function=half, schema="other BIGINT", inputs=["id"])
-    assert "the function gave" in message_of(raised.value)
+    assert "the function returned" in message_of(raised.value)
     with pytest.raises(InvalidInputError, match="cannot be imported"):
         backfill(spark, servers, name, function="no.such:thing", schema="other BIGINT")
     assert "other" not in client.dataset(name).schema.names

@@ -87,10 +87,14 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     [
         (["ingest", "a.parquet", "no-target"], 2, "not a target: no-target"),
         (["ingest", "a.parquet", "grpc://localhost:1/t", "--mode", "merge"], 2, "'merge' is not one of"),
-        (["export", "grpc://localhost:1/t", "f", "--columns", '{"a": 1}'], 2, "SQL by name in JSON expected"),
-        (["backfill", "grpc://localhost:1/t"], 2, "either --column, or --function and"),
+        (
+            ["export", "grpc://localhost:1/t", "f", "--columns", '{"a": 1}'],
+            2,
+            "names with commas, or SQL by name in JSON",
+        ),
+        (["backfill", "grpc://localhost:1/t"], 2, "expected either columns, or function and schema"),
         (["run", "no-such-file.toml"], 2, "does not exist"),
-        (["run", "pyproject.toml"], 1, "error: pyproject.toml: build-system: no such table"),
+        (["run", "pyproject.toml"], 1, "error: pyproject.toml: build-system: unknown table"),
     ],
 )
 def test_wrong_usage(arguments: list[str], code: int, message: str) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from flight_client import InvalidInputError
 from spark_pipeline.jobs import Source
+from spark_pipeline.jobs.ingest import IngestOptions
+from spark_pipeline.jobs.transform import TransformOptions
 from spark_pipeline.pipeline_file import Pipeline
 
 GOOD = """
@@ -45,9 +47,11 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     pipeline = read(tmp_path, GOOD)
     assert (pipeline.name, pipeline.uri) == ("trips", "grpc://127.0.0.1:8815")
     load, daily = pipeline.steps
-    assert load.arguments["source"] == Source(path=["raw/a.csv", "raw/b.csv"], options={"header": "true"})
-    assert load.arguments["partitions"] == 4
-    assert daily.arguments["inputs"] == {"trips": "trips", "zones": Source(path="zones.parquet")}
+    assert isinstance(load.options, IngestOptions)
+    assert load.options.source == Source(path=["raw/a.csv", "raw/b.csv"], options={"header": "true"})
+    assert load.options.partitions == 4
+    assert isinstance(daily.options, TransformOptions)
+    assert daily.options.inputs == {"trips": "trips", "zones": Source(path="zones.parquet")}
 
 
 def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
@@ -69,22 +73,24 @@ def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('name = "trips"\n', "", "pipeline: key name is missing"),
-        ("[pipeline]", "[pipelines]", "pipelines: no such table"),
-        ("uri = ", "url = ", "pipeline: key url is unknown; uri is meant?"),
+        ("[pipeline]", "[pipelines]", "pipelines: unknown table"),
+        ("uri = ", "url = ", "pipeline: key url is unknown, did you mean uri"),
         ('"grpc://127.0.0.1:8815"', "8815", "pipeline: key uri: expected a string, found 8815"),
         ('= "8"', "= 8", "spark: key spark.sql.shuffle.partitions: expected a string, found 8"),
-        ('job = "ingest"', 'job = "ingets"', "step load: key job: expected one of ingest, .* found 'ingets'"),
-        ("sort_by", "sorted_by", "step load: key sorted_by is unknown; sort_by is meant?"),
+        ('job = "ingest"', 'job = "ingets"', "step load: key job: expected one of backfill, .*'ingets'"),
+        ("sort_by", "sorted_by", "step load: key sorted_by is unknown, did you mean sort_by"),
         ('dataset = "trips"\n', "", "step load: key dataset is missing"),
         ("partitions = 4", 'partitions = "4"', "step load: key partitions: expected an integer.*, found '4'"),
         ("partitions = 4", "partitions = true", "step load: key partitions: expected an integer"),
         ('["id"]', '["id", 1]', r"step load: key sort_by\[1\]: expected a string, found 1"),
-        ("path = [", "paht = [", "step load: key source.paht is unknown; source.path is meant?"),
+        ("path = [", "paht = [", "step load: key source.paht is unknown, did you mean source.path"),
         ('header = "true"', "header = true", "step load: key source.options.header: expected a string"),
         ("partitions = 4", 'mode = "apend"', "step load: key mode: expected 'create' or 'append'"),
         ("partitions = 4", 'transaction_id = "x"', "step load: key transaction_id is unknown"),
-        ('name = "daily"', 'name = "load"', "step load: two steps have this name"),
+        ('name = "daily"', 'name = "load"', "step load: expected a name of its own, found two steps"),
         ('name = "daily"\n', "", "step 2: key name: expected a string, found None"),
+        ("partitions = 4", "partitions = 0", "step load: partitions: 0 given, expected 1 or more"),
+        ("partitions = 4", "partitions = 4\npartition_rows = 9", "step load: partitions and partition_rows"),
         ("[[step]]", "[step]", "line 18"),
     ],
 )  # fmt: skip

@@ -51,21 +51,25 @@ def _starting(text: str) -> int | str:
     return "latest" if text.strip().lower() == "latest" else _positive(text)
 
 
-def _uris(text: str) -> tuple[str, ...]:
+def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
-    """Names with commas between them, or JSON: a list of names, or an object of SQL by name.
+    """Return the columns that a text names: `a,b`, a JSON list of names, or a JSON object of SQL by name.
 
     Raises:
-        ValueError: it is none of these.
+        InvalidInputError: the text has another form.
     """
     if not text.lstrip().startswith(("[", "{")):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    parsed = json.loads(text)
-    if not all(isinstance(value, str) for value in (parsed.values() if isinstance(parsed, dict) else parsed)):
-        raise ValueError
+        return _list(text)
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    values = parsed.values() if isinstance(parsed, dict) else parsed
+    if parsed is None or not all(isinstance(value, str) for value in values):
+        raise InvalidInputError(f"expected names with commas, or SQL by name in JSON, found {text!r}")
     return parsed if isinstance(parsed, dict) else tuple(parsed)
 
 
@@ -94,7 +98,7 @@ def option(
 class Options:
     """Values of `.option(...)`. Can be pickled; the `repr` shows no token."""
 
-    uri: tuple[str, ...] = option("uri", _uris, "grpc://host:port, several with commas", ())
+    uri: tuple[str, ...] = option("uri", _list, "grpc://host:port, several with commas", ())
     """The servers of the dataset."""
     table: str = option("table", _text, "the name of a dataset", "")
     """Name of the dataset on the server; the path of `load` and `save` means the same."""

@@ -1,4 +1,4 @@
-"""Columns as jobs name them: which, under which names, in which order."""
+"""Columns and order of rows, as the options of jobs name them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from pyspark.sql import functions as f
 def selected(
     frame: DataFrame, columns: Sequence[str] | Mapping[str, str] | None, where: str | None = None
 ) -> DataFrame:
-    """Return the schema mapping of a job.
-
-    Args:
-        frame: the source.
-        columns: names to keep, in this order; or SQL of Spark by the new name: `{"fare": "CAST(total AS
-            DOUBLE)"}` renames, casts and computes; all columns if None.
-        where: only rows for which this SQL of Spark is true, on the columns of the source.
-    """
+    """Return the columns and rows of a frame that `SelectionOptions` name."""
     if where is not None:
         frame = frame.where(where)
     if columns is None:
@@ -29,17 +22,17 @@ def selected(
 
 
 def quoted(name: str) -> str:
-    """Return the name as SQL of Spark and `DataFrame.select` take it, whatever characters it has."""
+    """Return a name, with any characters, in the form that SQL of Spark and `DataFrame.select` expect."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column_named(name: str) -> Column:
-    """Return the column of exactly this name, dots included."""
+    """Return the column of this name; dots are part of the name."""
     return f.col(quoted(name))
 
 
 def parse_order(text: str) -> tuple[str, bool]:
-    """`fare` or `fare DESC`: the name, and whether it is descending."""
+    """Return the name in `fare`, `fare ASC` or `fare DESC`, and whether the order is descending."""
     name, _, direction = text.rpartition(" ")
     if name and direction.upper() in ("ASC", "DESC"):
         return name.strip(), direction.upper() == "DESC"
@@ -47,6 +40,6 @@ def parse_order(text: str) -> tuple[str, bool]:
 
 
 def ordering(column: tuple[str, bool]) -> Column:
-    """Return the sort key for Spark; nulls come first, and last in descending order."""
+    """Return the sort key for Spark. Nulls come first, in descending order last."""
     name, descending = column
     return column_named(name).desc() if descending else column_named(name).asc()
