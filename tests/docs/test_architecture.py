@@ -90,7 +90,7 @@ def test_the_picture_has_the_folders(package: str, rest: set[str]) -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     box = page.split(f"| {package} ", 1)[1].split("\n  +---", 1)[0]
     drawn = {name for line in box.splitlines() for name in re.findall(r"(\w+)/", line[:50])}
-    folders = {path.parent for path in (ROOT / package).rglob("__init__.py")}
+    folders = {path.parent for path in modules(package)} - {ROOT / package}
     assert drawn <= {folder.name for folder in folders}
     assert {folder.name for folder in folders if folder.parent == ROOT / package} - rest <= drawn
 
