@@ -388,7 +388,7 @@ def test_a_number_that_is_none(
 
 
 def test_every_action_is_on_the_page_of_the_protocol() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "flight-protocol.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "flight-protocol.md").read_text(encoding="utf-8")
     assert [name for name in ACTIONS if f"`{name}`" not in page] == []
 
 
