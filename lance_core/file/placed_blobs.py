@@ -17,7 +17,6 @@ from lance_core.schema import Field
 from lance_core.storage.base import ReadableFile
 
 OpenUri = Callable[[str], ReadableFile]
-_EMPTY = pa.scalar(b"", pa.large_binary())
 
 
 def place_blobs(
@@ -64,7 +63,7 @@ def place_blobs(
         for name, number in zip(_NUMBERS, (*place, end - start), strict=True):
             numbers[name][row] = number
     if len(large):
-        data = pc.if_else(pa.array(numbers["kind"] == 0), data, _EMPTY)
+        data = pc.if_else(pa.array(numbers["kind"] == 0), data, pa.scalar(b"", data.type))
     placed = {"data": data.fill_null(b""), "uri": uri.fill_null("")}
     placed |= {name: pa.array(each) for name, each in numbers.items()}
     mask = values.is_null() if values.null_count else None

@@ -1,10 +1,12 @@
 """The rows of files that `put` sends: Parquet, CSV, JSON and Arrow, as files or as streams."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import dataset as arrow
 from pyarrow import ipc
 
 from flight_server.cli.files.compressed import suffixes
@@ -14,6 +16,9 @@ from flight_server.cli.files.source_file import SourceFile, fitted, reading
 from flight_server.cli.files.text_options import Column, TextOptions
 from flight_server.handlers.schema_caps import check_schema
 from lance_core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyarrow import dataset as arrow
 
 _BATCH_ROWS = 1 << 14
 _ARROW_FILE = b"ARROW1"
@@ -91,12 +96,19 @@ def _begin(path: str) -> bytes:
         return file.read(len(_ARROW_FILE))
 
 
+def _open_dataset(path: str, kind: str, schema: pa.Schema | None = None) -> arrow.Dataset:
+    # This module loads pandas if it is installed: every verb would take a third longer to start.
+    from pyarrow import dataset as arrow
+
+    return arrow.dataset(path, schema=schema, format=kind)
+
+
 class _DatasetFile(SourceFile):
     """Parquet and Arrow files, which know their rows."""
 
     def __init__(self, path: str, kind: str) -> None:
         self.path, self._kind = path, kind
-        self._file = arrow.dataset(path, format=kind)
+        self._file = _open_dataset(path, kind)
         self.schema = self._file.schema
 
     @property
@@ -104,7 +116,7 @@ class _DatasetFile(SourceFile):
         return int(self._file.count_rows())
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        file = arrow.dataset(self.path, schema=schema, format=self._kind)
+        file = _open_dataset(self.path, self._kind, schema)
         yield from file.to_batches(batch_size=_BATCH_ROWS, fragment_readahead=1)
 
 

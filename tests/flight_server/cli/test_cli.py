@@ -56,6 +56,13 @@ def test_as_a_process(arguments: list[str], code: int, stdout: str, stderr: str)
         assert re.fullmatch(stderr, done.stderr)
 
 
+def test_verbs_start_without_what_few_of_them_need() -> None:
+    """Loading pandas takes a third of the time to start, and some Arrow modules load it with them."""
+    program = "import sys, flight_server.cli; print({'pandas', 'pyarrow.dataset'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["launch"], ["head"], ["head", "x", "--rows", "-1"], ["serve"]])
 def test_wrong_usage(run: Run, arguments: list[str]) -> None:
     run(*arguments, code=2)
