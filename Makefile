@@ -14,6 +14,9 @@ JOBS ?= 2
 SHARES ?= 4
 SHARE  ?= $(shell echo $$((0x$$(git rev-parse HEAD | cut -c 1-7) % $(SHARES)))/$(SHARES))
 
+# The tests start hundreds of processes. Without bytecode, each process would compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 KERNEL_SOURCES := $(shell find lance_core/kernels -name '*.[ch]pp' -o -name '*.h' 2>/dev/null)
 BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
 RUN_READY      := $(VENV)/.ready-to-run
