@@ -51,6 +51,19 @@ PAGES = tracked("README.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md", "bench
 SOURCES = [path for path in tracked(*CODE) if path != Path(__file__) and "_pb2" not in path.name]
 
 
+NAMES_OF_OTHERS = {
+    "M_ARENA_MAX",
+    "M_MMAP_THRESHOLD",
+    "M_TOP_PAD",
+    "M_TRIM_THRESHOLD",
+    "cot",
+    "get_",
+    "libarrow",
+}
+"""Names of other libraries, of examples, and beginnings of names."""
+ABOUT_THE_CODE = tracked("docs/architecture.md", "docs/development.md", "docs/decisions/*.md")
+
+
 def without_code_blocks(text: str) -> str:
     """Return a document without its fenced blocks, whose lines may look like headings and links."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -187,6 +200,21 @@ def test_every_path_and_module_that_a_text_names_is_there() -> None:
         if (found := unknown_names(path.read_text(encoding="utf-8")))
     }
     assert not unknown
+
+
+@cache
+def words_of_the_code() -> frozenset[str]:
+    """Return the words of the hand-written sources and of the files that build and check the project."""
+    files = [*SOURCES, *tracked("Makefile", "pyproject.toml", "CMakeLists.txt", ".ci/*")]
+    return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_CODE, ids=lambda page: page.stem)
+def test_the_names_on_pages_about_the_code_are_in_the_code(page: Path) -> None:
+    """Functions, classes and variables that a page names in backticks still have these names."""
+    text = without_code_blocks(page.read_text(encoding="utf-8"))
+    named = {name.rpartition(".")[2] for name in re.findall(r"`([A-Za-z_][\w.]*\w)(?:\(\))?`", text)}
+    assert named <= words_of_the_code() | NAMES_OF_OTHERS
 
 
 def test_unknown_names_are_found() -> None:
