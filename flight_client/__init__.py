@@ -36,7 +36,7 @@ from flight_client.errors import (
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
-from flight_client.staged import MergeResult, WriteResult
+from flight_client.staged_writes import MergeResult, WriteResult
 from flight_client.upload import UploadMode
 
 if TYPE_CHECKING:

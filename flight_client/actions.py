@@ -13,7 +13,7 @@ from pyarrow import flight
 from flight_client.connection import Servers
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import DatasetNotFoundError, InvalidInputError
-from flight_client.staged import WriteResult
+from flight_client.staged_writes import WriteResult
 
 
 class Actions:

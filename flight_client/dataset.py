@@ -195,7 +195,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
     def to_polars(self) -> pl.LazyFrame:
         """Return a lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
-        from flight_client.polars import scan_remote
+        from flight_client.polars_scan import scan_remote
 
         return scan_remote(self)
 

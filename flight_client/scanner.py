@@ -17,7 +17,7 @@ from pyarrow import flight
 from flight_client.connection import Server, Servers, to_json
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError
-from flight_client.expressions import Filter, filter_here, passing_rows, split_filter
+from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
 from flight_client.progress import Progress
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flight_client.connection import Servers
 from flight_client.errors import InvalidInputError
 from flight_client.progress import Progress
-from flight_client.staged import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
+from flight_client.staged_writes import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
 from flight_client.upload import UploadMode, rows_of, upload
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from flight_client import InvalidInputError, UnsupportedFeatureError
-from spark_pipeline.requested import check_requested
+from spark_pipeline.requested_types import check_requested
 
 _SIMPLE: dict[pa.DataType, spark.DataType] = {
     pa.null(): spark.NullType(),

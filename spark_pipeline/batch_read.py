@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from flight_client import InvalidInputError, Selection, Snapshot
 from spark_pipeline.arrow_types import all_to_spark, known_types
 from spark_pipeline.data_source_options import Options
-from spark_pipeline.filters import quoted, to_sql
-from spark_pipeline.requested import check_requested
-from spark_pipeline.workers import settle
+from spark_pipeline.filter_sql import quoted, to_sql
+from spark_pipeline.requested_types import check_requested
+from spark_pipeline.worker_settings import settle
 
 
 def selection_of(options: Options) -> Selection:

@@ -16,7 +16,7 @@ from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.data_source_options import Options
 from spark_pipeline.stream_read import StreamReader, with_change_columns
 from spark_pipeline.stream_write import StreamWriter
-from spark_pipeline.workers import settle
+from spark_pipeline.worker_settings import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

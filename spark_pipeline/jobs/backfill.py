@@ -17,13 +17,13 @@ from pyspark.sql.types import StructType
 
 from flight_client import InvalidInputError, RemoteDataset
 from spark_pipeline.arrow_types import lance_schema, spark_schema, to_lance
-from spark_pipeline.jobs.fragments import ROW_ADDRESS, fragment_rows
+from spark_pipeline.jobs.fragment_rows import ROW_ADDRESS, fragment_rows
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
-from spark_pipeline.jobs.rows import RECEIPT, RECEIPT_DDL, commit_staged, with_vectors
 from spark_pipeline.jobs.selection import quoted
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
+from spark_pipeline.jobs.write_rows import RECEIPT, RECEIPT_DDL, commit_staged, with_vectors
 
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 

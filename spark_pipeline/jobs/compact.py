@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from spark_pipeline.jobs.executor_tasks import run_tasks
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
-from spark_pipeline.jobs.tasks import run_tasks
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from flight_client import InvalidInputError
-from spark_pipeline.jobs.fragments import ROW_ADDRESS, fragment_rows
+from spark_pipeline.jobs.fragment_rows import ROW_ADDRESS, fragment_rows
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.selection import column_named, ordering, parse_order

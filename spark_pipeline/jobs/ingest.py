@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
-from spark_pipeline.jobs.rows import write_arranged
 from spark_pipeline.jobs.selection import selected
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions, SelectionOptions, WriteOptions
 from spark_pipeline.jobs.source import Source
+from spark_pipeline.jobs.write_rows import write_arranged
 
 
 @dataclass(frozen=True)

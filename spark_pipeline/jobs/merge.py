@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from spark_pipeline.jobs.deduplicate import one_per_key
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
-from spark_pipeline.jobs.rows import write_rows
 from spark_pipeline.jobs.selection import selected
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions, SelectionOptions
 from spark_pipeline.jobs.source import Source
+from spark_pipeline.jobs.write_rows import write_rows
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from spark_pipeline.data_source import read
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
-from spark_pipeline.jobs.rows import write_arranged
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import ABOUT_MODE, RunOptions, WriteMode, WriteOptions
 from spark_pipeline.jobs.source import Source
+from spark_pipeline.jobs.write_rows import write_arranged
 
 
 def _text_or_file(text: str) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from flight_client import InvalidInputError
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.jobs.checksum import HASHES, bucket, checksum, with_hashes
-from spark_pipeline.jobs.fragments import ROW_ADDRESS, fragment_rows
+from spark_pipeline.jobs.fragment_rows import ROW_ADDRESS, fragment_rows
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.selection import column_named, selected

@@ -17,7 +17,7 @@ from spark_pipeline.arrow_types import (
     to_lance,
     to_spark,
 )
-from spark_pipeline.requested import check_requested
+from spark_pipeline.requested_types import check_requested
 from support.spark import ARRAYS
 
 EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}

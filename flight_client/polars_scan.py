@@ -5,36 +5,65 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 from polars.io.external_reader import FileReader, FileReaderBuilder, ReaderCapabilities
 
-from flight_client.expressions import travelling
+from flight_client.filter_pushdown import travelling
+from flight_client.scanner import RemoteScanner
 
 if TYPE_CHECKING:
     from polars.io.external_reader import FilterExpr
 
-    from flight_client.dataset import RemoteDataset
+
+class ScannedDataset(Protocol):
+    """Methods of a `RemoteDataset` that a lazy frame needs."""
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset on the server."""
+
+    @property
+    def version(self) -> int:
+        """Version that is read."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of all columns."""
+
+    def count_rows(self) -> int:
+        """Return the number of rows."""
+
+    def scanner(
+        self,
+        columns: Sequence[str],
+        filter: pc.Expression | None,
+        *,
+        limit: int | None,
+        offset: int | None,
+    ) -> RemoteScanner:
+        """Return a scan of some columns and rows."""
 
 
-def scan_remote(dataset: RemoteDataset) -> pl.LazyFrame:
-    """Return a lazy frame over the rows of a dataset, which are read when it is collected."""
+def scan_remote(dataset: ScannedDataset) -> pl.LazyFrame:
+    """Return a lazy frame over the rows of a dataset, which are read when the frame is collected."""
     schema = pl.DataFrame(dataset.schema.empty_table()).schema
     builder = _Builder(dataset, dict(schema))
     return pl.scan_external_reader(builder, sources=[dataset.name], schema=schema)
 
 
 class _Builder(FileReaderBuilder):
-    """Tells Polars what our reader can do. The whole dataset is one source: it reads in parallel itself."""
+    """Description of our reader for Polars. The whole dataset is one source, which is read in parallel."""
 
-    def __init__(self, dataset: RemoteDataset, schema: dict[str, Any]) -> None:
+    def __init__(self, dataset: ScannedDataset, schema: dict[str, Any]) -> None:
         self._dataset = dataset
         self._schema = schema
 
     def reader_capabilities(self) -> ReaderCapabilities:
-        # Polars applies what it pushed once more: conditions that Arrow cannot express are not pushed at all.
+        # Polars applies all conditions again, because it does not push those that Arrow cannot express.
         return ReaderCapabilities(pre_slice=True, supported_filter="partial")
 
     def build_file_reader(self, source: str | bytes, multi_scan_context: dict[Any, Any]) -> _Reader:
@@ -45,9 +74,9 @@ class _Builder(FileReaderBuilder):
 
 
 class _Reader(FileReader):
-    """Reads the dataset once."""
+    """Reader of the dataset, for one query."""
 
-    def __init__(self, dataset: RemoteDataset, schema: dict[str, Any]) -> None:
+    def __init__(self, dataset: ScannedDataset, schema: dict[str, Any]) -> None:
         self._dataset = dataset
         self._schema = schema
 
@@ -72,19 +101,20 @@ class _Reader(FileReader):
             list(columns), None if pre_slice else self._condition(filters), limit=limit, offset=offset
         )
         for batch in scanner.to_batches():
-            # Without columns a batch of Arrow has rows, and a frame made of it has none.
+            # A batch without columns has rows, but a frame that is made of it has none.
             yield pl.DataFrame(batch) if columns else pl.DataFrame(height=batch.num_rows)
 
     def _condition(self, filters: Sequence[FilterExpr]) -> pc.Expression | None:
         """Return the part of the filters that Arrow can express and the server understands.
 
-        The rest is for Polars, which applies all of it: Arrow itself would drop NaN where Polars keeps it.
+        Polars applies all filters again. The client does not evaluate the rest with Arrow, which would drop
+        NaN where Polars keeps it.
         """
         conditions = []
         for each in filters:
             try:
                 condition = each.pyarrow_expr
-            except Exception:  # Polars raises here whatever its conversion raised
+            except Exception:  # Polars raises any error of its conversion
                 continue
             if condition is not None:
                 conditions.append(condition)

@@ -12,7 +12,7 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.types import LongType
 
 from spark_pipeline.arrow_types import spark_schema
-from spark_pipeline.filters import to_sql
+from spark_pipeline.filter_sql import to_sql
 
 COLUMNS = pa.schema(
     [
