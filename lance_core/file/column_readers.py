@@ -1,4 +1,4 @@
-"""Columns of data files, whatever the version: one way in, one reader per generation of the format."""
+"""Readers of the columns of data files: one interface for all versions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -18,58 +18,57 @@ from lance_core.storage.base import ReadableFile
 
 
 class ColumnReader(Protocol):
-    """One top-level column of one data file; thread-safe."""
+    """One top-level column of one data file. Thread-safe."""
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Number of rows of the file."""
 
     @property
     def page_rows(self) -> Sequence[int]:
-        """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
+        """First row of each page of the widest leaf, and the number of rows at the end."""
 
     @property
     def bytes_per_row(self) -> float:
-        """About how many bytes a decoded row takes."""
+        """Estimated bytes of a decoded row."""
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the column: pages, indices, dictionaries."""
+        """Estimated memory that the open column takes: pages, indices, dictionaries, in bytes."""
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        """Rows `[start, end)` as arrays of the field's storage type, in order.
+        """Return the rows `[start, end)` as arrays of the field's storage type, in order.
 
         Raises:
-            CorruptFileError: bytes that contradict the format.
+            CorruptFileError: the bytes contradict the format.
             StorageError: the storage failed.
         """
 
     def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """Return the pieces of rows `[start, end)`, for reads of several columns at once with `read_pieces`.
+        """Return the pieces of rows `[start, end)`, for one read of several columns with `read_pieces`.
 
-        None if the column can only be read by itself. Raises the errors of `read`.
+        Returns None if the column has to be read on its own. Raises the errors of `read`.
         """
 
     def known_pages(self) -> ColumnPages | None:
-        """Return all pages, for takes of several columns at once with `kernels.take_rows`.
+        """Return all pages, for one take of several columns with `kernels.take_rows`.
 
-        None if rows can only be taken from this column by itself, or if the indices of some pages are not
+        Returns None if rows have to be taken from this column on its own, or if the index of a page is not
         read yet.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        """Return the values at `rows`, which are strictly ascending, as arrays of the storage type, in
-        order.
+        """Return the values at `rows`, which are strictly ascending, as arrays of the storage type, in order.
 
-        Decodes little more than these rows. Errors are those of `read`.
+        Little more than these rows is decoded. Errors are those of `read`.
         """
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
-        """Like `take`, as a picking, for callers that read the ranges of several columns of the file
+        """Return a picking that takes rows like `take`. The caller reads the ranges of several columns
         together.
 
         Raises:
-            OffsetOverflow: the values need offsets of more than 32 bits; `take` then gives several arrays.
+            OffsetOverflow: one array cannot hold the values; `take` returns several arrays then.
         """
 
 
@@ -80,13 +79,13 @@ def open_column(
 
     Args:
         file: the data file.
-        metadata: its metadata.
-        field: the column; its children may be a part of what the file has, and then only these are read.
-        columns: column index in the file for each field id that owns a column; fields without one read as
-            null.
+        metadata: the metadata of the file.
+        field: the column. If it has fewer children than the column in the file, only these are read.
+        columns: column index in the file for each field id that owns a column. A field without an index is
+            read as null.
 
     Raises:
-        UnsupportedFeatureError: a file version or a kind of column that is not read.
+        UnsupportedFeatureError: a file version or a kind of column that is not supported.
         CorruptFileError: pages that contradict each other or the file.
     """
     if metadata.version in (FileVersion.V2_1, FileVersion.V2_2):

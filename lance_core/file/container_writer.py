@@ -1,8 +1,8 @@
-"""The container of 2.x files, writing side: buffers first, what describes them at the end.
+"""Writer of the container of 2.x files: first the buffers, then the metadata that describes them.
 
-Order and gaps follow what readers insist on (docs/format.md, "Container"): descriptor, column metadata, CMO
-table, GBO table and footer, one behind the other. Padding is zero, and a checksum of all that describes the
-file stands where readers skip, so that every byte of a file is known.
+Descriptor, column metadata, CMO table, GBO table and footer follow each other, as readers require. Padding is
+zero. A checksum of the metadata is in a gap that readers skip. So every byte of a file is known. Source:
+docs/format.md, "Container" and "Page statistics and checksums".
 """
 
 import struct
@@ -26,7 +26,7 @@ _ZEROS = bytes(ALIGNMENT_BYTES)
 
 
 class ContainerWriter:
-    """One 2.x file in the making."""
+    """One 2.x file that is being written."""
 
     def __init__(self, file: WritableFile, version: FileVersion) -> None:
         self._file = file
@@ -35,11 +35,11 @@ class ContainerWriter:
 
     @property
     def position(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return self._file.position
 
     def add_buffer(self, data: Bytes) -> tuple[int, int]:
-        """Write a buffer; returns its position in the file and its size. An empty one takes no space."""
+        """Write a buffer. Return its position in the file and its size. An empty buffer takes no space."""
         position, size = self._file.position, memoryview(data).nbytes
         if size:
             self._file.write(data)
@@ -47,9 +47,10 @@ class ContainerWriter:
         return position, size
 
     def add_checked_buffers(self, buffers: Iterable[Bytes], crc: int) -> tuple[list[tuple[int, int]], int]:
-        """Write buffers as `add_buffer` does; returns their places, and their CRC-32C together.
+        """Write buffers like `add_buffer`. Return their positions and sizes, and the CRC-32C of all their
+        bytes.
 
-        `crc` is that of what came before them.
+        `crc` is the CRC-32C of the bytes before them.
         """
         places = []
         for data in buffers:
@@ -68,14 +69,15 @@ class ContainerWriter:
         recorded: Iterable[tuple[str, Bytes]] = (),
         tail: FileTail | None = None,
     ) -> int:
-        """Write what describes the buffers and close the file; returns the size of the file.
+        """Write the metadata of the file and close it. Return the size of the file in bytes.
 
         Args:
-            schema: of the file itself.
-            num_rows: of the file.
-            columns: the metadata of each column.
-            recorded: further global buffers, each with the key of the schema metadata that gets its number.
-            tail: metadata and global buffers that come before those of `recorded`.
+            schema: schema for the descriptor.
+            num_rows: number of rows of the file.
+            columns: metadata of each column.
+            recorded: further global buffers. Each has a key of the schema metadata, whose value becomes the
+                number of the buffer.
+            tail: schema metadata and global buffers; these buffers come before those of `recorded`.
         """
         file, recorded, tail = self._file, list(recorded), tail or FileTail()
         global_ranges = [self.add_buffer(data) for data in (*tail.buffers, *(data for _, data in recorded))]
@@ -119,13 +121,13 @@ class ContainerWriter:
         return position, len(data)
 
     def _add(self, data: bytes) -> None:
-        """Write a part of what the seal covers."""
+        """Write bytes that the seal covers."""
         self._file.write(data)
         self._crc = kernels.crc32c(data, self._crc)
 
 
 def described(type_name: str, message: Message) -> file2_pb2.Encoding:
-    """Return a description of a page or column with the name of its type, such as
+    """Return the description of a page or column, with the name of its message such as
     "lance.encodings21.PageLayout".
     """
     named = any_pb2.Any(type_url="/" + type_name, value=message.SerializeToString(deterministic=True))

@@ -1,4 +1,4 @@
-"""Data files, whatever the version: opened, described and read through one interface."""
+"""Readers of data files: one interface for all versions."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -12,53 +12,56 @@ from lance_core.storage.base import ReadableFile
 
 
 class DataFileReader(Protocol):
-    """One open data file; thread-safe."""
+    """One open data file. Thread-safe."""
 
     @property
     def version(self) -> FileVersion:
-        """Version by the footer."""
+        """Version in the footer."""
 
     @property
     def num_rows(self) -> int:
-        """Top-level rows."""
+        """Number of top-level rows."""
 
     @property
     def schema(self) -> Schema:
-        """The schema in the file itself. A table's manifest overrides it: names may have changed."""
+        """Schema in the file itself. The manifest of a table overrides it, because columns may have been
+        renamed.
+        """
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory the metadata takes, without the columns."""
+        """Estimated memory of the metadata without columns, in bytes."""
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of a top-level column; see `lance_core.file.column_readers.open_column`.
 
-        `columns` says where the fields at and below `field` are: the numbers that the table's manifest gives
-        them (`DataFile.columns`).
+        `columns` has the column of each field at and below `field`, as in the manifest (`DataFile.columns`).
         """
 
 
 def open_data_file(file: ReadableFile, version: FileVersion | None = None) -> DataFileReader:
-    """Read what a data file says about itself.
+    """Read the metadata of a data file and return its reader.
 
     Args:
-        file: the file; it must stay open as long as columns are read.
-        version: what is known of its version; saves a read.
+        file: the file. It must stay open as long as columns are read.
+        version: the version of the file, if known. It saves a read.
 
     Raises:
         CorruptFileError: the bytes contradict the format, or `version`.
-        UnsupportedFeatureError: a file version that is not read; names it.
+        UnsupportedFeatureError: a file version that is not supported; the message names it.
         StorageError: the storage failed.
     """
     if (version or read_version(file)) == FileVersion.V0_1:
-        from lance_core.file.v0_1.reader import LegacyFile  # not needed by most processes
+        from lance_core.file.v0_1.reader import (
+            LegacyFile,
+        )  # imported here, because most processes read no 0.1 files
 
         return LegacyFile(file)
     return ModernFile(file)
 
 
 class ModernFile:
-    """A 2.x file."""
+    """Reader of a 2.x file."""
 
     def __init__(self, file: ReadableFile) -> None:
         self.file = file

@@ -1,11 +1,11 @@
-"""The end of a 2.x data file: where everything else is.
+"""The end of a 2.x data file, which has the positions of everything else.
 
     ... pages ... | descriptor | column metadata ... | CMO table | GBO table | footer (40 bytes)
 
 Footer, little endian: u64 start of the column metadata, u64 start of the column metadata offset (CMO) table,
-u64 start of the global buffer offset (GBO) table, u32 number of global buffers, u32 number of columns,
-u16 major, u16 minor, "LANC". Both tables hold one (u64 position, u64 size) pair per entry.
-Source: docs/format.md, "Container".
+u64 start of the global buffer offset (GBO) table, u32 number of global buffers, u32 number of columns, u16
+major, u16 minor, "LANC". Both tables have one (u64 position, u64 size) pair per entry. Source:
+docs/format.md, "Container".
 """
 
 import struct
@@ -19,20 +19,21 @@ FOOTER_BYTES = 40
 TABLE_ENTRY_BYTES = 16
 
 SEAL = struct.Struct("<I4s")
-"""Eight bytes between the GBO table and the footer, a gap that readers skip: the CRC-32C of everything
-from the descriptor to the end of the GBO table and then of the footer, and `SEAL_TAG`.
+"""Eight bytes in the gap between the GBO table and the footer, which readers skip: a CRC-32C and `SEAL_TAG`.
+
+The CRC covers everything from the descriptor to the end of the GBO table, and then the footer.
 """
 SEAL_TAG = b"C32C"
 
 _FOOTER = struct.Struct("<QQQII8x")
 _MAGIC = b"LANC"
 _VERSION = struct.Struct("<HH4s")
-"""The end of every data file, whatever its version."""
+"""Last bytes of every data file of any version."""
 
 
 @dataclass(frozen=True, order=True)
 class FileVersion:
-    """Version of a data file. Later versions compare greater."""
+    """Version of a data file. A later version compares greater."""
 
     major: int
     minor: int
@@ -52,15 +53,15 @@ class FileVersion:
 
     @property
     def in_manifest(self) -> tuple[int, int]:
-        """The numbers that a manifest has for a file of this version."""
+        """Major and minor number in the manifest for a file of this version."""
         return (0, 2) if self == FileVersion.V0_1 else (self.major, self.minor)
 
     @staticmethod
     def from_numbers(major: int, minor: int, *, file: str | None = None) -> "FileVersion":
-        """Return the version that a footer or a manifest spells (major, minor).
+        """Return the version for the numbers in a footer or a manifest.
 
         Raises:
-            UnsupportedFeatureError: a version this package does not know; `file` is for the message.
+            UnsupportedFeatureError: an unknown version; `file` is for the message.
         """
         if version := _SPELLINGS.get((major, minor)):
             return version
@@ -70,7 +71,7 @@ class FileVersion:
 
     @staticmethod
     def from_name(name: str, *, file: str | None = None) -> "FileVersion":
-        """Return the version of a name such as "2.1"; errors are those of `from_numbers`."""
+        """Return the version for a name such as "2.1". Errors are those of `from_numbers`."""
         if version := _NAMES.get(name):
             return version
         raise UnsupportedFeatureError(
@@ -99,17 +100,15 @@ def read_version(file: ReadableFile) -> FileVersion:
     """Return the version in the last bytes of a file.
 
     Raises:
-        CorruptFileError: not a Lance file.
-        UnsupportedFeatureError: a version this package does not know.
+        CorruptFileError: the file is not a Lance file.
+        UnsupportedFeatureError: an unknown version.
     """
     size = min(file.size, _VERSION.size)
     return parse_version(bytes(memoryview(file.read(file.size - size, size))), file.name)
 
 
 def parse_version(data: bytes, file: str) -> FileVersion:
-    """Return the version that the last bytes of the file named `file` spell; errors are those of
-    `read_version`.
-    """
+    """Return the version in the last bytes of the file named `file`. Errors are those of `read_version`."""
     if len(data) < _VERSION.size:
         raise CorruptFileError(
             "file is too short for a footer", file=file, expected=f"{_VERSION.size} bytes", found=len(data)
@@ -122,7 +121,7 @@ def parse_version(data: bytes, file: str) -> FileVersion:
 
 @dataclass(frozen=True)
 class Footer:
-    """The decoded footer; every position is checked against the size of the file."""
+    """The decoded footer. Its positions have been checked against the size of the file."""
 
     column_metadata_start: int
     column_table_start: int
@@ -133,11 +132,11 @@ class Footer:
 
 
 def parse_footer(data: bytes, file_size: int, file: str) -> Footer:
-    """Decode the last 40 bytes of a file of `file_size` bytes; `file` is its name for messages.
+    """Decode the last 40 bytes of a file of `file_size` bytes. `file` is its name for messages.
 
     Raises:
-        CorruptFileError: not a Lance file, or positions that contradict each other.
-        UnsupportedFeatureError: a version without this container: 0.1, or one this package does not know.
+        CorruptFileError: the file is not a Lance file, or its positions contradict each other.
+        UnsupportedFeatureError: an unknown version, or 0.1, which has another container.
     """
     if len(data) != FOOTER_BYTES:
         raise CorruptFileError(

@@ -1,8 +1,7 @@
 """Metadata of a 2.x data file: schema, rows, columns, pages.
 
-Opening a file reads its tail once, and what lies before the tail only when the metadata is larger than that.
-Columns are decoded when they are asked for: a projection of few columns out of thousands pays for the few.
-Source: docs/format.md, "Container".
+Opening a file reads its tail once. Only larger metadata needs another read. Columns are decoded on request,
+so that a projection of few columns out of thousands is cheap. Source: docs/format.md, "Container".
 """
 
 from collections.abc import Sequence
@@ -23,17 +22,17 @@ from lance_core.storage import ReadableFile
 
 TAIL_BYTES = 64 << 10
 MOST_METADATA_BYTES = 1 << 20
-"""Metadata of columns beyond this is read column by column; less is one read, which costs less than two."""
+"""If the metadata of all columns is larger, it is read column by column; otherwise it is read at once."""
 ALIGNMENT_BYTES = 64
 """Alignment of page buffers and global buffers, from version 2.1 on."""
 
 COLUMN_BYTES = 2560
-"""Memory of what is kept of a column without its pages (measured: 2 to 3 KiB)."""
+"""Estimated memory of an open column without its pages, in bytes (measured: 2 to 3 KiB)."""
 METADATA_GROWTH = 4
-"""Largest growth of messages in memory when they are parsed."""
+"""Largest ratio between a parsed message in memory and its bytes in the file."""
 
 BufferRange = tuple[int, int]
-"""(position in the file, size), in bytes."""
+"""Position in the file and size, in bytes."""
 
 
 class PageMetadata(NamedTuple):
@@ -45,7 +44,7 @@ class PageMetadata(NamedTuple):
     """Name of the message in `encoding`, such as "lance.encodings21.PageLayout"."""
     encoding: bytes
     priority: int
-    """Top-level row number of the first row; a hint only."""
+    """Number of the first row in the file. Readers treat it as a hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class ColumnMetadata:
     index: int
     pages: tuple[PageMetadata, ...]
     buffers: tuple[BufferRange, ...]
-    """Buffers of the column as a whole."""
+    """Buffers that belong to the whole column."""
     encoding_type: str
     """Name of the message in `encoding`, such as "lance.encodings.ColumnEncoding"."""
     encoding: bytes
@@ -67,41 +66,44 @@ class FileMetadata:
 
     name: str
     size: int
-    """Bytes."""
+    """Size of the file in bytes."""
     version: FileVersion
     num_columns: int
     global_buffers: tuple[BufferRange, ...]
-    """The first one holds the descriptor of the file."""
+    """Positions and sizes of the global buffers. The first buffer is the descriptor of the file."""
     descriptor: file_pb2.FileDescriptor = field(repr=False)
     _messages: "_Part" = field(repr=False)
-    """The part of the file with the metadata of columns; nothing else of the file is kept in memory."""
+    """The bytes with the metadata of the columns. Other bytes of the file are not kept."""
     _file: ReadableFile = field(repr=False)
-    """The file, for reading the metadata of other columns if there is much of it."""
+    """The file, for reading metadata of columns that is not in `_messages`."""
     _ranges: npt.NDArray[np.uint64] = field(repr=False)
-    """Per column (position, size) of its message in the file. Checked when it is used."""
+    """Position and size of the message of each column, one row per column. Checked when a column is decoded.
+    """
     _columns_lie: BufferRange = field(repr=False)
-    """The part of the file that these messages lie in, from where to where."""
+    """Range of the file, from start to end, that contains these messages."""
     _columns: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
     @property
     def num_rows(self) -> int:
-        """Top-level rows, by the descriptor."""
+        """Number of top-level rows in the descriptor."""
         return self.descriptor.length
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory the metadata takes, without what is kept of columns that are read."""
+        """Estimated memory of the metadata without open columns, in bytes."""
         _, descriptor_bytes = self.global_buffers[0]
         return METADATA_GROWTH * (descriptor_bytes + self._messages.data.nbytes + self._ranges.nbytes)
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema in the file itself. A table's manifest overrides it: names and ids may have changed."""
+        """Schema in the file itself. The manifest of a table overrides it, because names and ids may have
+        changed.
+        """
         message = self.descriptor.schema
         return Schema(message.fields, message.metadata, file=self.name)
 
     def column(self, index: int) -> ColumnMetadata:
-        """Decode the metadata of one column, or return it from the last time.
+        """Return the metadata of one column. It is decoded by the first call.
 
         Raises:
             CorruptFileError: the file has no such column, or its metadata contradicts the format.
@@ -123,7 +125,7 @@ class FileMetadata:
         else:
             message = bytes(memoryview(self._file.read(position, size)))
         column = _parse_column(self, index, message)
-        # Two threads may decode the same column; both results are equal and the first one stays.
+        # Two threads may decode the same column. Their results are equal, and the first one is kept.
         return self._columns.setdefault(index, column)
 
 
@@ -132,7 +134,7 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
 
     Raises:
         CorruptFileError: the bytes contradict the format.
-        UnsupportedFeatureError: another file version, named in the message.
+        UnsupportedFeatureError: another file version; the message names it.
         StorageError: the storage failed.
     """
     tail = _Part.end(file, file.size - TAIL_BYTES)
@@ -141,7 +143,7 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
         if footer.column_table_start < tail.start:
             tail = _Part.end(file, footer.column_table_start)
     elif footer.column_metadata_start < tail.start:
-        # The descriptor lies right before the column metadata; most fit into the extra bytes.
+        # The descriptor is directly before the column metadata, and is mostly smaller than `TAIL_BYTES`.
         tail = _Part.end(file, footer.column_metadata_start - TAIL_BYTES)
     columns = tail.table(footer.column_table_start, footer.num_columns)
     global_buffers = tail.table(footer.global_table_start, footer.num_global_buffers).tolist()
@@ -169,23 +171,23 @@ def read_file_metadata(file: ReadableFile) -> FileMetadata:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a file in memory."""
+    """A range of a file, in memory."""
 
     start: int
     data: memoryview
 
     @staticmethod
     def end(file: ReadableFile, start: int) -> "_Part":
-        """Read the end of a file, from `start` or from the beginning of a shorter file."""
+        """Read the end of a file from byte `start` on, or the whole file if `start` is negative."""
         start = max(start, 0)
         return _Part(start, memoryview(file.read(start, file.size - start)))
 
     def get(self, position: int, size: int) -> bytes:
-        """Return the bytes [position, position + size) of the file."""
+        """Return the bytes `[position, position + size)` of the file."""
         return bytes(self.data[position - self.start : position - self.start + size])
 
     def slice(self, start: int, end: int) -> "_Part":
-        """Return a copy of the bytes [start, end) of the file."""
+        """Return a copy of the bytes `[start, end)` of the file."""
         return _Part(start, memoryview(self.get(start, end - start)))
 
     def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
@@ -195,11 +197,11 @@ class _Part:
 
 
 def _check_entry(what: str, index: int, position: int, size: int, within: tuple[int, int], file: str) -> None:
-    """An entry of an offset table must lie in its part of the file."""
+    """Check that an entry of an offset table lies in its section of the file."""
     low, high = within
     if not low <= position <= position + size <= high:
         raise CorruptFileError(
-            f"{what} {index} is outside its part of the file",
+            f"{what} {index} is outside its section of the file",
             file=file,
             expected=f"within [{low}, {high})",
             found=(position, size),
@@ -229,10 +231,10 @@ def _parse_column(metadata: FileMetadata, index: int, data: bytes) -> ColumnMeta
 def _encoding(
     encoding: file2_pb2.Encoding, file: str, column: int, page: int | None = None
 ) -> tuple[str, bytes]:
-    """Name and bytes of the message that describes a page or a column."""
+    """Return the name and the bytes of the message that describes a page or a column."""
     if not encoding.HasField("direct"):
         raise CorruptFileError(
-            "encoding is not stored in place",
+            "encoding is not stored in the metadata of its page",
             file=file,
             column=column,
             page=page,
@@ -250,7 +252,9 @@ def _encoding(
 
 @lru_cache(maxsize=512)
 def _unpacked(message: bytes) -> tuple[str, bytes] | None:
-    """Name and bytes of what an `Any` holds; None without a name. Most small files say the same here."""
+    """Return the name and the bytes of the message in an `Any`; None without a name. Cached, because most
+    small files have the same descriptions.
+    """
     described = any_pb2.Any.FromString(message)
     _, slash, name = described.type_url.rpartition("/")
     return (name, described.value) if slash else None
@@ -263,7 +267,9 @@ def _buffers(
     column: int,
     page: int | None = None,
 ) -> tuple[BufferRange, ...]:
-    """Pair offsets with sizes and check that each buffer lies in the file, aligned where that is promised."""
+    """Pair offsets with sizes. Check that each buffer lies in the file, and is aligned in files from 2.1
+    on.
+    """
     if not offsets and not sizes:
         return ()
     if len(offsets) != len(sizes):

@@ -1,4 +1,4 @@
-"""Errors of decoding, with the names that users need: file, column and page."""
+"""Errors of decoding with the names of file, column and page."""
 
 from types import TracebackType
 
@@ -9,13 +9,13 @@ from lance_core.kernels import CorruptData
 
 
 class located:  # noqa: N801  used like a function
-    """Turn what decoders raise into errors that name file, column and page.
+    """Context that adds the names of file, column and page to errors of decoders.
 
-    Every read of every column enters this twice, so it is a class: a generator costs several times as much.
+    It is a class, because every read of a column enters it twice and a generator costs several times as much.
 
     Raises:
-        CorruptFileError: the bytes contradict the format, or ask for more memory than there is.
-        UnsupportedFeatureError: as it was, with the names added.
+        CorruptFileError: the bytes contradict the format, or need more memory than there is.
+        UnsupportedFeatureError: the same error with the names added.
     """
 
     __slots__ = ("_column", "_file", "_page")

@@ -1,4 +1,4 @@
-"""Blobs of version 2 on their way into a 2.2 file: large ones go to side files as soon as they come."""
+"""Placement of blobs of version 2 in a 2.2 file. Large values are written to side files when they arrive."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def place_blobs(
     *,
     with_uris: bool = False,
 ) -> pa.Array:
-    """Values of a field, which are structs of bytes or a place elsewhere, as `PLACED`.
+    """Place the values of a blob field. Values are structs of data or a URI; the result has the type
+    `PLACED`.
 
-    Without side files all bytes stay in the data file. URIs are kept where `with_uris` allows it.
+    Without side files all data stays in the data file.
 
     Raises:
-        InvalidInputError: a value has neither bytes nor a URI, or both, or a part of a range.
-        UnsupportedFeatureError: a value is outside the dataset, and that is not allowed.
+        InvalidInputError: a value has neither data nor a URI, or both, or its URI is not absolute.
+        UnsupportedFeatureError: a value has a URI but `with_uris` is not set.
         StorageError: the storage failed.
     """
     members = dict(zip((child.name for child in values.type), values.flatten(), strict=True))
@@ -42,7 +43,7 @@ def place_blobs(
     if not with_uris and uri.null_count != len(uri):
         raise UnsupportedFeatureError("blobs outside the dataset", column=field.name)
     if not pc.xor(data.is_valid(), is_outside).equals(values.is_valid()):
-        raise InvalidInputError("blob with not exactly one of data and URI", column=field.name)
+        raise InvalidInputError("blob with both data and URI, or neither", column=field.name)
     count = len(values)
     ends = (
         np.frombuffer(data.buffers()[1], "<i8", count + 1, 8 * data.offset) if count else np.zeros(1, "<i8")
@@ -71,11 +72,11 @@ def place_blobs(
 
 
 def taken_in(values: pa.StructArray, field: Field, open_uri: OpenUri) -> Iterator[pa.StructArray]:
-    """Yield the values with bytes where URIs were; each of these is a piece of its own, read when its turn
+    """Yield the values with data instead of URIs. A value with a URI is yielded alone, and read when its turn
     comes.
 
     Raises:
-        InvalidInputError: a range that is not in its file.
+        InvalidInputError: a range outside its file.
         StorageError: a file that cannot be read.
     """
     places = np.flatnonzero(np.asarray(values.field("uri").is_valid()) & np.asarray(values.is_valid()))
@@ -93,7 +94,7 @@ def _read(
     value: Mapping[str, Any], arrow_type: pa.StructType, field: Field, open_uri: OpenUri
 ) -> pa.StructArray:
     if value["data"] is not None:
-        raise InvalidInputError("blob with not exactly one of data and URI", column=field.name)
+        raise InvalidInputError("blob with both data and URI, or neither", column=field.name)
     with open_uri(value["uri"]) as file:
         position = value.get("position") or 0
         size = value.get("size") or max(0, file.size - position)
@@ -113,7 +114,7 @@ def _read(
 
 
 def _check_uris(uris: pa.Array, field: Field) -> None:
-    """Refuse what is no absolute URI: nobody could find it."""
+    """Refuse a URI that is not absolute: no reader could find its file."""
     for uri in uris.drop_null().to_pylist():
         if not _ABSOLUTE.match(uri):
             raise InvalidInputError(
@@ -123,5 +124,5 @@ def _check_uris(uris: pa.Array, field: Field) -> None:
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 _OUTSIDE = 3
-"""Kind of a blob that is outside the dataset."""
+"""Kind of a blob outside the dataset."""
 _NUMBERS = ("kind", "position", "blob_id", "size")

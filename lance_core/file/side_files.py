@@ -1,9 +1,8 @@
-"""Files beside a data file of 2.2 for its larger blobs, in a directory that has its name without `.lance`.
+"""Side files: larger blobs of a 2.2 file, in a directory named like the data file without `.lance`.
 
-A value up to one size stays in the data file, a larger one goes into a file that several share, and above
-another size each has a file of its own. The name is the number's 32 bits, lowest first, and `.blob`. They
-live and die with the data file.
-Source: docs/format.md, "Blobs".
+A small value stays in the data file, a larger value goes to a shared side file, and the largest values have a
+side file each. The name of a side file is the 32 bits of its id, lowest first, and `.blob`. Side files are
+complete before their data file and are removed with it. Source: docs/format.md, "Blobs".
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ from lance_core.storage import Storage
 from lance_core.storage.base import Bytes, ReadableFile, WritableFile
 
 CHECKSUMS_KEY = "lance_flight:side_files"
-"""In the schema metadata of a data file: the number of the global buffer with checksums of its side files."""
+"""Key of the schema metadata of a data file. Its value is the number of the global buffer with the checksums
+of the side files.
+"""
 
 _SIZES = "lance-encoding:blob-{}-size-threshold"
 _CHECKSUM = struct.Struct("<IIQ")
@@ -35,19 +36,19 @@ class BlobSizes:
     """Limits in bytes that decide which file a blob is written to."""
 
     inline: int = 64 << 10
-    """Largest value in the data file."""
+    """Largest value in the data file, in bytes."""
     shared: int = 4 << 20
-    """Largest value in a shared file."""
+    """Largest value in a shared side file, in bytes."""
     pack: int = 1 << 30
-    """Largest shared file."""
+    """Largest size of a shared side file, in bytes."""
 
     @classmethod
     def of(cls, field: Field, pack_bytes: int | None = None) -> Self:
-        """Return the limits in the metadata of a field, or the defaults; `pack_bytes` overrides the limit
-        of a shared file.
+        """Return the limits in the metadata of a field, or the defaults. `pack_bytes` overrides the size of a
+        shared file.
 
         Raises:
-            InvalidInputError: a size is no number.
+            InvalidInputError: a limit in the metadata is not a number, or is too small.
         """
         return cls(
             _size(field, "inline", cls().inline, least=0),
@@ -62,23 +63,23 @@ def _size(field: Field, name: str, default: int, least: int) -> int:
         return default
     if not (text.isascii() and text.isdecimal()) or not least <= int(text) < 1 << 64:
         raise InvalidInputError(
-            _SIZES.format(name), column=field.name, expected=f"a number from {least} on", found=repr(text)
+            _SIZES.format(name), column=field.name, expected=f"a number of at least {least}", found=repr(text)
         )
     return int(text)
 
 
 class BlobPlace(NamedTuple):
-    """Location of a value, from its descriptor."""
+    """Location of a value in a side file."""
 
     kind: int
-    """1 in a file that values share, 2 in one of its own."""
+    """1 in a shared side file, 2 in a side file of its own."""
     position: int
     blob_id: int
 
 
 @dataclass(slots=True)
 class _Pack:
-    """The shared file that is being written."""
+    """The shared side file that is being written."""
 
     blob_id: int
     file: WritableFile
@@ -87,10 +88,12 @@ class _Pack:
 
 
 class SideFiles:
-    """The side files of one data file in the making; for one thread."""
+    """The side files of one data file that is being written. For one thread."""
 
     def __init__(self, storage: Storage, data_file: str, *, sync: bool) -> None:
-        """`data_file` is the path of the data file. Nothing is made before there is a value for it."""
+        """Prepare side files for the data file at the path `data_file`. A side file is created with its first
+        value.
+        """
         self._storage = storage
         self._directory = side_directory(data_file)
         self._sync = sync
@@ -99,7 +102,7 @@ class SideFiles:
         self._checksums: list[tuple[int, int, int]] = []
 
     def write(self, data: Bytes, sizes: BlobSizes) -> BlobPlace:
-        """Write a value that is too large for the data file.
+        """Write a value that is too large for the data file. Return its location.
 
         Raises:
             StorageError: the storage failed.
@@ -117,10 +120,12 @@ class SideFiles:
         return BlobPlace(1, position, pack.blob_id)
 
     def finish(self) -> tuple[str, bytes] | None:
-        """Complete the files: they are there before the data file is.
+        """Complete the side files, before the data file is completed.
 
         Returns:
-            The key in the schema metadata of the data file, and the buffer that it names; None without files.
+            A key of the schema metadata of the data file, and the content of the global buffer for it; None
+                if
+            there are no side files.
         """
         self._end_pack()
         if not self._last_id:
@@ -131,7 +136,7 @@ class SideFiles:
         return CHECKSUMS_KEY, content + _SEAL.pack(kernels.crc32c(content))
 
     def abort(self) -> None:
-        """Remove the files; what cannot be removed is an orphan, and harmless."""
+        """Remove the side files. A side file that cannot be removed is a harmless orphan."""
         if self._pack is not None:
             self._pack.file.abort()
             self._pack = None
@@ -160,7 +165,7 @@ class SideFiles:
 
 
 def side_directory(data_file: str) -> str:
-    """Return the directory of the side files of a data file, given by its path."""
+    """Return the directory of the side files of the data file with this path."""
     return posixpath.splitext(data_file)[0]
 
 
@@ -170,14 +175,13 @@ def side_file_name(blob_id: int) -> str:
 
 
 def delete_data_file(storage: Storage, path: str) -> None:
-    """Remove a data file that belongs to no version, with its side files; errors are those of the storage."""
+    """Remove a data file that belongs to no version, and its side files. Errors are those of the storage."""
     storage.delete_file(path)
     storage.delete_directory(side_directory(path))
 
 
 def read_checksums(content: Bytes, file: str) -> Mapping[int, tuple[int, int]]:
-    """Return the CRC-32C and the size of each side file, by its number; `file` is the data file, for
-    messages.
+    """Return the CRC-32C and the size of each side file by its id. `file` is the data file, for messages.
 
     Raises:
         CorruptFileError: the buffer is damaged.
@@ -190,10 +194,10 @@ def read_checksums(content: Bytes, file: str) -> Mapping[int, tuple[int, int]]:
 
 
 def verify_side_file(file: ReadableFile, expected: tuple[int, int]) -> None:
-    """Check all bytes of a side file against its checksum and size.
+    """Check the checksum and the size of a side file. Reads all its bytes.
 
     Raises:
-        CorruptFileError: they differ.
+        CorruptFileError: they differ from the expected ones.
     """
     crc = 0
     for start in range(0, file.size, _PIECE_BYTES):

@@ -1,4 +1,6 @@
-"""Arrays as they are stored: without extension types and views, and with the field names of the schema."""
+"""Conversion of arrays to their stored types: no extension types, no views, and the field names of the
+schema.
+"""
 
 import pyarrow as pa
 
@@ -6,10 +8,11 @@ from lance_core.errors import InvalidInputError
 
 
 def as_stored(array: pa.Array, arrow_type: pa.DataType, column: str) -> pa.Array:
-    """Return the array as one of type `arrow_type`, which differs in names or extension types at most.
+    """Convert an array to `arrow_type`, which may differ from its type only in names, extension types and
+    views.
 
     Raises:
-        InvalidInputError: the array is of another type.
+        InvalidInputError: the array has another type.
     """
     if array.type == arrow_type and not isinstance(array.type, pa.BaseExtensionType):
         return array

@@ -1,7 +1,7 @@
-"""Rows of one leaf column that wait until they fill a page.
+"""Buffers for the rows of one leaf column until they fill a page.
 
-Batches are copied as they come: one that came over the network is one block, which a slice of its narrowest
-column would keep alive. What is copied already lies as the page wants it, so that it is copied once.
+Rows are copied when they arrive. A batch from the network is one block of memory, which a slice of its
+narrowest column would keep alive. The copies are laid out like the page, so that values are copied only once.
 """
 
 from collections.abc import Sequence
@@ -17,33 +17,35 @@ from lance_core.storage.base import Bytes
 
 
 class WaitingRows(Protocol):
-    """Gathers rows."""
+    """Buffered rows of one leaf column."""
 
     def append(self, rows: LeafRows) -> None:
-        """Copy some rows."""
+        """Copy rows into the buffer."""
 
     def take(self) -> list[LeafRows]:
-        """All rows, which wait no more: mostly as one; in pieces where `join` has to be tried."""
+        """Remove and return all rows: mostly as one entry, or as several entries for `join`."""
 
 
 def waiting_rows(value_type: pa.DataType, expected_bytes: int) -> WaitingRows:
-    """For values of a storage type, about `expected_bytes` to a page."""
+    """Return a buffer for values of a storage type, with pages of about `expected_bytes`."""
     values = _builder(value_type, expected_bytes)
     return _Pieces() if values is None else _Built(values, expected_bytes)
 
 
 def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
-    """Return the rows of one page, or of several where they do not go together."""
+    """Return the rows as one entry for one page, or unchanged if one array cannot hold them."""
     if len(pieces) > 1:
         try:
             return [_joined(pieces)]
-        except pa.ArrowCapacityError:  # dictionaries that together outgrow their index type
+        except pa.ArrowCapacityError:  # the joined dictionaries exceed their index type
             pass
     return pieces
 
 
 class _Pieces:
-    """Waiting rows of types that are joined only at the end: dictionaries differ from batch to batch."""
+    """Rows that are joined only at the end: dictionaries differ from batch to batch, and nulls have no
+    buffers.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[LeafRows] = []
@@ -57,7 +59,7 @@ class _Pieces:
 
 
 class _Built:
-    """Rows whose values, and levels, are appended to buffers."""
+    """Rows whose values and levels are appended to buffers."""
 
     def __init__(self, values: "_Values", expected_bytes: int) -> None:
         self._values = values
@@ -84,7 +86,7 @@ class _Built:
 
 
 class _Values(Protocol):
-    """Joins arrays of one type."""
+    """Appends arrays of one type to one array."""
 
     def append(self, array: pa.Array) -> None: ...
 
@@ -92,7 +94,7 @@ class _Values(Protocol):
 
 
 def _builder(value_type: pa.DataType, expected_bytes: int) -> _Values | None:
-    """None for types that are not built."""
+    """Return the builder for a type; None if there is none."""
     if pa.types.is_dictionary(value_type):
         return None
     if pa.types.is_fixed_size_list(value_type):
@@ -108,7 +110,7 @@ def _builder(value_type: pa.DataType, expected_bytes: int) -> _Values | None:
 
 
 class _Plain:
-    """Values of a fixed or variable width."""
+    """Values of fixed or variable width."""
 
     def __init__(self, value_type: pa.DataType, expected_bytes: int) -> None:
         self._type = value_type
@@ -127,7 +129,7 @@ class _Plain:
 
 
 class _Lists:
-    """Lists of fixed size."""
+    """Fixed-size lists."""
 
     def __init__(self, value_type: pa.FixedSizeListType, items: _Values) -> None:
         self._type = value_type
@@ -144,7 +146,7 @@ class _Lists:
 
 
 class _Structs:
-    """Structs, which only packed columns have as values."""
+    """Packed structs."""
 
     def __init__(self, value_type: pa.StructType, members: Sequence[_Values]) -> None:
         self._type = value_type
@@ -179,7 +181,7 @@ def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
 
 
 def _joined_levels(parts: Sequence[tuple[Bytes | None, int]]) -> Bytes | None:
-    """Levels of several pieces; a piece without any has zeros."""
+    """Return the levels of several entries one after the other. An entry without levels gets zeros."""
     if all(levels is None for levels, _ in parts):
         return None
     return np.concatenate(

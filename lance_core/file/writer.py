@@ -1,4 +1,4 @@
-"""Data files being written, whatever the version: record batches in, one file out."""
+"""Writers of data files: one interface for all versions. Record batches become one file."""
 
 from typing import Protocol
 
@@ -16,36 +16,41 @@ from lance_core.storage.base import WritableFile
 
 
 class DataFileWriter(Protocol):
-    """One data file in the making; for one thread. Memory is bounded by columns times page size."""
+    """One data file that is being written. For one thread. Memory is bounded by the number of columns times
+    the page size.
+    """
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
 
     @property
     def num_bytes(self) -> int:
-        """About how large the file is so far: what is on disk, and what is still to be encoded."""
+        """Estimated size of the file so far, including rows that are not encoded yet, in bytes."""
 
     def reaches(self, num_bytes: int) -> bool:
-        """Return whether the file has so many bytes, rows that wait counted as they came.
+        """Return whether the file has at least `num_bytes`. Rows that are not encoded count with their plain
+        size.
 
-        The same rows get the same answer, however fast pages are encoded.
+        The same rows give the same answer, however fast pages are encoded.
         """
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows. Columns are those of the schema, in its order, with its types.
+        """Append rows. The batch has the columns of the schema, in its order and with its types.
 
         Raises:
-            InvalidInputError: columns or types that are not the schema's, nulls where it allows none.
+            InvalidInputError: other columns or types than the schema's, or nulls in a required column.
             UnsupportedFeatureError: values that a file of this version cannot hold.
             StorageError: the storage failed.
         """
 
     def finish(self) -> WrittenFile:
-        """Write what is left and the metadata, and close the file: it appears, whole, under its name."""
+        """Write the remaining rows and the metadata, and close the file. Only then the file appears under its
+        name.
+        """
 
     def abort(self) -> None:
-        """Drop the file. Does nothing to one that is finished."""
+        """Discard the file. Does nothing if the file is finished."""
 
 
 def open_writer(
@@ -59,16 +64,17 @@ def open_writer(
     """Start a data file.
 
     Args:
-        file: where it goes; the writer closes it.
-        schema: the columns, with the field ids they have in the table.
-        version: of the file.
-        options: the defaults where not given.
-        side_files: where larger blobs of version 2 go, completed and aborted with the file; None: into it.
-        dictionaries: the values of dictionary columns of 0.1 files; None: they are refused.
+        file: destination; the writer closes it.
+        schema: the columns, with their field ids in the table.
+        version: version of the file.
+        options: None for the defaults.
+        side_files: destination of larger blobs of version 2. It is finished and aborted with the file. None
+            writes all blobs to the data file.
+        dictionaries: values of the dictionary columns of 0.1 files; None refuses such columns.
 
     Raises:
         UnsupportedFeatureError: a version that is not written, or a type that this version cannot hold;
-            the message names them.
+            the message names it.
     """
     options = options or WriteOptions()
     if version in (FileVersion.V2_1, FileVersion.V2_2):

@@ -13,10 +13,10 @@ PAGE_BYTES = 8 << 20
 
 
 class PageRecorder(Protocol):
-    """Keeps what one file says about its own pages; see `lance_core.statistics.page_recorder`."""
+    """Collects statistics and checksums of the pages of one file; see `lance_core.statistics.page_recorder`."""
 
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
-        """Statistics of the values of a page of a 0.1 file."""
+        """Return the statistics of a page of a 0.1 file."""
 
     def summary(
         self,
@@ -24,31 +24,29 @@ class PageRecorder(Protocol):
         items: pa.Array | None = None,
         bounds: tuple[bytes, bytes] | None = None,
     ) -> Any:
-        """Statistics of the values of a page; called from several threads.
+        """Return the statistics of a page. Called by several threads.
 
         Args:
-            values: of the page.
-            items: the distinct ones, where they are known.
-            bounds: the least and the greatest of integers or times without nulls, where they are known.
+            values: the values of the page.
+            items: the distinct values, if known.
+            bounds: the least and the greatest value of integers or times without nulls, if known.
         """
 
     def add_page(self, column: int, first_row: int, num_rows: int, summary: Any, crc32c: int) -> None:
-        """Note the next page of a column of the file; `summary` is None for columns without statistics."""
+        """Add the next page of a column. `summary` is None for a column without statistics."""
 
     def finish(self) -> tuple[str, Bytes]:
-        """Return the key of the schema metadata that names a global buffer, and the content of that
-        buffer.
-        """
+        """Return the content of a global buffer, and the key of the schema metadata for its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileTail:
-    """Parts of a 2.x file that are written behind its columns."""
+    """Metadata and global buffers of a 2.x file that are known only after its columns are written."""
 
     metadata: Mapping[str, bytes] = field(default_factory=dict)
-    """Added to the metadata of the schema, in place of entries with the same keys."""
+    """Entries added to the schema metadata. They replace entries with the same keys."""
     buffers: Sequence[Bytes] = ()
-    """The global buffers 1, 2, ... of the file; buffer 0 is its descriptor."""
+    """Global buffers 1, 2, ... of the file. (Buffer 0 is its descriptor.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +54,30 @@ class WriteOptions:
     """Options of a data file writer. The metadata of a field (`lance-encoding:...`) overrides them."""
 
     page_bytes: int = PAGE_BYTES
-    """Bytes of values of one column at which a page is full."""
+    """Bytes of values at which the page of a column is full."""
     external_blobs: bool = False
-    """Take blobs outside the dataset, which are only named by their URI; refuse them otherwise."""
+    """Whether blobs may be URIs outside the dataset. Otherwise they are refused."""
     open_uri: Callable[[str], ReadableFile] | None = None
-    """Opens what a URI of a blob names: then its bytes are taken into the dataset."""
+    """Opens the file at the URI of a blob. If it is set, the bytes of such blobs are copied into the dataset.
+    """
     blob_pack_bytes: int | None = None
-    """Most bytes of a side file that blobs share; None: what the field says."""
+    """Largest size of a shared side file in bytes; None for the limit in the metadata of the field."""
     batch_rows: int = 1024
-    """Rows of a batch of a 0.1 file, where every column has its pages; other versions have no batches."""
+    """Rows of a batch of a 0.1 file, in which every column has one page. Other versions have no batches."""
     recorder: Callable[[], PageRecorder] | None = None
-    """Makes what keeps statistics and checksums of the pages of a 2.x file; None: the file has none."""
+    """Makes the collector of page statistics and checksums of a 2.x file; None writes a file without them."""
     tail: Callable[[], FileTail] = FileTail
-    """Called once all rows of a 2.x file are written: returns metadata and global buffers of the file."""
+    """Returns metadata and global buffers of a 2.x file. Called once all rows are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A complete data file, as a manifest describes it."""
+    """A complete data file, for the manifest."""
 
     num_rows: int
     num_bytes: int
     version: FileVersion
     field_ids: tuple[int, ...]
-    """Fields that own a column of the file."""
+    """Ids of the fields that own a column of the file."""
     column_indices: tuple[int, ...]
-    """The column of each of them."""
+    """Column index of each of these fields."""

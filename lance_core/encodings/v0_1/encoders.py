@@ -172,4 +172,4 @@ def _bytes(array: pa.Array) -> Bytes:
 
 def _refuse(places: pa.BooleanArray, field: Field, what: str) -> None:
     if pc.any(places).as_py():
-        raise InvalidInputError(f"{what} in a 0.1 file, which cannot keep it", column=field.name)
+        raise InvalidInputError(f"{what} in a 0.1 file, which cannot store it", column=field.name)

@@ -1,8 +1,8 @@
-"""The values of the dictionary columns of a 0.1 table: one list per field for all of its files.
+"""Values of the dictionary columns of a 0.1 table: one list per field for all its files.
 
-A key means the same in every file, so a list may only grow, and only while nobody else writes the table: in a
-new one. A null is a key of a value of no bytes, which reads as null; other types have no place for it.
-Source: docs/format.md, "0.1".
+A key has the same meaning in every file. So a list of values may only grow, and only while the table is
+created, when nobody else writes to it. A null is the key of an empty string or binary, which reads as null;
+other types cannot have nulls. Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Mapping
@@ -16,26 +16,26 @@ from lance_core.schema import Field
 
 
 class Dictionaries:
-    """Turns values into keys. For one thread, and for all files that it writes."""
+    """Turns values into keys, for all files of one write. For one thread."""
 
     def __init__(self, known: Mapping[int, pa.Array], *, grow: bool) -> None:
-        """Begin with `known` values by field id; new ones are added where `grow` is set."""
+        """Start with `known` values by field id. New values are added if `grow` is set, else refused."""
         self.values = dict(known)
-        """By field id; those of no bytes are null."""
+        """Values by field id. An empty string or binary is null."""
         self._grow = grow
 
     def keys(self, field: Field, array: pa.DictionaryArray) -> pa.Array:
         """Return the key of each value of a column.
 
         Raises:
-            InvalidInputError: a value that the table does not know and that cannot be added, or a null or a
-                text of no bytes, which would come back as something else.
+            InvalidInputError: a new value that cannot be added, or a null or an empty string that would be
+                read as another value.
         """
         key_type, value_type = field.arrow_type.index_type, field.arrow_type.value_type
         known = self.values.setdefault(field.id, pa.array([], value_type))
         plain = array.dictionary_decode()
         if offset_bits(value_type):
-            _refuse(pc.equal(pc.binary_length(plain), 0), field, "text of no bytes, which would become null,")
+            _refuse(pc.equal(pc.binary_length(plain), 0), field, "empty string, which would be read as null,")
         elif plain.null_count:
             _refuse(plain.is_null(), field, "null")
         keys = pc.index_in(plain, value_set=known)
@@ -46,7 +46,7 @@ class Dictionaries:
             return keys.cast(key_type)
         except pa.ArrowInvalid:
             raise InvalidInputError(
-                "too many values for the keys of a dictionary", column=field.name, expected=key_type
+                "more dictionary values than keys", column=field.name, expected=key_type
             ) from None
 
     def _extended(self, field: Field, known: pa.Array, missing: pa.Array) -> pa.Array:
@@ -63,4 +63,4 @@ class Dictionaries:
 
 def _refuse(places: pa.BooleanArray, field: Field, what: str) -> None:
     if pc.any(places).as_py():
-        raise InvalidInputError(f"{what} in a 0.1 file, which cannot keep it", column=field.name)
+        raise InvalidInputError(f"{what} in a 0.1 file, which cannot store it", column=field.name)

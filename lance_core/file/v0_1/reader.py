@@ -1,12 +1,11 @@
-"""0.1 ("legacy") files: a matrix of pages, one row per field and one column per batch of rows.
+"""Reader of 0.1 ("legacy") files: a matrix of pages, one row per field and one column per batch of rows.
 
     pages ... | page table | statistics | dictionary values | manifest | metadata | footer (16 bytes)
 
-Only the footer has a fixed place: u64 position of the metadata, u16 major, u16 minor, "LANC". Manifest (the
-schema of the file) and metadata are protobuf messages behind a u32 length. A cell of the page table is
-(i64 position, i64 items); its rows are numbered by field ids from the smallest one of the file on. The
-encoding of a page follows from the type of its field.
-Source: docs/format.md, "0.1".
+Only the footer has a fixed position: u64 position of the metadata, u16 major, u16 minor, "LANC". The manifest
+(the schema of the file) and the metadata are protobuf messages after a u32 length. A cell of the page table
+is (i64 position, i64 items). Its first row belongs to the smallest field id of the file. The encoding of a
+page follows from the type of its field. Source: docs/format.md, "0.1".
 """
 
 import struct
@@ -85,22 +84,24 @@ class LegacyFile:
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema in the file itself, without the values of dictionaries: tables have their own."""
+        """Schema in the file itself, without dictionary values. (A table has its own values.)"""
         manifest = self._manifest
         return Schema(manifest.fields, manifest.schema_metadata, file=self.file.name)
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory the metadata takes, without the columns."""
+        """Estimated memory of the metadata without columns, in bytes."""
         return METADATA_GROWTH * self.metadata.ByteSize()
 
     def open_column(self, field: Field, columns: Mapping[int, int]) -> "ColumnReader":
-        """Return the reader of a column; `columns` numbers fields from the smallest id of the file on."""
+        """Return the reader of a column. `columns` counts fields from the smallest field id of the file
+        on.
+        """
         rows = {field_id: number + self._rows_before for field_id, number in columns.items()}
         return ColumnReader(self.pages, self.batch_offsets, field, rows)
 
     def page_descriptions(self, field: Field) -> list[PageDescription]:
-        """Return descriptions of the pages of a field of the file's own schema; structs have none."""
+        """Describe the pages of a field of the file's own schema. Structs have no pages."""
         if field.logical_type == "struct":
             return []
         row = field.id - min(message.id for message in self._manifest.fields) + self._rows_before
@@ -108,10 +109,10 @@ class LegacyFile:
 
     @cached_property
     def _rows_before(self) -> int:
-        """Empty rows of the page table before that of the smallest field id.
+        """Number of empty rows of the page table before the row of the smallest field id.
 
-        Releases before 0.8 started the table at id 0. They kept no statistics, so what lies behind the table
-        is at least as far away as such a table is long.
+        Releases before 0.8 began the table at field id 0. They wrote no statistics, so the manifest is at
+        least as far behind the table as such a table is long.
         """
         ids = [message.id for message in self._manifest.fields]
         smallest = min(ids, default=0)
@@ -125,7 +126,7 @@ class LegacyFile:
     def _message(
         self, kind: type[_Message], position: int, end: int, tail_start: int, tail: memoryview
     ) -> _Message:
-        """Return the message behind a length at `position`, from the tail where it is in there."""
+        """Return the message at `position`, where its length is. It is read from `tail` if it lies there."""
         name = kind.DESCRIPTOR.name.lower()
         start = position + _LENGTH.size
         if start > end:
@@ -146,7 +147,7 @@ class LegacyFile:
 
 
 class PageTable:
-    """Position and number of items of each page, read row by row: few of many columns cost little."""
+    """The page table: position and number of items of each page. Rows are read one by one, on request."""
 
     def __init__(self, file: ReadableFile, position: int, num_batches: int) -> None:
         self.file = file
@@ -160,16 +161,20 @@ class PageTable:
     def pages(self, row: int, field: Field) -> Pages:
         """Return the pages of a field."""
         cells = self.cells(row, field.name)
-        # The cell of a list counts its offsets, one more than there are lists.
+        # The cell of a list counts offsets: one more than there are lists.
         lengths = cells[:, 1] - 1 if field.logical_type in _LISTS else cells[:, 1]
         return Pages(self.file, field.name, cells[:, 0], lengths)
 
     def cells(self, row: int, column: str | None = None) -> Numbers:
-        """Return the (position, items) pairs of one row; a row outside the file is a `CorruptFileError`."""
+        """Return the (position, items) pairs of one row.
+
+        Raises:
+            CorruptFileError: the row is outside the file.
+        """
         position = self.position + row * self.row_bytes
         if position < 0 or position + self.row_bytes > self.file.size:
             raise CorruptFileError(
-                "page table leaves the file",
+                "page table is outside the file",
                 file=self.file.name,
                 column=column,
                 expected=f"{self.row_bytes} bytes within {self.file.size}",
@@ -185,7 +190,8 @@ class ColumnReader:
     def __init__(
         self, table: PageTable, batch_offsets: Numbers, field: Field, rows: Mapping[int, int]
     ) -> None:
-        """Open `field`, whose pages and those below are in the `rows` of `table`, by field id.
+        """Open a field. `rows` maps the ids of the field and of the fields below it to rows of the page
+        table.
 
         Raises:
             UnsupportedFeatureError: a type that 0.1 files cannot hold.
@@ -201,21 +207,21 @@ class ColumnReader:
 
     @cached_property
     def bytes_per_row(self) -> float:
-        """About how many bytes a decoded row takes."""
+        """Estimated bytes of a decoded row."""
         return self._reader.num_bytes / max(self.num_rows, 1)
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the column; the file keeps the page table."""
+        """Estimated memory of the open column, in bytes. The page table belongs to the file."""
         return COLUMN_BYTES + self._table.row_bytes * len(self._rows)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        """Rows `[start, end)` as arrays of the field's storage type, in order.
+        """Return the rows `[start, end)` as arrays of the field's storage type, in order.
 
-        It is one array, unless that needed larger offsets than its type has.
+        There is one array, unless its offsets would be too large.
 
         Raises:
-            CorruptFileError: bytes that contradict the format.
+            CorruptFileError: the bytes contradict the format.
             StorageError: the storage failed.
         """
         if not 0 <= start <= end <= self.num_rows:
@@ -226,9 +232,9 @@ class ColumnReader:
             return [self._reader.read(self._run(start, end))]
         except OffsetOverflow:
             if end - start == 1:
-                raise self._corrupt("one row holds more than 32-bit offsets can address") from None
+                raise self._corrupt("one row is larger than 32-bit offsets can address") from None
         except MemoryError:
-            raise self._corrupt("pages ask for more memory than there is") from None
+            raise self._corrupt("pages need more memory than there is") from None
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             raise self._corrupt(str(error)) from None
         middle = (start + end) // 2
@@ -239,15 +245,15 @@ class ColumnReader:
         return read_rows(self, rows)
 
     def pieces(self, start: int, end: int) -> None:
-        """There are none: columns are read one by one."""
+        """Return None: the column is read on its own."""
 
     def known_pages(self) -> None:
-        """There are none: columns are read one by one."""
+        """Return None: rows are taken from the column on its own."""
 
     def pick(self, rows: Numbers) -> Picking[list[pa.Array]]:
-        """Take rows at once, without yielding: this column reads by itself."""
+        """Take rows at once. The picking requests no ranges, because the column reads on its own."""
         return self.take(rows)
-        yield []  # what makes this a generator
+        yield []  # makes this method a generator
 
     def _run(self, start: int, end: int) -> Run:
         first = int(np.searchsorted(self._batch_offsets, start, side="right")) - 1
@@ -258,8 +264,8 @@ class ColumnReader:
         return Run(first, starts, counts)
 
     def _open(self, field: Field, num_items: Numbers | None) -> Reader:
-        """Return the reader of a field that has `num_items` items per batch; None below lists, which tell
-        it.
+        """Return the reader of a field with `num_items` items per batch. It is None below lists, whose
+        offsets have the numbers.
         """
         kind, arrow_type = field.logical_type, field.arrow_type
         if not any(node.id in self._rows for node in field.walk()):
@@ -289,7 +295,7 @@ class ColumnReader:
         return PlainReader(pages, arrow_type)
 
     def _pages(self, field: Field, num_items: Numbers | None) -> Pages:
-        """Return the pages of a field, checked against the rows of their batches."""
+        """Return the pages of a field, after checking their items against the rows of the batches."""
         pages = self._table.pages(self._rows[field.id], field)
         if num_items is not None and (pages.lengths != num_items).any():
             page = int((pages.lengths != num_items).argmax())

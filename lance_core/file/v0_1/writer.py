@@ -1,8 +1,8 @@
-"""Writing 0.1 files: batches of a fixed number of rows, in which every field has one page.
+"""Writer of 0.1 files: batches of a fixed number of rows, in which every field has one page.
 
     pages ... | page table | statistics | dictionary values | manifest | metadata | footer (16 bytes)
 
-See `lance_core.file.v0_1.reader` for the layout, `lance_core.encodings.v0_1.encoders` for the pages.
+`lance_core.file.v0_1.reader` describes the layout, `lance_core.encodings.v0_1.encoders` the pages.
 """
 
 import struct
@@ -33,11 +33,11 @@ from lance_core.version import __version__
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
 _MAX_ROWS = 1 << 31
-"""Rows of a file are counted with 31 bits."""
+"""Bound on the rows of a file, which are counted with 31 bits."""
 
 
 class FileWriter:
-    """One 0.1 file in the making; see `lance_core.file.writer`."""
+    """One 0.1 file that is being written; see `lance_core.file.writer`."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class FileWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
         return self._batch_offsets[-1] + self._waiting_rows
 
     @property
     def num_bytes(self) -> int:
-        """About how large the file is so far."""
+        """Estimated size of the file so far, in bytes."""
         waiting: int = sum(batch.nbytes for batch in self._waiting)
         return self._file.position + waiting
 
@@ -108,7 +108,7 @@ class FileWriter:
         return WrittenFile(self.num_rows, self._file.position, FileVersion.V0_1, tuple(ids), ())
 
     def abort(self) -> None:
-        """Drop the file."""
+        """Discard the file."""
         self._file.abort()
 
     def _write_batch(self) -> None:
@@ -122,7 +122,7 @@ class FileWriter:
         self._waiting, self._waiting_rows = [], 0
 
     def _write_table(self, ids: list[int], cells: dict[int, list[Cell]], num_batches: int) -> int:
-        """Write a page table from the smallest id to the largest; returns its position."""
+        """Write a page table from the smallest to the largest id. Return its position."""
         table = np.zeros((ids[-1] - ids[0] + 1, num_batches, 2), "<i8")
         for field_id, pages in cells.items():
             table[field_id - ids[0]] = pages
@@ -133,7 +133,7 @@ class FileWriter:
     def _write_statistics(
         self, statistics: BatchStatistics, message: file_pb2.Metadata.StatisticsMetadata
     ) -> None:
-        """Write the table of the statistics, as one batch; fields without any have no column in it."""
+        """Write the table of statistics, as one batch. Fields without statistics have no column in it."""
         schema = schema_from_arrow(statistics.table.schema)
         cells: defaultdict[int, list[Cell]] = defaultdict(list)
         for field, column in zip(schema.fields, statistics.table.columns, strict=True):
@@ -148,7 +148,7 @@ class FileWriter:
         message.page_table_position = self._write_table(list(message.fields), cells, 1)
 
     def _manifest(self) -> table_pb2.Manifest:
-        """Return the manifest that describes the file, after writing the values of its dictionaries."""
+        """Write the values of the dictionaries, and return the manifest of the file."""
         manifest = table_pb2.Manifest(fields=self._schema.messages, version=1)
         for message in manifest.fields:
             if message.HasField("dictionary") and self._dictionaries is not None:

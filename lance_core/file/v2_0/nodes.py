@@ -1,7 +1,7 @@
-"""The fields of a 2.0 file as trees of nodes, each over the column that it owns.
+"""The fields of a 2.0 file as a tree of nodes. Each node has its own column.
 
-A node reads ranges of its values in rounds (see `encodings.v2_0.steps`): a list first where its lists end,
-then the items that they cover.
+A node reads its values in rounds (`encodings.v2_0.range_requests`): a list first reads the ends of its lists,
+then the items of these lists.
 """
 
 from abc import ABC, abstractmethod
@@ -31,12 +31,12 @@ from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema.fields import Field
 
-# Their numbers take 8 bytes each; ranges of longer lists are read as they are.
+# Larger lists are read as ranges: the number of each item takes 8 bytes.
 _MOST_PICKED_ITEMS = 1 << 20
 
 
 class Columns:
-    """The columns of a file by the field they belong to."""
+    """The columns of a file by field."""
 
     def __init__(self, metadata: FileMetadata, columns: Mapping[int, int]) -> None:
         self.name = metadata.name
@@ -44,11 +44,11 @@ class Columns:
         self._columns = columns
 
     def index(self, field: Field) -> int | None:
-        """Return the number of the column of a field; None if the file has none."""
+        """Return the index of the column of a field; None if the file has none."""
         return self._columns.get(field.id)
 
     def column(self, field: Field, index: int) -> "_Column":
-        """Return the column of that number, which holds something of a field."""
+        """Return the column with this index. It belongs to `field`."""
         return _Column(self._metadata, field, index)
 
 
@@ -64,7 +64,7 @@ class _Column:
         with located(self.file, self.name):
             check_column_encoding(self._column.encoding_type, self._column.encoding, expected)
         self.starts = [0, *accumulate(page.num_rows for page in self._column.pages)]
-        """Number of the first value of each page, and the number of values at the end."""
+        """First value of each page, and the number of values at the end."""
 
     @property
     def num_values(self) -> int:
@@ -75,7 +75,7 @@ class _Column:
         return len(self._column.pages)
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """(page, first, last) for each page that holds some of the values `[start, end)`."""
+        """Yield (page, first, last) for each page that has some of the values `[start, end)`."""
         page = bisect_right(self.starts, start) - 1
         while start < end:
             first, stop = self.starts[page], min(self.starts[page + 1], end)
@@ -96,46 +96,49 @@ class _Column:
 
     @property
     def holds_lists(self) -> bool:
-        """Whether the first page holds the ends of lists, whatever the schema says."""
+        """Whether the first page holds ends of lists, which the schema of the field does not tell."""
         return bool(self.num_pages) and self.description(0).WhichOneof("array_encoding") == "list"
 
 
 class Node(ABC):
-    """A field with the columns at and below it."""
+    """A field with its own column and the columns below it."""
 
     name: str
     num_rows: int | None
-    """Values of the field; None where nothing of it is stored, which reads as null for any number of rows."""
+    """Number of values; None if the file stores nothing of the field, which is then null in any number of
+    rows.
+    """
 
     @abstractmethod
     def read(self, start: int, end: int) -> Steps[pa.Array]:
-        """Return the values `[start, end)`, of which there are some."""
+        """Read the values `[start, end)`. The range must not be empty."""
 
     @abstractmethod
     def row_columns(self) -> Iterator["Stored"]:
-        """Return the nodes with pages of as many values as this field has."""
+        """Return the nodes whose pages have one value per value of this field."""
 
     @property
     @abstractmethod
     def decoded_bytes(self) -> int:
-        """About how many bytes all values take."""
+        """Estimated bytes of all decoded values."""
 
     @property
     def can_pick(self) -> bool:
-        """Whether every page decodes single values without the others."""
+        """Whether every page can decode single values without reading all values."""
         return False
 
     def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
-        """Return the work that decodes ascending rows alone, page by page; None if a page cannot do that.
+        """Return pickings that decode ascending rows, one per page; None if a page cannot decode single
+        values.
 
-        The work raises OffsetOverflow if there are more values than are found one by one, or than offsets
-        can address.
+        A picking raises OffsetOverflow if there are too many items to find one by one, or too many for
+        offsets.
         """
         return None
 
 
 class Stored(Node):
-    """A node that is cut at the pages of its own column."""
+    """A node with a column of its own, which is read page by page."""
 
     def __init__(self, column: _Column) -> None:
         self._column = column
@@ -148,7 +151,7 @@ class Stored(Node):
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of values that are kept for the next time."""
+        """Bytes of values that the pages keep for later reads."""
         return 0
 
     def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
@@ -163,12 +166,12 @@ class Stored(Node):
         return [self._pick(page, part) for page, part in pages]
 
     def _pick(self, page: int, rows: Rows) -> Picking[pa.Array]:
-        """Decode single values of a page for which `_can_pick` is true."""
+        """Decode single values of a page. Call it only if `_can_pick(page)`."""
         raise AssertionError(f"page {page} of {self.name} does not decode single values")
 
     @cached_property
     def can_pick(self) -> bool:
-        """Whether all pages give single values."""
+        """Whether every page can decode single values."""
         return all(self._can_pick(page) for page in range(self._column.num_pages))
 
     def _can_pick(self, page: int) -> bool:
@@ -179,7 +182,7 @@ class Stored(Node):
 
 
 class _Missing(Node):
-    """A field that the file does not hold."""
+    """A field that the file does not have."""
 
     num_rows = None
     decoded_bytes = 0
@@ -196,7 +199,7 @@ class _Missing(Node):
 
 
 class Leaf(Stored):
-    """A field whose column holds its values."""
+    """A field whose column has its values."""
 
     def __init__(self, column: _Column, arrow_type: pa.DataType) -> None:
         super().__init__(column)
@@ -222,7 +225,7 @@ class Leaf(Stored):
                 encoding = parse_encoding(
                     description, column.buffers(page), self._type, column.num_page_values(page)
                 )
-            # Two threads may parse the same page; what either of them keeps of it is as good.
+            # Two threads may parse the same page. Either object is good.
             self._pages[page] = encoding
         return encoding
 
@@ -245,7 +248,7 @@ class Leaf(Stored):
 
 
 class _List(Stored):
-    """A list: its column holds where the lists end, the columns below it the items of all lists."""
+    """A list. Its column has the ends of its lists, and the columns below it have the items."""
 
     def __init__(self, column: _Column, items: Node, arrow_type: pa.DataType, offset_bits: int) -> None:
         super().__init__(column)
@@ -283,7 +286,7 @@ class _List(Stored):
         arrays: list[pa.Array] = []
         if len(wanted):
             picks = self._items.pick_by_page(wanted)
-            assert picks is not None  # `_can_pick` asked all pages of the items
+            assert picks is not None  # `_can_pick` has checked all pages of the items
             arrays = yield from picked_together(picks)
         found = Extents(extents.offsets, extents.validity, 0, len(wanted))
         with located(self._column.file, self.name, page):
@@ -293,7 +296,7 @@ class _List(Stored):
         return self._items.can_pick and self._pages[page].can_pick
 
     def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
-        """Lists over items, or over none."""
+        """Return the lists over `items`, which is None if the lists are empty."""
         if items is None:
             items = pa.nulls(0, self._type.value_type)
         buffers = [extents.validity, extents.offsets]
@@ -305,10 +308,10 @@ class _List(Stored):
 
 
 class _ListedText(_List):
-    """Strings as the first 2.0 writers stored them: lists of bytes, which have the next column."""
+    """Strings of the first 2.0 writers: lists of bytes, with the bytes in the next column."""
 
     def _can_pick(self, page: int) -> bool:
-        return False  # byte by byte
+        return False  # it would request byte by byte
 
     def _assemble(self, num_rows: int, extents: Extents, items: pa.Array | None) -> pa.Array:
         if items is not None and items.null_count:
@@ -318,7 +321,7 @@ class _ListedText(_List):
 
 
 class _Struct(Node):
-    """A struct: its column only says how many there are. None of them can be null."""
+    """A struct. Its column has only the number of structs. No struct is null."""
 
     def __init__(self, field: Field, file: Columns, children: Sequence[Node]) -> None:
         self.name = field.name
@@ -363,10 +366,11 @@ def _num_structs(column: _Column) -> int:
 
 
 def open_node(file: Columns, field: Field) -> Node:
-    """Return the field with what the file holds of it.
+    """Return the node of a field.
 
     Raises:
-        UnsupportedFeatureError: a kind of field that 2.0 files cannot hold or that is not read, by name.
+        UnsupportedFeatureError: a kind of field that 2.0 files cannot hold, or that is not supported; the
+            message names it.
         CorruptFileError: columns that contradict each other.
     """
     arrow_type = field.arrow_type
@@ -395,7 +399,11 @@ def open_node(file: Columns, field: Field) -> Node:
 
 
 def check_length(node: Node, expected: int, what: str, file: str) -> None:
-    """Refuse a node that does not have the expected number of values with a `CorruptFileError`."""
+    """Check the number of values of a node.
+
+    Raises:
+        CorruptFileError: the node has another number of values.
+    """
     if node.num_rows is not None and node.num_rows != expected:
         raise CorruptFileError(
             f"pages do not add up to the {what}",
@@ -420,18 +428,18 @@ def _numbers(extents: PickedExtents) -> Rows:
 
 
 def _read_some(node: Node, start: int, end: int) -> Steps[pa.Array | None]:
-    """Return the values `[start, end)`, None if that is nothing."""
+    """Read the values `[start, end)`; return None if the range is empty."""
     if start == end:
         return None
     return (yield from node.read(start, end))
 
 
 def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Return the arrays of several pages as one; only the items of lists come from more than one."""
+    """Return the arrays of several pages as one array. Only items of lists span several pages."""
     if len(arrays) == 1:
         return arrays[0]
     try:
         return concat_arrays(arrays)
     except pa.ArrowCapacityError:
-        # Offsets or keys of a dictionary became too large: the rows are read in smaller pieces.
+        # Offsets or dictionary keys became too large. The caller reads fewer rows at once.
         raise OffsetOverflow("values of several pages do not fit together") from None

@@ -1,8 +1,8 @@
-"""Top-level columns of 2.0 files, read by row ranges.
+"""Reader of top-level columns of 2.0 files, by row ranges.
 
-Every node of a field's tree has a column of its own: a struct one page that only says how many rows there
-are, a list the ends of its lists, a leaf its values. The pages of different columns end at different rows
-(docs/format.md, "2.0").
+Every node of a field's tree has its own column. The column of a struct is one page with only the number of
+rows, the column of a list has the ends of its lists, the column of a leaf its values. Pages of different
+columns end at different rows. Source: docs/format.md, "2.0".
 """
 
 from bisect import bisect_left
@@ -43,29 +43,29 @@ class ColumnReader:
 
     @cached_property
     def page_rows(self) -> tuple[int, ...]:
-        """Row numbers at which pages of the widest column begin, and the number of rows at the end."""
+        """First row of each page of the widest column, and the number of rows at the end."""
         widest = max(self._root.row_columns(), key=lambda column: column.decoded_bytes, default=None)
         return (0, self.num_rows) if widest is None else tuple(widest.starts)
 
     @cached_property
     def bytes_per_row(self) -> float:
-        """About how many bytes a decoded row takes."""
+        """Estimated bytes of a decoded row."""
         return self._root.decoded_bytes / max(self.num_rows, 1)
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the column."""
+        """Estimated memory of the open column, in bytes."""
         return sum(
             COLUMN_BYTES + PAGE_BYTES * len(self._metadata.column(index).pages) for index in self._columns
         ) + sum(column.kept_bytes for column in self._root.row_columns())
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        """Rows `[start, end)` as arrays of the field's storage type, in order.
+        """Return the rows `[start, end)` as arrays of the field's storage type, in order.
 
-        Arrays end where a page of rows ends, or where offsets would overflow.
+        An array ends where a page of rows ends, or where its offsets would be too large.
 
         Raises:
-            CorruptFileError: bytes that contradict the format.
+            CorruptFileError: the bytes contradict the format.
             StorageError: the storage failed.
         """
         if not 0 <= start <= end <= self.num_rows:
@@ -85,13 +85,13 @@ class ColumnReader:
         try:
             return pick(self.pick(rows), self._file.read_pieces)
         except OffsetOverflow:
-            return read_rows(self, rows)  # which cuts its arrays
+            return read_rows(self, rows)  # it divides rows into several arrays
 
     def pieces(self, start: int, end: int) -> None:
-        """There are none: columns are read one by one."""
+        """Return None: the column is read on its own."""
 
     def known_pages(self) -> None:
-        """There are none: columns are read one by one."""
+        """Return None: rows are taken from the column on its own."""
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""
@@ -105,13 +105,13 @@ class ColumnReader:
         return (yield from together(picks))
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
-        """Rows that lie in one page of every column of rows."""
+        """Read rows that lie in one page of every column with one value per row."""
         try:
             return [run(self._root.read(start, end), self._file.read_ranges)]
         except OffsetOverflow:
             if end - start == 1:
                 raise CorruptFileError(
-                    "one row holds more than 32-bit offsets can address",
+                    "one row is larger than 32-bit offsets can address",
                     file=self._file.name,
                     column=self._field.name,
                 ) from None

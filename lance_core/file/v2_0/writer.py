@@ -1,7 +1,7 @@
-"""Writing 2.0 files: rows are gathered per top-level column until they fill a page of every column below it.
+"""Writer of 2.0 files: rows are buffered per top-level column until they fill a page of each column below it.
 
-What is gathered is copied: a batch that came over the network is one block of memory that a slice of its
-narrowest column would keep alive.
+Buffered rows are copies. A batch from the network is one block of memory, which a slice of its narrowest
+column would keep alive.
 """
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ _ARRAY_ENCODING = "lance.encodings.ArrayEncoding"
 
 
 class FileWriter:
-    """One 2.0 file in the making; see `lance_core.file.writer`."""
+    """One 2.0 file that is being written; see `lance_core.file.writer`."""
 
     def __init__(self, file: WritableFile, schema: Schema, options: WriteOptions) -> None:
         """See `lance_core.file.writer.open_writer`."""
@@ -38,12 +38,12 @@ class FileWriter:
         self._recorder = None if options.recorder is None else options.recorder()
         self._tail = options.tail
         self._placed_crc = 0
-        """Checksum of the blobs of the next page: they belong to the page with their descriptors."""
+        """CRC-32C of the blobs of the next page. The checksum of a page of descriptors covers its blobs."""
         self.num_rows = 0
 
     @property
     def num_bytes(self) -> int:
-        """About how large the file is so far."""
+        """Estimated size of the file so far, in bytes."""
         return self._container.position + sum(column.num_bytes for column in self._columns)
 
     def reaches(self, num_bytes: int) -> bool:
@@ -89,7 +89,7 @@ class FileWriter:
         )
 
     def abort(self) -> None:
-        """Drop the file."""
+        """Discard the file."""
         self._file.abort()
 
     def _write_pages(self, column: "_TopColumn") -> None:
@@ -106,7 +106,9 @@ class FileWriter:
         column.num_rows += len(array)
 
     def _add_page(self, node: "_Node", page: EncodedPage, first_row: int, num_rows: int) -> None:
-        """Write a page of a column; the top-level rows it is about are those of the file."""
+        """Write a page of a column, which covers `num_rows` top-level rows of the file from `first_row`
+        on.
+        """
         if self._recorder is None:
             places = [self._container.add_buffer(data) for data in page.buffers]
         else:
@@ -128,7 +130,7 @@ class _Node:
         self.field = field
         self.has_one_page = is_struct_column(field)
         self.num_items = 0
-        """Number of items of the one page."""
+        """Number of items so far, if the column has a single page."""
         kind = encodings_v2_0_pb2.ColumnEncoding()
         if field.is_blob:
             kind.blob.inner.values.SetInParent()
@@ -137,7 +139,7 @@ class _Node:
         self.metadata = file2_pb2.ColumnMetadata(encoding=described(_COLUMN_ENCODING, kind))
 
     def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
-        """Note a page whose buffers are in the file."""
+        """Add a page to the metadata. Its buffers are already in the file."""
         self.metadata.pages.add(
             buffer_offsets=[position for position, _ in ranges],
             buffer_sizes=[size for _, size in ranges],
@@ -147,14 +149,14 @@ class _Node:
 
 
 class _TopColumn:
-    """A top-level column: rows that wait for their pages, and the columns of the file they go to."""
+    """A top-level column: buffered rows, and the columns of the file below it."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
         self.nodes = [_Node(node) for node in nodes(field)]
         self.num_bytes = 0
         self.num_rows = 0
-        """Rows whose pages are written."""
+        """Number of rows whose pages are written."""
         self._waiting: list[pa.Array] = []
 
     def append(self, array: pa.Array) -> None:
@@ -163,7 +165,9 @@ class _TopColumn:
         self.num_bytes += array.nbytes
 
     def take(self) -> list[pa.Array]:
-        """All waiting rows, which wait no more: one array, unless their dictionaries outgrow the key type."""
+        """Remove and return all buffered rows: one array, or several if their dictionaries exceed the key
+        type.
+        """
         waiting, self._waiting, self.num_bytes = self._waiting, [], 0
         if len(waiting) < 2:
             return waiting

@@ -1,7 +1,7 @@
-"""Top-level columns of 2.1 and 2.2 files, read by row ranges.
+"""Reader of top-level columns of 2.1 and 2.2 files, by row ranges.
 
-A nested column is stored as its leaves; each leaf repeats the structure above it, so the arrays of structs
-and lists are put together from the layers that decoding a leaf gives (docs/format.md, "Levels").
+A nested column is stored as its leaves, and each leaf repeats the structure above it. So structs and lists
+are assembled from the layers of decoded leaves. Source: docs/format.md, "Levels".
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ class ColumnReader:
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
         self._is_leaf = owns_column(field)
-        self._known_pages: tuple[ColumnPages | None] | None = None  # once all are known
+        self._known_pages: tuple[ColumnPages | None] | None = None  # set once all pages are known
         self._joined_cuts: Rows | None = None
-        """Rows at which joined pages of any leaf begin, and the number of rows; None until all are known."""
+        """First row of each run of joined pages of any leaf, and the number of rows; None until all pages are
+        known.
+        """
         self.num_rows = metadata.num_rows
         for leaf in self._leaves:
             if leaf.num_rows != self.num_rows:
@@ -66,7 +68,7 @@ class ColumnReader:
 
     @property
     def page_rows(self) -> Sequence[int]:
-        """Row numbers at which pages of the widest leaf begin, and the number of rows at the end."""
+        """First row of each page of the widest leaf, and the number of rows at the end."""
         widest = (
             max(self._leaves, key=lambda leaf: leaf.decoded_bytes)
             if len(self._leaves) > 1
@@ -76,21 +78,21 @@ class ColumnReader:
 
     @cached_property
     def bytes_per_row(self) -> float:
-        """About how many bytes a decoded row takes."""
+        """Estimated bytes of a decoded row."""
         return sum([leaf.decoded_bytes for leaf in self._leaves]) / max(self.num_rows, 1)
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the column."""
+        """Estimated memory of the open column, in bytes."""
         return sum(leaf.known_bytes for leaf in self._leaves)
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        """Rows `[start, end)` as arrays of the field's storage type, in order.
+        """Return the rows `[start, end)` as arrays of the field's storage type, in order.
 
-        Arrays end where a page of some leaf ends, or where offsets would overflow.
+        An array ends where a page of a leaf ends, or where its offsets would be too large.
 
         Raises:
-            CorruptFileError: bytes that contradict the format.
+            CorruptFileError: the bytes contradict the format.
             StorageError: the storage failed.
         """
         if not 0 <= start <= end <= self.num_rows:
@@ -123,7 +125,7 @@ class ColumnReader:
         return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
 
     def known_pages(self) -> ColumnPages | None:
-        """Return the pages from which a kernel takes any rows, or None (see `column_readers`)."""
+        """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
         reader = self._file.piece_reader()
         if reader is None or not self._is_leaf:
             return None
@@ -159,13 +161,13 @@ class ColumnReader:
             try:
                 return (yield from self._pick(_Leaf.pick_joined, self._joined_cuts, rows))
             except (CorruptData, CorruptFileError):
-                pass  # page by page it is known which one is wrong
+                pass  # the next line reads page by page, so that the error names the damaged page
         return (yield from self._pick(_Leaf.pick, self._cuts, rows))
 
     def _pick(
         self, pick_leaf: Callable[[_Leaf, Rows], Picking[LeafSlice]], cuts: Rows, rows: Rows
     ) -> Picking[list[pa.Array]]:
-        """Rows of leaves that each give those between two of the `cuts` at once."""
+        """Pick rows. A leaf picks the rows between two consecutive `cuts` at once."""
         parts = [rows]
         if len(rows) > 1 and len(cuts) > 2:
             places = cuts.searchsorted(rows, side="right")
@@ -179,18 +181,18 @@ class ColumnReader:
 
     @cached_property
     def _cuts(self) -> Rows:
-        """Rows at which pages of any leaf begin, and the number of rows."""
+        """First row of each page of any leaf, and the number of rows."""
         return _union(leaf.starts for leaf in self._leaves)
 
     def _too_large(self) -> CorruptFileError:
         return CorruptFileError(
-            "one row holds more than 32-bit offsets can address",
+            "one row is larger than 32-bit offsets can address",
             file=self._file.name,
             column=self._field.name,
         )
 
     def _read_piece(self, start: int, end: int) -> list[pa.Array]:
-        """Rows that lie in one page of every leaf."""
+        """Read rows that lie in one page of every leaf."""
         reads = [leaf.plan(start, end) for leaf in self._leaves]
         buffers = iter(self._file.read_ranges([piece for read in reads for piece in read.ranges]))
         try:
@@ -206,8 +208,8 @@ class ColumnReader:
         return [self._put_together(slices, start, end - start)]
 
     def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
-        """Return the array of `num_rows` rows, the first of which is `first_row`, from those of all
-        leaves.
+        """Assemble the array of `num_rows` rows from the slices of all leaves. `first_row` is its first row
+        in the file.
         """
         for leaf, slice_ in zip(self._leaves, slices, strict=True):
             length = slice_.layers[-1].length if slice_.layers else len(slice_.array)
@@ -231,13 +233,13 @@ class ColumnReader:
 
 
 class _LeafField(NamedTuple):
-    """A field that owns a column, and what it is nested in."""
+    """A field that owns a column, and its nesting."""
 
     field_id: int
     name: str
     type: LeafType
     num_slots_per_row: int
-    """Below fixed-size lists of structs."""
+    """Leaf slots per row; more than 1 below fixed-size lists of structs."""
 
 
 class _Leaf:
@@ -255,7 +257,7 @@ class _Leaf:
         self._decoded_bytes: int | None = None
         slots = field.num_slots_per_row
         self.starts = [0, *accumulate([page.num_rows // slots for page in column.pages])]
-        """Row number of the first row of each page, and the number of rows at the end."""
+        """First row of each page, and the number of rows at the end."""
 
     @property
     def num_rows(self) -> int:
@@ -269,7 +271,7 @@ class _Leaf:
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the pages."""
+        """Estimated memory of the open pages, in bytes."""
         pages = [page.known_bytes for page in self._pages if page is not None]
         joined = () if self._runs is None else self._runs[1]
         return (
@@ -278,11 +280,13 @@ class _Leaf:
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The type of the values."""
+        """Arrow type of the values."""
         return self._type.arrow_type
 
     def direct(self, start: int, end: int) -> list[tuple[MiniBlocks, int, int]] | None:
-        """Pages that a kernel reads by itself, and their rows; `None` where some of them are not such."""
+        """Return pages for the kernel that reads and decodes by itself, and their rows; None if it cannot
+        decode some of them.
+        """
         if self._runs is None and self.is_known:
             self.join()
         starts, runs = (self.starts, None) if self._runs is None else self._runs
@@ -302,7 +306,7 @@ class _Leaf:
         return found
 
     def known_pages(self) -> tuple[list[MiniBlocks | None], memoryview] | None:
-        """Return the pages for the kernel and the first row of each; None before all pages are known."""
+        """Return the pages for the kernel and the first row of each; None unless all pages are known."""
         if self._runs is None:
             if not self.is_known:
                 return None
@@ -313,11 +317,11 @@ class _Leaf:
         return pages, np.array([*starts, self.num_rows], np.int64).data
 
     def in_one_page(self, start: int, end: int) -> bool:
-        """Return whether one page holds rows `[start, end)`."""
+        """Return whether one page has all rows `[start, end)`."""
         return end <= self.starts[bisect_right(self.starts, start)]
 
     def page_number(self, row: int) -> int:
-        """Return the page that holds a row."""
+        """Return the number of the page that has a row."""
         return bisect_right(self.starts, row) - 1
 
     def plan(self, start: int, end: int) -> PageRead:
@@ -329,7 +333,7 @@ class _Leaf:
             return page.plan(self._file.read_ranges, start - first, end - first)
 
     def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> LeafSlice:
-        """Decode what was planned for rows from `start` on."""
+        """Decode the bytes of a planned read of rows from `start` on."""
         with self._located(self.page_number(start)):
             return read.decode(buffers)
 
@@ -343,13 +347,13 @@ class _Leaf:
 
     @property
     def is_known(self) -> bool:
-        """Whether finding rows needs nothing more of any page."""
+        """Whether every page has read the data for finding rows."""
         return all(page is not None and page.is_indexed for page in self._pages)
 
     def join(self) -> Sequence[int]:
-        """Join neighbouring pages where that can be; the rows at which these runs begin, and those of all.
+        """Join consecutive pages that can be joined, for `pick_joined`. All pages have to be known.
 
-        All pages have to be known. From then on there is `pick_joined`.
+        Returns the first row of each run of joined pages, and the number of rows.
         """
         number, starts = 0, []
         runs: list[Page | JoinedPages] = []
@@ -361,7 +365,7 @@ class _Leaf:
         return [*starts, self.num_rows]
 
     def pick_joined(self, rows: Rows) -> Picking[LeafSlice]:
-        """Take rows of one run; what is wrong in a page is not said with its place."""
+        """Take rows of one run of joined pages. Errors do not name a page."""
         assert self._runs is not None
         starts, runs = self._runs
         number = bisect_right(starts, int(rows[0])) - 1
@@ -374,12 +378,13 @@ class _Leaf:
             with self._located(number):
                 page = open_page(self._column.pages[number], self._type)
             with self._lock:
-                # Two threads may open the same page; what it reads to plan should be kept once.
+                # Two threads may open the same page. Only one object is kept, so that its chunk index is kept
+                # once.
                 page = self._pages[number] = self._pages[number] or page
         return page
 
     def _located(self, number: int) -> located:
-        """Errors that name file, column and page."""
+        """Return the context that adds file, column and page to errors."""
         return located(self._file.name, self.name, number)
 
 
@@ -389,7 +394,7 @@ def _union(rows: Iterable[Sequence[int]]) -> Rows:
 
 @lru_cache(maxsize=4096)
 def _leaf_fields(field: Field) -> tuple[_LeafField, ...]:
-    """Return the fields at or below `field` that own a column, in column order. Asked of every file of a
+    """Return the fields at or below `field` that own a column, in column order. Cached for all files of a
     table.
     """
     return tuple(_walk(field, ()))
@@ -417,10 +422,10 @@ def _node(field: Field) -> Node:
 
 
 def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array | None, LeafSlice | None]:
-    """Return the array of a field from the slices of its leaves, and one of these as the field above sees
-    it.
+    """Return the array of a field from the slices of its leaves, and one of these slices without the field's
+    layer.
 
-    Both are None where no leaf below the field is stored.
+    Both are None if no leaf below the field is stored.
     """
     if owns_column(field):
         own = slices.get(field.id)

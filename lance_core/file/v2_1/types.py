@@ -1,6 +1,4 @@
-"""Check of the types of 2.1 and 2.2 files: unsupported types are refused by name before anything is
-written.
-"""
+"""Check of the types of 2.1 and 2.2 files. It refuses unsupported types before anything is written."""
 
 import pyarrow as pa
 
@@ -12,17 +10,18 @@ from lance_core.schema import Field
 
 
 def check_field(top: Field, version: FileVersion) -> None:
-    """Refuse what a file of this version cannot hold, in a top-level field or below.
+    """Refuse types that a file of this version cannot hold, in a top-level field or below it.
 
     Raises:
-        UnsupportedFeatureError: names the column, its type, and the version that can where there is one.
+        UnsupportedFeatureError: the message names the column, its type, and the version that supports it, if
+            there is one.
     """
     for leaf, steps in steps_of(top):
         _check_leaf(leaf, version)
         kinds = {step.kind for step in steps}
         if (leaf.is_blob and kinds != {Kind.ITEM}) or (leaf.is_blob_v2 and Kind.FIXED_SIZE_LIST in kinds):
             raise UnsupportedFeatureError(
-                f"blobs in such lists in a file of version {version}", column=leaf.name
+                f"blobs in lists of this kind, in a file of version {version}", column=leaf.name
             )
     for field in top.walk():
         if field.logical_type == "map" and any(below.is_blob_v2 for below in field.walk()):
@@ -89,9 +88,7 @@ def _check_packed(leaf: Field, version: FileVersion) -> None:
 
 
 def _holds_vectors(arrow_type: pa.DataType) -> bool:
-    """Return whether values are fixed-size lists, at any depth, of items of one width that stand for
-    themselves.
-    """
+    """Return whether the type is a fixed-size list, at any depth, of bools or of values of whole bytes."""
     item = arrow_type
     while pa.types.is_fixed_size_list(item):
         item = item.value_type

@@ -1,7 +1,8 @@
-"""Writing 2.1 and 2.2 files: rows are gathered per leaf column until they fill a page, which is then encoded.
+"""Writer of 2.1 and 2.2 files: rows are buffered per leaf column until they fill a page, which is then
+encoded.
 
-Pages are encoded on a pool of threads while further rows arrive, a few at a time, and written in the order in
-which they were filled.
+A pool of threads encodes a few pages while further rows arrive. Pages are written in the order in which they
+were filled.
 """
 
 from collections import deque
@@ -34,21 +35,25 @@ from lance_core.schema import Field, Schema
 from lance_core.storage.base import WritableFile
 
 _MAX_JOINED_BYTES = 1 << 30
-"""Rows that are larger together do not go into one page: 32-bit offsets address less than twice as much."""
+"""Largest size of rows that go into one page together. A single batch may be larger; 32-bit offsets address
+twice as much.
+"""
 _LEVEL_BYTES = 4
-"""A repetition and a definition level."""
+"""Bytes of a repetition and a definition level."""
 _MOST_GROWTH = 4
-"""Symbol codes take twice the bytes of the text at most, and chunks are padded."""
+"""Bound on the growth of values: symbol codes take at most twice the bytes of the text, and chunks are
+padded.
+"""
 _MOST_ENTRY_BYTES = 64
-"""Levels, a length and a place in an index."""
+"""Bound on the bytes of an entry besides its value: levels, a length and an entry of the repetition index."""
 _MOST_PAGE_BYTES = 1 << 16
-"""Symbol tables, headers and padding."""
+"""Bound on the bytes of a page besides its entries: symbol tables, headers and padding."""
 _FEW_BYTES = 32 << 10
-"""Bytes of rows that are encoded faster than a thread is woken."""
+"""Rows of at most this many bytes are encoded at once: waking a thread would take longer."""
 
 
 class FileWriter:
-    """One 2.1 or 2.2 file in the making; see `lance_core.file.writer`."""
+    """One 2.1 or 2.2 file that is being written; see `lance_core.file.writer`."""
 
     def __init__(
         self,
@@ -89,11 +94,13 @@ class FileWriter:
 
     @property
     def num_bytes(self) -> int:
-        """About how large the file is so far."""
+        """Estimated size of the file so far, in bytes."""
         return self._container.position + self._waiting_bytes
 
     def reaches(self, num_bytes: int) -> bool:
-        """See `lance_core.file.writer`. Waits for the pages that are being encoded where they decide."""
+        """See `lance_core.file.writer`. Waits for pages that are being encoded if the answer depends on
+        them.
+        """
         most = sum(page.most_bytes for page in self._encoding)
         if self.num_bytes + most < num_bytes:
             return False
@@ -142,14 +149,14 @@ class FileWriter:
         )
 
     def abort(self) -> None:
-        """Drop the file."""
+        """Discard the file."""
         self._encoding.clear()
         self._file.abort()
         if self._side_files is not None:
             self._side_files.abort()
 
     def _pieces(self, array: pa.Array, leaves: Sequence["_Column"]) -> Iterator[pa.Array]:
-        """Slices that fill the page of the fullest leaf, one after the other."""
+        """Yield slices of the array that each fill the page of the fullest leaf."""
         start = 0
         while start < len(array):
             rest = array.slice(start) if start else array
@@ -159,7 +166,7 @@ class FileWriter:
                 yield rest
                 return
             count = max(1, min(len(rest), room * len(rest) // num_bytes))
-            # Rows differ in size; a page of twice the size is the most there should be.
+            # Rows differ in size. A page must not become larger than twice the page size.
             while count > 1 and array.slice(start, count).nbytes > room + self._page_bytes:
                 count //= 2
             yield array.slice(start, count)
@@ -172,7 +179,7 @@ class FileWriter:
         if column.num_bytes + num_bytes > _MAX_JOINED_BYTES:
             self._fill_page(column, column.take())
         if column.num_bytes == 0 and num_bytes >= self._page_bytes - self._page_bytes // 8:
-            self._fill_page(column, [rows])  # from where they are: that is worth a somewhat smaller page
+            self._fill_page(column, [rows])  # not copied, which is worth a slightly smaller page
             return
         column.append(rows, num_bytes)
         if column.num_bytes >= self._full:
@@ -180,7 +187,9 @@ class FileWriter:
 
     @property
     def _full(self) -> int:
-        """A page is full when little is missing: cutting by average sizes rarely hits the mark."""
+        """Size at which a page is full: slightly below the page size, which slices by average row sizes
+        rarely hit exactly.
+        """
         return self._page_bytes - self._page_bytes // 256
 
     def _fill_page(self, column: "_Column", waiting: Sequence[LeafRows]) -> None:
@@ -190,7 +199,7 @@ class FileWriter:
         num_bytes = sum(map(_num_bytes, waiting))
         if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
             (rows,) = waiting
-            # Where blobs are in the file does not depend on how fast pages are encoded.
+            # Finish all earlier pages, so that the positions of blobs do not depend on the speed of encoding.
             self._write_encoded(0)
             values = rows.values.flatten()[0] if column.leaf.field.is_blob_v2 else rows.values
             places, crc = self._write_blobs(values)
@@ -202,7 +211,7 @@ class FileWriter:
     def _encode_later(
         self, waiting: Sequence[LeafRows], num_bytes: int, leaf: LeafColumn
     ) -> Future[list["_Page"]]:
-        """Return the pages of rows; those of few rows at once, since waking a thread takes longer."""
+        """Encode rows to pages on another thread, or at once if they are few."""
         if num_bytes > _FEW_BYTES:
             return worker_pool().submit(_encode, waiting, leaf, self._recorder)
         encoded: Future[list[_Page]] = Future()
@@ -210,7 +219,7 @@ class FileWriter:
         return encoded
 
     def _placed(self, column: "_Column", rows: LeafRows) -> LeafRows:
-        """Return the rows, with large blobs of version 2 written and their places in their stead."""
+        """Return the rows after writing their large blobs of version 2 to side files."""
         if column.blob_sizes is None:
             return rows
         field, sizes = column.leaf.field, column.blob_sizes
@@ -222,7 +231,9 @@ class FileWriter:
         return replace(rows, values=values)
 
     def _write_blobs(self, values: pa.Array) -> tuple[list[tuple[int, int]], int]:
-        """Write the values of a page of blobs; returns their places, and the CRC-32C of their bytes."""
+        """Write the values of a page of blobs. Return their positions and sizes, and the CRC-32C of their
+        bytes.
+        """
         places, crc = [], 0
         for data in blob_values(values):
             if data is None or data.size == 0:
@@ -233,14 +244,14 @@ class FileWriter:
         return places, crc
 
     def _write_encoded(self, most_pending: int) -> None:
-        """Write encoded pages, oldest first, until at most so many are left."""
+        """Write encoded pages, oldest first, until at most `most_pending` pages are left."""
         while len(self._encoding) > most_pending or (self._encoding and self._encoding[0].pages.done()):
             pending = self._encoding.popleft()
             for page in pending.pages.result():
                 pending.column.add_page(page.encoded, self._write_page(pending.column, page))
 
     def _write_page(self, column: "_Column", page: "_Page") -> list[tuple[int, int]]:
-        """Write the buffers of a page; returns where they are."""
+        """Write the buffers of a page. Return their positions and sizes."""
         if self._recorder is None:
             return [self._container.add_buffer(data) for data in page.encoded.buffers]
         ranges, crc = self._container.add_checked_buffers(page.encoded.buffers, page.crc32c)
@@ -249,32 +260,32 @@ class FileWriter:
 
 
 class _Column:
-    """A leaf column: rows that wait for their page, and the pages written so far."""
+    """A leaf column: buffered rows, and the pages written so far."""
 
     def __init__(self, leaf: LeafColumn, number: int, options: WriteOptions) -> None:
         self.leaf = leaf
         self.number = number
         self.num_bytes = 0
-        """Bytes of the waiting rows."""
+        """Bytes of the buffered rows."""
         field = leaf.field
         self.blob_sizes = BlobSizes.of(field, options.blob_pack_bytes) if field.is_blob_v2 else None
         self._waiting = waiting_rows(PLACED if self.blob_sizes else field.arrow_type, options.page_bytes)
         self.num_rows = 0
-        """Rows whose pages are written."""
+        """Number of rows whose pages are written."""
         self.metadata = file2_pb2.ColumnMetadata(encoding=_PLAIN_COLUMN)
 
     def append(self, rows: LeafRows, num_bytes: int) -> None:
-        """Add rows, which are copied."""
+        """Keep a copy of the rows."""
         self._waiting.append(rows)
         self.num_bytes += num_bytes
 
     def take(self) -> list[LeafRows]:
-        """All waiting rows, which wait no more."""
+        """Remove and return all buffered rows."""
         self.num_bytes = 0
         return self._waiting.take()
 
     def add_page(self, page: EncodedPage, ranges: list[tuple[int, int]]) -> None:
-        """Note a page whose buffers are in the file."""
+        """Add a page to the metadata. Its buffers are already in the file."""
         self.metadata.pages.add(
             buffer_offsets=[position for position, _ in ranges],
             buffer_sizes=[size for _, size in ranges],
@@ -287,28 +298,28 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Pages that are being encoded."""
+    """Pages of one column that are being encoded."""
 
     column: _Column
     pages: "Future[list[_Page]]"
     most_bytes: int
-    """Upper bound of the size of the pages in the file."""
+    """Bound on the size of the pages in the file, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """An encoded page and what the file says about it."""
+    """An encoded page with its statistics and checksum."""
 
     encoded: EncodedPage
     summary: Any
-    """Summary from the recorder."""
+    """Result of the recorder's `summary`."""
     crc32c: int = 0
-    """Checksum of bytes that belong to the page and are in the file already."""
+    """CRC-32C of bytes that belong to the page and are already in the file."""
 
 
 def _encode(waiting: Sequence[LeafRows], column: LeafColumn, recorder: PageRecorder | None) -> list[_Page]:
-    """Encode waiting rows to pages; runs on another thread."""
-    # Values of lists are not those of rows.
+    """Encode buffered rows to pages. Runs on another thread."""
+    # Statistics are per row, and list items are not rows.
     has_summary = recorder is not None and all(step.kind is Kind.ITEM for step in column.steps)
     pages = []
     for rows in join(waiting):
@@ -326,13 +337,15 @@ def _describe_blobs(
     places: Sequence[tuple[int, int]],
     crc: int,
 ) -> list[_Page]:
-    """Like `_encode`, for blobs that are at `places` already; `crc` is the checksum of their bytes."""
+    """Encode a page of blobs that are already at `places` in the file. `crc` is the CRC-32C of their
+    bytes.
+    """
     describe = blob_v2_page if column.field.is_blob_v2 else blob_page
     return [_Page(describe(rows, column, places), None, crc)]
 
 
 def _most_encoded(waiting: Sequence[LeafRows], num_bytes: int) -> int:
-    """More bytes than the pages of these rows, which take `num_bytes`, can have, whatever their encoding."""
+    """Return a bound on the encoded size of rows with `num_bytes`, whatever their encoding."""
     num_entries = sum([rows.num_entries for rows in waiting])
     return _MOST_GROWTH * num_bytes + _MOST_ENTRY_BYTES * num_entries + _MOST_PAGE_BYTES * len(waiting)
 

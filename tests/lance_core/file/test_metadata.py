@@ -243,7 +243,7 @@ def test_a_container_made_by_hand_is_read() -> None:
         ({"buffer_offsets": [(1 << 64) - 64], "buffer_sizes": [64]}, "outside the file"),
         ({"buffer_sizes": [(1 << 64) - 1]}, "outside the file"),
         ({"buffer_sizes": []}, "without a size"),
-        ({"encoding": None}, "not stored in place"),
+        ({"encoding": None}, "not stored in the metadata"),
         ({"encoding": file2_pb2.Encoding(indirect=file2_pb2.DeferredEncoding())}, "found indirect"),
         ({"encoding": encoding("lance.encodings21.PageLayout")}, "no type"),
         (
@@ -305,7 +305,7 @@ def test_no_entry_of_a_table_is_believed(entries_from_end: int, entry: tuple[int
     original = container([column(page())])
     data = bytearray(original.read(0, original.size))
     struct.pack_into("<QQ", data, len(data) - FOOTER_BYTES - 16 * entries_from_end, *entry)
-    with pytest.raises(CorruptFileError, match="outside its part"):
+    with pytest.raises(CorruptFileError, match="outside its section"):
         walk(bytes(data))
 
 

@@ -241,7 +241,7 @@ def test_batches_that_do_not_follow_each_other(batch_offsets: list[int]) -> None
 def test_a_page_table_outside_the_file() -> None:
     file = legacy_file(ints(1, 2), {0: [(0, 2)]}, [0, 2])
     (field,) = fields_of(*INT)
-    with pytest.raises(CorruptFileError, match="page table leaves the file"):
+    with pytest.raises(CorruptFileError, match="page table is outside the file"):
         LegacyFile(file).open_column(field, {0: 1_000})
 
 
