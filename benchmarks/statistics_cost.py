@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer import open_writer
-from lance_core.file.written import WriteOptions
+from lance_core.file.writer_options import WriteOptions
 from lance_core.schema import schema_from_arrow
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for

@@ -14,7 +14,7 @@ from lance_core.api.dataset import LanceDataset
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.errors import InvalidInputError
-from lance_core.file.written import WriteOptions
+from lance_core.file.writer_options import WriteOptions
 from lance_core.schema import Schema
 from lance_core.storage import ReadableFile, storage_for
 from lance_core.write.batch_sources import batches_of

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from lance_core import kernels
 from lance_core.file.footer import SEAL, SEAL_TAG, FileVersion
 from lance_core.file.metadata import ALIGNMENT_BYTES
-from lance_core.file.written import FileTail
+from lance_core.file.writer_options import FileTail
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema import Schema
 from lance_core.storage.base import Bytes, WritableFile

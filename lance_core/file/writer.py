@@ -10,7 +10,7 @@ from lance_core.file.v0_1 import writer as v0_1_writer
 from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.file.v2_0 import writer as v2_0_writer
 from lance_core.file.v2_1 import writer as v2_1_writer
-from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.file.writer_options import WriteOptions, WrittenFile
 from lance_core.schema import Schema
 from lance_core.storage.base import WritableFile
 

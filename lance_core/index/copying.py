@@ -11,7 +11,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer import open_writer
-from lance_core.file.written import FileTail, WriteOptions
+from lance_core.file.writer_options import FileTail, WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.schema import Field, leaves, nodes
 from lance_core.storage import Storage

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.written import FileTail
+from lance_core.file.writer_options import FileTail
 from lance_core.index.copying import SegmentCopy, SourceFile
 from lance_core.index.moved_rows import MovedRows
 from lance_core.index.row_sets import Map64, TreeMap, move_column, move_set

@@ -22,7 +22,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.written import FileTail
+from lance_core.file.writer_options import FileTail
 from lance_core.index.copying import SegmentCopy, SourceFile
 from lance_core.index.moved_rows import Flags, MovedRows
 from lance_core.index.scalar import buffer_number

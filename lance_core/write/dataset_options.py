@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
-from lance_core.file.written import WriteOptions
+from lance_core.file.writer_options import WriteOptions
 from lance_core.write.fragments import FileLimits, FragmentWriteProgress
 
 STABLE = FileVersion.V2_2

@@ -21,7 +21,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import SideFiles, delete_data_file
 from lance_core.file.v0_1.reader import LegacyFile
 from lance_core.file.writer import DataFileWriter, open_writer
-from lance_core.file.written import WriteOptions
+from lance_core.file.writer_options import WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.statistics.page_recorder import FilePageRecorder

@@ -18,7 +18,7 @@ from lance_core.commit.lineage_encoding import encode_row_ids, encode_versions
 from lance_core.errors import CommitConflictError
 from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
-from lance_core.file.written import WriteOptions
+from lance_core.file.writer_options import WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
-from lance_core.encodings.v2_0.ends import Ends
+from lance_core.encodings.v2_0.end_offsets import Ends
 from lance_core.encodings.v2_0.flat import Flat
-from lance_core.encodings.v2_0.steps import Steps, together
+from lance_core.encodings.v2_0.range_requests import Steps, together
 from lance_core.encodings.values import VariableValues
 from lance_core.kernels import CorruptData
 

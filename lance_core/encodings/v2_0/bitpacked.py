@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lance_core import kernels
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer
-from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import FixedValues, as_buffer
 from lance_core.kernels import CorruptData, Counts, Stream
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
-from lance_core.encodings.v2_0.steps import Steps, as_picking, nothing, together
+from lance_core.encodings.v2_0.range_requests import Steps, as_picking, nothing, together
 from lance_core.encodings.values import (
     DictionaryValues,
     FixedValues,

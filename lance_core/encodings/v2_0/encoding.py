@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_0.steps import ByteRange, Steps
+from lance_core.encodings.v2_0.range_requests import ByteRange, Steps
 from lance_core.encodings.values import FixedValues, Values
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData

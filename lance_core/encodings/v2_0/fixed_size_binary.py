@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
 from lance_core.encodings.v2_0.flat import Flat
-from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import FixedValues, VariableValues
 from lance_core.kernels import CorruptData, OffsetOverflow
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
-from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import FixedValues, ListValues
 
 

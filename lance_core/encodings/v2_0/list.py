@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import PageBuffers
-from lance_core.encodings.v2_0.ends import Ends, Extents, PickedExtents
+from lance_core.encodings.v2_0.end_offsets import Ends, Extents, PickedExtents
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.v2_0.registry import parse_ends, unknown_name
-from lance_core.encodings.v2_0.steps import Steps
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_0_pb2 as proto

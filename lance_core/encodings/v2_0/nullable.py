@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, both_valid
-from lance_core.encodings.v2_0.steps import Steps, nothing, together
+from lance_core.encodings.v2_0.range_requests import Steps, nothing, together
 from lance_core.encodings.values import NoValues
 from lance_core.kernels import CorruptData
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
-from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import (
     FixedValues,
     ListValues,

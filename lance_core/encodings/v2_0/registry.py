@@ -11,7 +11,7 @@ from lance_core.encodings.v2_0.binary import Binary
 from lance_core.encodings.v2_0.bitpacked import Bitpacked, BitpackedForNonNeg
 from lance_core.encodings.v2_0.dictionary import DictionaryColumn, StringDictionary
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
-from lance_core.encodings.v2_0.ends import Ends
+from lance_core.encodings.v2_0.end_offsets import Ends
 from lance_core.encodings.v2_0.fixed_size_binary import FixedSizeBinary
 from lance_core.encodings.v2_0.fixed_size_list import FixedSizeList
 from lance_core.encodings.v2_0.flat import Flat

@@ -24,7 +24,7 @@ from lance_core.encodings.values import offset_bits
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
-from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.file.writer_options import WriteOptions, WrittenFile
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Field, Schema, schema_from_arrow
 from lance_core.storage.base import WritableFile

@@ -17,10 +17,10 @@ from lance_core.encodings.picking import Picking
 from lance_core.encodings.picking import together as picked_together
 from lance_core.encodings.v2_0.column import check_column_encoding
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
-from lance_core.encodings.v2_0.ends import Extents, PickedExtents
+from lance_core.encodings.v2_0.end_offsets import Extents, PickedExtents
 from lance_core.encodings.v2_0.list import ListPage
+from lance_core.encodings.v2_0.range_requests import Steps, nothing, together
 from lance_core.encodings.v2_0.registry import parse_encoding, parse_page
-from lance_core.encodings.v2_0.steps import Steps, nothing, together
 from lance_core.encodings.v2_0.struct import check_struct_page
 from lance_core.encodings.values import concat_arrays, offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError

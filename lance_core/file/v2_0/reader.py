@@ -13,7 +13,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from lance_core.encodings.picking import Picking, pick, together
-from lance_core.encodings.v2_0.steps import run
+from lance_core.encodings.v2_0.range_requests import run
 from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata

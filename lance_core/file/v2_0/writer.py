@@ -12,7 +12,7 @@ from lance_core.encodings.values import concat_arrays
 from lance_core.errors import InvalidInputError
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
-from lance_core.file.written import WriteOptions, WrittenFile
+from lance_core.file.writer_options import WriteOptions, WrittenFile
 from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema, nodes
 from lance_core.storage.base import Bytes, WritableFile

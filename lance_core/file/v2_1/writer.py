@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.encoders.blob import PLACED, blob_page, blob_v2_page, blob_values
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.field_options import options_of
-from lance_core.encodings.v2_1.encoders.page import encode_pages
-from lance_core.encodings.v2_1.encoders.shred import Kind, LeafRows, shred, steps_of
+from lance_core.encodings.v2_1.encoders.layout_choice import encode_pages
+from lance_core.encodings.v2_1.encoders.shredding import Kind, LeafRows, shred, steps_of
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
 from lance_core.errors import InvalidInputError
+from lance_core.file.blob_placement import place_blobs, taken_in
+from lance_core.file.buffered_rows import join, waiting_rows
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
-from lance_core.file.placed_blobs import place_blobs, taken_in
 from lance_core.file.side_files import BlobSizes, SideFiles
-from lance_core.file.stored import as_stored
-from lance_core.file.v2_1.types import check_field
-from lance_core.file.waiting_rows import join, waiting_rows
-from lance_core.file.written import PageRecorder, WriteOptions, WrittenFile
+from lance_core.file.stored_types import as_stored
+from lance_core.file.v2_1.supported_types import check_field
+from lance_core.file.writer_options import PageRecorder, WriteOptions, WrittenFile
 from lance_core.pool import num_workers, worker_pool
 from lance_core.proto import encodings_v2_0_pb2, file2_pb2
 from lance_core.schema import Field, Schema

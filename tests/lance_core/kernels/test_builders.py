@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.shred import LeafRows
-from lance_core.file.waiting_rows import waiting_rows
+from lance_core.encodings.v2_1.encoders.shredding import LeafRows
+from lance_core.file.buffered_rows import waiting_rows
 from lance_core.kernels import CorruptData, OffsetOverflow
 
 TYPES = [

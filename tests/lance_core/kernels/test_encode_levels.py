@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.shred import Kind, LeafRows, Step, shred
-from lance_core.encodings.v2_1.encoders.structure import structure_of
+from lance_core.encodings.v2_1.encoders.page_levels import structure_of
+from lance_core.encodings.v2_1.encoders.shredding import Kind, LeafRows, Step, shred
 from lance_core.kernels import ChunkOverflow, CorruptData
 from lance_core.schema.from_arrow import schema_from_arrow
 from support.twins import inputs, nested, values

@@ -1,9 +1,7 @@
-"""Arrow arrays to pages of 2.1 and 2.2 files.
+"""Encoders of 2.1 and 2.2 pages, from Arrow arrays.
 
-shred      an array of a column -> its leaves: values, repetition and definition levels
-structure  the levels of one page: which layers it needs, how they are numbered and stored
-page       values and levels -> the layout that suits them
-miniblock, fullzip, constant, dictionary, blob      the layouts
-words, text, vectors, packed, general               the values inside them
-options    what field metadata asks for
+shredding, page_levels: an array -> leaves with levels, and the levels as a page stores them.
+layout_choice -> miniblock, fullzip, constant, dictionary, blob: the layouts of pages.
+fixed_width, variable_width, fixed_size_list, packed_struct, general: the values inside a layout.
+field_options: the keys of field metadata. encoded_page: the result.
 """

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.fullzip import zip_variable_page
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.packed import encode_packed, zip_packed
-from lance_core.encodings.v2_1.encoders.shred import LeafRows
-from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
+from lance_core.encodings.v2_1.encoders.packed_struct import encode_packed, zip_packed
+from lance_core.encodings.v2_1.encoders.page_levels import Structure, structure_of
+from lance_core.encodings.v2_1.encoders.shredding import LeafRows
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _DESCRIPTOR = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage
 from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
-from lance_core.encodings.v2_1.encoders.structure import Levels, Structure
+from lance_core.encodings.v2_1.encoders.page_levels import Levels, Structure
 from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.bitpacking import out_of_line_bitpacking_message
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage, LeafColumn
 from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
+from lance_core.encodings.v2_1.encoders.fixed_width import encode_words
 from lance_core.encodings.v2_1.encoders.general import compress_block
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.structure import Structure
-from lance_core.encodings.v2_1.encoders.text import text_of
-from lance_core.encodings.v2_1.encoders.words import encode_words
+from lance_core.encodings.v2_1.encoders.page_levels import Structure
+from lance_core.encodings.v2_1.encoders.variable_width import text_of
 from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.v2_1.general import general_message
 from lance_core.encodings.v2_1.variable import variable_message

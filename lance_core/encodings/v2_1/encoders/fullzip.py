@@ -6,9 +6,9 @@ Source: docs/format.md, "Full-zip pages".
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
-from lance_core.encodings.v2_1.encoders.structure import Structure
-from lance_core.encodings.v2_1.encoders.text import Text
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage
+from lance_core.encodings.v2_1.encoders.page_levels import Structure
+from lance_core.encodings.v2_1.encoders.variable_width import Text
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 

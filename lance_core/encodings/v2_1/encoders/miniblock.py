@@ -5,8 +5,8 @@ Source: docs/format.md, "Mini-block pages".
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.chunks import Chunks
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage
-from lance_core.encodings.v2_1.encoders.structure import Coding, Structure
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage
+from lance_core.encodings.v2_1.encoders.page_levels import Coding, Structure
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.storage.base import Bytes
 

@@ -160,7 +160,7 @@ def test_more_items_than_offsets_can_address(tmp_path: Path) -> None:
     chunks = file(step, step - 1, step, 5)
     assert [length for chunk in chunks for length in np.diff(chunk.offsets)] == [step, step - 1, step, 5]
     assert len(chunks) > 1
-    with pytest.raises(CorruptFileError, match=r"one row holds more.*column c"):
+    with pytest.raises(CorruptFileError, match=r"one row is larger.*column c"):
         file(5, 2 * step)
 
 

@@ -2,7 +2,7 @@
 
 Here levels are numbered from the outside, because the leaves of a column share their outer layers: layer `d`
 from the outside has level `NULL - 2 * d` for null and one more for empty. A page renumbers them from the
-inside and leaves out the levels that do not occur in it (`structure`).
+inside and leaves out the levels that do not occur in it (`page_levels`).
 
 Values below a null list, or in a list below a null struct, are left out. A leaf below a null struct keeps its
 slot. Source: docs/format.md, "Levels".

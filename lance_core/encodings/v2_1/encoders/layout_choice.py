@@ -17,15 +17,20 @@ from lance_core.encodings.v2_1.encoders.dictionary import (
     encoded_column_page,
     without_null_items,
 )
-from lance_core.encodings.v2_1.encoders.encoded import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage, LeafColumn
+from lance_core.encodings.v2_1.encoders.fixed_size_list import Bits, encode_vectors, vectors_of, zip_vectors
+from lance_core.encodings.v2_1.encoders.fixed_width import encode_words
 from lance_core.encodings.v2_1.encoders.fullzip import zip_fixed_page, zip_variable_page
 from lance_core.encodings.v2_1.encoders.miniblock import mini_block_page
-from lance_core.encodings.v2_1.encoders.packed import encode_packed, is_fixed, require_no_nulls, zip_packed
-from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
-from lance_core.encodings.v2_1.encoders.structure import Structure, structure_of
-from lance_core.encodings.v2_1.encoders.text import encode_text, text_of, zip_text
-from lance_core.encodings.v2_1.encoders.vectors import Bits, encode_vectors, vectors_of, zip_vectors
-from lance_core.encodings.v2_1.encoders.words import encode_words
+from lance_core.encodings.v2_1.encoders.packed_struct import (
+    encode_packed,
+    is_fixed,
+    require_no_nulls,
+    zip_packed,
+)
+from lance_core.encodings.v2_1.encoders.page_levels import Structure, structure_of
+from lance_core.encodings.v2_1.encoders.shredding import LIST, NULL, Kind, LeafRows, Step
+from lance_core.encodings.v2_1.encoders.variable_width import encode_text, text_of, zip_text
 from lance_core.encodings.v2_1.flat import chunk_bits, flat_message
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import UnsupportedFeatureError

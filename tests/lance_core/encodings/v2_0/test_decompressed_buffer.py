@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from lance_core.encodings.v2_0.inflated import Inflated
+from lance_core.encodings.v2_0.decompressed_buffer import Inflated
 
 
 def test_bytes_live_as_long_as_an_array_in_them() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
-from lance_core.encodings.v2_1.encoders.shred import Step
+from lance_core.encodings.v2_1.encoders.shredding import Step
 from lance_core.proto import encodings_v2_1_pb2 as proto
 from lance_core.schema import Field
 from lance_core.storage.base import Bytes

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.encoders.shred import LeafRows
+from lance_core.encodings.v2_1.encoders.shredding import LeafRows
 from lance_core.encodings.values import as_buffer, concat_arrays, fixed_bits, offset_bits
 from lance_core.storage.base import Bytes
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding
-from lance_core.encodings.v2_0.steps import Steps
+from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import as_buffer
 from lance_core.kernels import CorruptData, OffsetOverflow
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.bitpacking import out_of_line_bitpacking_message
-from lance_core.encodings.v2_1.encoders.shred import LIST, NULL, Kind, LeafRows, Step
+from lance_core.encodings.v2_1.encoders.shredding import LIST, NULL, Kind, LeafRows, Step
 from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.v2_1.rle import rle_message
 from lance_core.proto import encodings_v2_1_pb2 as proto

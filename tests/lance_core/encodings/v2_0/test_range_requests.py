@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_core.encodings.v2_0.steps import Steps, nothing, run, together
+from lance_core.encodings.v2_0.range_requests import Steps, nothing, run, together
 
 
 def _count(first: int, rounds: int) -> Steps[list[bytes]]:

@@ -6,8 +6,8 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.encodings.v2_1.chunks import Chunks, even_counts, flat_chunk_values, flat_chunks
 from lance_core.encodings.v2_1.encoders.field_options import EncodingOptions
-from lance_core.encodings.v2_1.encoders.text import Text, text_of, zip_text
-from lance_core.encodings.v2_1.encoders.vectors import vectors_of, zip_vectors
+from lance_core.encodings.v2_1.encoders.fixed_size_list import vectors_of, zip_vectors
+from lance_core.encodings.v2_1.encoders.variable_width import Text, text_of, zip_text
 from lance_core.encodings.v2_1.flat import flat_message
 from lance_core.encodings.v2_1.packed_struct import packed_struct_message
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits

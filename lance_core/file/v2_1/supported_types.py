@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.encoders.shred import Kind, steps_of
+from lance_core.encodings.v2_1.encoders.shredding import Kind, steps_of
 from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
