@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
+from lance_core.encodings.v2_0.decompressed_buffer import Inflated
 from lance_core.encodings.v2_0.encoding import Decoded, Encoding, PageBuffer, PageBuffers
 from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import FixedValues, as_buffer, slice_bits
