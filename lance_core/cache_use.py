@@ -1,17 +1,18 @@
-"""Use of a cache: its size, and how often it had a requested entry."""
+"""Statistics of a cache: its size, and how often it had a requested entry."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """One cache at one moment.
+    """State of a cache at one moment.
 
     Attributes:
-        entries: What it holds.
-        bytes: About how much memory that takes.
-        max_bytes: Beyond this it lets go of what was not used for longest.
-        hits, misses: How often something was there when it was asked for, and how often not.
+        entries: Number of entries.
+        bytes: Estimated memory of the entries.
+        max_bytes: Limit of this memory. Above it, the least recently used entries are removed.
+        hits: Requests for an entry that was in the cache.
+        misses: Requests for an entry that was not.
     """
 
     entries: int
@@ -22,14 +23,14 @@ class CacheUse:
 
 
 class HitCounter:
-    """Counts hits and misses; for use under the lock of a cache."""
+    """Counter of hits and misses. The caller holds the lock of the cache."""
 
     def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
 
     def count(self, hit: bool) -> None:
-        """Count one question."""
+        """Count one request."""
         if hit:
             self.hits += 1
         else:

@@ -1,25 +1,26 @@
 """The errors of this package.
 
     LanceError
-    ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
-    ├── DatasetNotFoundError     (ValueError)           no dataset at this place
+    ├── InvalidInputError        (ValueError)           an invalid argument, column or filter
+    ├── DatasetNotFoundError     (ValueError)           there is no dataset at this location
     │   ├── VersionNotFoundError                        the dataset has no such version
     │   ├── RefNotFoundError                            the dataset has no such tag or branch
     │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
-    ├── DatasetExistsError       (OSError)              there is a dataset already
-    ├── RefConflictError         (ValueError)           a tag or branch exists, or others stand on it
-    ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding not known here
+    ├── DatasetExistsError       (OSError)              the dataset exists already
+    ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
+    ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding that is not
+        supported
     ├── CorruptFileError         (OSError)              bytes that contradict the format
     ├── CommitConflictError      (OSError)              another commit came first
-    ├── CommitUnknownError       (OSError)              nobody can say whether the commit landed
+    ├── CommitUnknownError       (OSError)              it is unknown whether the commit succeeded
     └── StorageError             (OSError)              the storage failed
-        ├── FileMissingError     (FileNotFoundError)    a file is not there
-        ├── AlreadyExistsError   (FileExistsError)      a file was to be created where one is
-        └── PutUnknownError                             nobody can say whether the file was created
+        ├── FileMissingError     (FileNotFoundError)    a file does not exist
+        ├── AlreadyExistsError   (FileExistsError)      the file to be created exists already
+        └── PutUnknownError                             it is unknown whether the file was created
 
-Each child is also a built-in error: in most cases the one that the reference library raises. For wrong
-arguments of changes the reference raises OSError, and this package ValueError, as for those of reads
-(docs/pylance.md). Messages name files relative to the dataset, never a path of the host.
+Each error is also a built-in error, mostly the one that the reference raises. For invalid arguments of
+changes the reference raises OSError; this package raises ValueError, as it does for reads (docs/pylance.md).
+Messages name files relative to the dataset, never a path of the host.
 """
 
 from functools import partial
@@ -27,10 +28,10 @@ from typing import Any, ClassVar
 
 
 class LanceError(Exception):
-    """Base of every error that this package raises on purpose.
+    """Base of all errors that this package raises on purpose.
 
-    `code` is the number of the error in the error list of the Lance namespace specification (18, internal,
-    where the list has none); `retryable` says whether the same call may succeed later without any change.
+    `code` is the number of the error in the error list of the Lance namespace specification, or 18 (internal)
+    if the list does not have the error. `retryable` says whether the same call may succeed later.
     """
 
     code: ClassVar[int] = 18
@@ -48,8 +49,8 @@ class LanceError(Exception):
     ) -> None:
         """Build the one-line message `message (file F, column C, page P, expected E, found X)`.
 
-        `file` is relative to the dataset, `column` a name or the column number in the file, `page` the number
-        of the page in its column. `expected` and `found` are short values or phrases.
+        `file` is relative to the dataset. `column` is a name, or the number of the column in the file. `page`
+        is the number of the page in its column. `expected` and `found` are short values or phrases.
         """
         context = {"file": file, "column": column, "page": page, "expected": expected, "found": found}
         details = ", ".join(
@@ -64,56 +65,56 @@ class LanceError(Exception):
 
 
 def _one_line(value: object) -> str:
-    """`value` as text that cannot break a log line or flood a message."""
+    """Return `value` as one printable line of at most 200 characters."""
     text = str(value)
     printable = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
     return printable if len(printable) <= 200 else printable[:197] + "..."
 
 
 class InvalidInputError(LanceError, ValueError):
-    """The caller asked for something that makes no sense; the message names the token, column or argument."""
+    """An argument of the caller is invalid. The message names the token, column or argument."""
 
     code = 13
 
 
 class DatasetNotFoundError(LanceError, ValueError):
-    """There is no dataset at the given place."""
+    """There is no dataset at the given location."""
 
     code = 4
 
 
 class VersionNotFoundError(DatasetNotFoundError):
-    """The dataset exists, the version does not: it was never made or has been cleaned up."""
+    """The dataset exists, but the version does not: it was never made, or was cleaned up."""
 
     code = 11
 
 
 class RefNotFoundError(DatasetNotFoundError):
-    """The dataset exists, the tag or branch does not."""
+    """The dataset exists, but the tag or branch does not."""
 
     code = 8
 
 
 class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
-    """The dataset exists, the index does not."""
+    """The dataset exists, but the index does not."""
 
     code = 6
 
 
 class DatasetExistsError(LanceError, OSError):
-    """A dataset was to be created where one exists."""
+    """The dataset to be created exists already."""
 
     code = 5
 
 
 class RefConflictError(LanceError, ValueError):
-    """A tag or branch was to be created where one exists, or removed while others need it."""
+    """The tag or branch to be created exists already, or the one to be removed is still in use."""
 
     code = 9
 
 
 class UnsupportedFeatureError(LanceError, NotImplementedError):
-    """The dataset uses something that this package does not implement; the message names it."""
+    """The dataset uses a feature that this package does not support. The message names it."""
 
     code = 0
 
@@ -123,10 +124,10 @@ class CorruptFileError(LanceError, OSError):
 
 
 class CommitConflictError(LanceError, OSError):
-    """Raised if another commit came first.
+    """Another commit came first.
 
-    `retryable`: computing the change again on the new version can help. `outpaced`: the commit conflicts
-    with none of the others, which were faster in every attempt.
+    `retryable`: computing the change again on the new version may succeed. `outpaced`: the commit conflicts
+    with no other commit, but other commits were faster in every attempt.
     """
 
     code = 14
@@ -142,29 +143,29 @@ class CommitConflictError(LanceError, OSError):
 
 
 class CommitUnknownError(LanceError, OSError):
-    """The storage did not say whether the commit landed; it must be looked up before anything is repeated."""
+    """The storage did not say whether the commit succeeded. Look it up before repeating it."""
 
 
 class StorageError(LanceError, OSError):
-    """The storage failed: permission, I/O error, limits of the process."""
+    """The storage failed: permissions, an I/O error, or limits of the process."""
 
     code = 17
     retryable = True
 
 
 class FileMissingError(StorageError, FileNotFoundError):
-    """A file is not in the storage."""
+    """A file does not exist in the storage."""
 
     retryable = False
 
 
 class AlreadyExistsError(StorageError, FileExistsError):
-    """A file was to be created where there is one; that one is as it was."""
+    """The file to be created exists already. It was not changed."""
 
     retryable = False
 
 
 class PutUnknownError(StorageError):
-    """The storage did not say whether the file was created; it may be there now, or appear later."""
+    """The storage did not say whether the file was created. It may exist now, or appear later."""
 
     retryable = False

@@ -1,7 +1,7 @@
-"""Shared state of a process begins anew in a forked process.
+"""State of a process that must be reset in a forked process.
 
-Only the thread that forks survives in the child. Locks that other threads held stay locked there for ever,
-and what these threads had begun is never finished.
+Only the forking thread survives in the child. Locks that other threads held would stay locked for ever, and
+work that other threads had begun would never finish.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from lance_core.errors import UnsupportedFeatureError
 
 
 class Shared(Protocol):
-    """State that many threads use, with the locks that guard it."""
+    """State that is shared by threads, with the locks that guard it."""
 
     def begin(self) -> None:
-        """Set the state to what it is in a new process, with new locks."""
+        """Reset the state to that of a new process, with new locks."""
 
 
 _shared: WeakSet[Shared] = WeakSet()
 
 
 def begin_anew_after_fork(shared: Shared) -> None:
-    """Call `shared.begin()` in every process that is forked from this one."""
+    """Register state: `shared.begin()` is called in every process that is forked from this one."""
     _shared.add(shared)
 
 
 def check_process(process: int) -> None:
-    """Refuse to go on with what another process has begun.
+    """Refuse to continue work that another process has begun.
 
     Args:
-        process: id of the process in which it was begun.
+        process: id of the process that began the work.
 
     Raises:
-        UnsupportedFeatureError: this is a child that was forked since.
+        UnsupportedFeatureError: the current process was forked later.
     """
     if process != os.getpid():
         raise UnsupportedFeatureError(

@@ -1,4 +1,4 @@
-"""Hints for names that do not exist: near ones, or those that there are."""
+"""Hints for error messages about unknown names: similar names, or the names that exist."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 _MOST_COMPARED = 10_000
-"""Limit for the names that are compared: one comparison takes some microseconds."""
+"""Largest number of names that are compared. One comparison takes some microseconds."""
 _MOST_CHARACTERS = 200
-"""Limit for the length of a name that is compared: a client may send megabytes."""
+"""Largest length of a name that is compared. A client may send megabytes."""
 _MOST_LISTED = 10
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return at most three of the `known` names that are spelled like `name`, the nearest first.
-
-    Letters match without regard to case.
-    """
+    """Return at most three `known` names that are similar to `name`, most similar first. Case is ignored."""
     if len(name) > _MOST_CHARACTERS:
         return []
     by_lower = {each.lower(): each for each in list(known)[:_MOST_COMPARED]}
@@ -24,9 +21,9 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return the end of a message about a `name` that does not exist: `; did you mean 'fare'?`.
+    """Return the end of a message about an unknown `name`, such as `; did you mean 'fare'?`.
 
-    Where no name is near, it lists the first ones that there are; it is empty where there are none.
+    If no known name is similar, it lists the first known names. If there are none, it is empty.
     """
     near = near_names(name, known)
     if near:

@@ -1,4 +1,10 @@
-"""Lance schemas and what they mean in Arrow."""
+"""Lance schemas and their Arrow types.
+
+fields: a schema as a tree of fields. tree: builds it from the flat list of messages.
+logical_types, arrow_types: names of types <-> Arrow types. from_arrow: Arrow schemas -> Lance schemas.
+blobs: fields of blob columns. physical_columns: fields that own a column of a file.
+paths: dotted paths of columns.
+"""
 
 from lance_core.schema.fields import Field, Schema
 from lance_core.schema.from_arrow import is_view, schema_from_arrow, storage_type

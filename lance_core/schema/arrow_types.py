@@ -1,4 +1,4 @@
-"""Arrow types of fields, made from a logical type and the Arrow fields of the children."""
+"""Arrow types of fields, from their logical types and the Arrow fields of their children."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,10 +16,10 @@ _NUM_CHILDREN = {"list": 1, "list.struct": 1, "large_list": 1, "large_list.struc
 def assemble(
     name: str, logical_type: str, children: Sequence[pa.Field], *, file: str | None = None
 ) -> pa.DataType:
-    """Return the type of the field `name`; `file` is where it is stored, for messages.
+    """Return the type of the field `name`. `file` is the file with the schema, for messages.
 
     Raises:
-        UnsupportedFeatureError: a logical type that this package does not know.
+        UnsupportedFeatureError: an unknown logical type.
         CorruptFileError: a nested type with a wrong number of children, or children of a wrong type.
     """
     if logical_type == "struct":
@@ -60,9 +60,9 @@ def describe(
     *,
     file: str | None = None,
 ) -> pa.Field:
-    """Return the field `name` with metadata, where extension types are only named in the metadata.
+    """Return the field `name` with metadata. Extension types are not resolved: only the metadata names them.
 
-    `children` are described fields too; errors are those of `assemble`.
+    `children` are results of this function too. Errors are those of `assemble`.
     """
     if logical_type == JSON:
         return pa.field(name, pa.utf8(), nullable, {**metadata, EXTENSION_NAME: ARROW_JSON})
@@ -70,10 +70,11 @@ def describe(
 
 
 def resolve_extensions(described: pa.Schema) -> pa.Schema:
-    """Let pyarrow turn the extension names in the metadata into the extension types registered with it.
+    """Resolve the extension names in the metadata to the extension types that are registered with pyarrow.
 
-    Handing the schema through Arrow's C interface does exactly that. A name that does not fit its storage
-    type stays metadata: the data is good, only the label is wrong.
+    A schema that passes through Arrow's C interface gets its extension types. If a name does not fit its
+    storage type, the field keeps its storage type and its metadata: the data is readable, only the name is
+    wrong.
     """
     try:
         return pa.schema(described)

@@ -1,8 +1,9 @@
-"""Blob columns: large values kept outside the pages, and the descriptors that stand for them.
+"""Blob columns: large values stored outside the pages, and descriptors of them in the pages.
 
-The schema names the values; the column stores descriptors. The first form (2.0, 2.1) tells position and
-size in the data file. The second (2.2) also tells the kind of place: in the data file (0), in a side file
-shared by several values (1), in one of its own (2), or outside the dataset (3).
+The schema has the values, the column has the descriptors. A descriptor of the first form (2.0, 2.1) is
+position and size in the data file. A descriptor of version 2 (2.2) also has a kind: in the data file (0), in
+a shared side file (1), in a side file of its own (2), or outside the dataset (3). Source: docs/format.md,
+"Blobs".
 """
 
 from dataclasses import replace
@@ -21,7 +22,7 @@ _DESCRIPTOR_V2 = (
 
 
 def describe_blobs(field: Field) -> Field:
-    """Return the field with every blob, here or below, replaced by the struct of its descriptor."""
+    """Return the field with the struct of the descriptor in place of every blob at or below it."""
     if field.is_blob:
         return _descriptor(field, _DESCRIPTOR, nullable=True, metadata={BLOB: "true"})
     if field.is_blob_v2:
@@ -31,7 +32,7 @@ def describe_blobs(field: Field) -> Field:
 
 
 def binary_blobs(field: Field) -> Field:
-    """Return the field with every blob, here or below, replaced by the plain binary that its values are."""
+    """Return the field with a large_binary field in place of every blob of version 2 at or below it."""
     if field.is_blob_v2:
         metadata = {key: value for key, value in field.metadata.items() if key != EXTENSION_NAME}
         return replace(field, logical_type="large_binary", metadata=metadata, extension_name="", children=())
@@ -40,8 +41,8 @@ def binary_blobs(field: Field) -> Field:
 
 
 def given_blobs(field: Field) -> Field:
-    """Return the field with every blob, here or below, in the first form: so tables of the second take
-    them, too.
+    """Return the field with blobs of version 2, at or below it, changed to the first form. Tables with
+    version 2 accept the first form too.
     """
     if field.is_blob_v2:
         binary = binary_blobs(field)

@@ -1,8 +1,9 @@
-"""Lance fields and schemas, and the Arrow schemas they stand for.
+"""Lance fields and schemas, and their Arrow schemas.
 
-Lance keeps a schema as a flat list of fields, depth first, each naming its parent. Here it becomes a tree.
-Two Arrow forms of a field exist: its storage type, which is what pages decode to, and what users see, where
-extension types (arrow.uuid, fixed-shape tensors, ...) are resolved as pyarrow itself resolves them.
+The format stores a schema as a flat list of fields, depth first, in which each field names its parent. Here
+it is a tree. A field has two Arrow forms: its storage type, which pages decode to, and the form for users,
+with extension types (arrow.uuid, fixed-shape tensors, ...) as pyarrow resolves them. Source: docs/format.md,
+"Schema".
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -26,11 +27,11 @@ BLOB_V2 = "lance.blob.v2"
 
 @dataclass(frozen=True)
 class StoredDictionary:
-    """The values of a dictionary field, for its columns in 0.1 files: a page in the file with the schema."""
+    """The values of a dictionary field of 0.1 files: one page, in the file with the schema."""
 
     file: str
     content: bytes = field(repr=False)
-    """The whole file, since positions inside it are absolute."""
+    """The bytes of the whole file, since positions in it are absolute."""
     position: int
     length: int
     """Number of values."""
@@ -42,7 +43,7 @@ class Field:
 
     id: int
     parent_id: int
-    """-1 for a top-level field."""
+    """Id of the parent; -1 for a top-level field."""
     name: str
     logical_type: str
     nullable: bool
@@ -51,28 +52,28 @@ class Field:
     children: tuple["Field", ...] = ()
     dictionary: StoredDictionary | None = None
     file: str | None = field(default=None, compare=False)
-    """Path of the data file that stores the field, for messages; None if it is not known."""
+    """Path of the file with the schema, for messages; None if unknown."""
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """The storage type: what the column's pages decode to, extension types replaced by what they hold.
+        """The storage type that pages of the column decode to. It has no extension types.
 
         Raises:
-            UnsupportedFeatureError: a logical type that this package does not know, here or below.
-            CorruptFileError: a nested type with a wrong number of child fields, or children of a wrong type.
+            UnsupportedFeatureError: an unknown logical type, of the field or of a field below it.
+            CorruptFileError: a nested type with a wrong number of children, or children of a wrong type.
         """
         children = [pa.field(child.name, child.arrow_type, child.nullable) for child in self.children]
         return assemble(self.name, self.logical_type, children, file=self.file)
 
     def to_arrow(self) -> pa.Field:
-        """Return the field as users see it: with metadata and extension types; errors are those of
+        """Return the field as users see it, with metadata and extension types. Errors are those of
         `arrow_type`.
         """
         return resolve_extensions(pa.schema([self._described()])).field(0)
 
     @property
     def is_packed(self) -> bool:
-        """Whether this is a struct whose children share one column (docs/format.md, "Columns")."""
+        """Whether this is a struct whose members share one column (docs/format.md, "Columns")."""
         return self.logical_type == "struct" and (
             self.metadata.get(PACKED, "").lower() == "true"
             or self.metadata.get("packed", "").lower() == "true"
@@ -81,26 +82,28 @@ class Field:
 
     @property
     def is_blob(self) -> bool:
-        """Whether values are kept outside the pages, with descriptors in the column (first form)."""
+        """Whether this is a blob of the first form: the column has descriptors of values outside the
+        pages.
+        """
         return self.logical_type == "blob" or (self.logical_type == "large_binary" and BLOB in self.metadata)
 
     @property
     def is_blob_descriptor(self) -> bool:
-        """Whether this is the struct that `describe_blobs` puts in the place of a blob."""
+        """Whether this is the descriptor of a blob, made by `describe_blobs`."""
         return self.logical_type == "struct" and not self.is_blob_v2 and BLOB in self.metadata
 
     @property
     def is_blob_v2(self) -> bool:
-        """Whether values are kept outside the pages, with descriptors in the column (second form, 2.2)."""
+        """Whether this is a blob of version 2 (2.2)."""
         return self.extension_name == BLOB_V2
 
     @property
     def is_json(self) -> bool:
-        """Whether the column holds binary JSON that users see as text."""
+        """Whether this is a column of binary JSON, which users see as text."""
         return self.logical_type == JSON
 
     def walk(self) -> Iterator["Field"]:
-        """This field and all below it, parents first."""
+        """Yield this field and all fields below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -111,7 +114,9 @@ class Field:
 
 
 class Schema:
-    """The fields of a table or a file. Parsed on first use: a wide table is opened more often than listed."""
+    """The fields of a table or a file. They are parsed on first use, because many calls do not need all
+    fields of a wide table.
+    """
 
     def __init__(
         self,
@@ -121,9 +126,10 @@ class Schema:
         file: str | None = None,
         content: bytes = b"",
     ) -> None:
-        """Take field list and metadata of a manifest or file descriptor.
+        """Keep the field list and the metadata of a manifest or a file descriptor.
 
-        `file` is its name for messages, `content` its bytes where fields say that values lie in them.
+        `file` is the file with the schema, for messages. `content` is its bytes, needed if it has dictionary
+        values.
         """
         self._messages = messages
         self._metadata = metadata
@@ -131,22 +137,22 @@ class Schema:
         self._content = content
 
     def __reduce__(self) -> tuple[Callable[..., "Schema"], tuple[object, ...]]:
-        """Pickle messages one by one: a repeated field of a manifest cannot be pickled."""
+        """Pickle the messages one by one: a repeated field of a manifest cannot be pickled."""
         return _schema_of, (list(self._messages), dict(self._metadata), self._file, self._content)
 
     @property
     def messages(self) -> Iterable[file_pb2.Field]:
-        """The flat field list, as manifests and files have it."""
+        """The flat list of fields, as in manifests and files."""
         return self._messages
 
     @property
     def raw_metadata(self) -> Mapping[str, bytes]:
-        """The metadata of the schema as it is stored."""
+        """The metadata of the schema as bytes."""
         return self._metadata
 
     def only(self, ids: Container[int]) -> "Schema":
-        """Return the schema of the fields with these ids; those that are above one of them have to be
-        among them.
+        """Return the schema of the fields with these ids. If an id is in `ids`, the ids of the fields above
+        it must be too.
         """
         messages = [message for message in self._messages if message.id in ids]
         return Schema(messages, self._metadata, file=self._file, content=self._content)
@@ -156,8 +162,9 @@ class Schema:
         """The top-level fields in order.
 
         Raises:
-            CorruptFileError: ids appear twice, a parent does not come before its children, text is not UTF-8,
-                a field of nulls only may not be null.
+            CorruptFileError: an id is used twice, a field comes before its parent, text is not UTF-8, or a
+                field of
+                the null type is required.
             UnsupportedFeatureError: the fields are nested too deeply.
         """
 
@@ -181,12 +188,12 @@ class Schema:
 
     @cached_property
     def metadata(self) -> Mapping[str, str]:
-        """Key/value pairs of the schema itself."""
+        """The metadata of the schema as text."""
         return _text(self._metadata, self._file)
 
     @cached_property
     def field_by_id(self) -> Mapping[int, Field]:
-        """Every field of every level by its id."""
+        """All fields of all levels by id."""
         return {node.id: node for top in self.fields for node in top.walk()}
 
     @cached_property
@@ -194,7 +201,7 @@ class Schema:
         return {top.name: top for top in self.fields}
 
     def resolve(self, path: str) -> Field:
-        """Return the field at a dotted path such as `point.x`; names match exactly, paths lead through
+        """Return the field at a dotted path such as `point.x`. Names match exactly, and paths lead through
         structs only.
 
         Raises:
@@ -214,7 +221,7 @@ class Schema:
         return node
 
     def to_arrow(self) -> pa.Schema:
-        """Return the schema as users see it: nullability, metadata and extension types.
+        """Return the schema as users see it, with metadata and extension types.
 
         Errors are those of `fields` and `Field.arrow_type`.
         """
@@ -229,14 +236,14 @@ class Schema:
                 message.name, message.logical_type, message.nullable, metadata, children, file=self._file
             )
 
-        # Straight from the messages: whoever asks for the schema of a wide table need not pay for the tree.
+        # Built from the messages, because building the tree of a wide table takes longer.
         described = build_tree(self._messages, make, file=self._file)
         return resolve_extensions(pa.schema(described, self.metadata or None))
 
     def _check(self, message: file_pb2.Field) -> None:
         if not message.nullable and message.logical_type == "null":
             raise CorruptFileError(
-                "a field of nulls only may not be null", file=self._file, column=message.name
+                "a field of the null type has to be nullable", file=self._file, column=message.name
             )
 
     def _dictionary(self, message: file_pb2.Field) -> StoredDictionary | None:

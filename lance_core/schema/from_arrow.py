@@ -1,9 +1,8 @@
-"""Lance fields for Arrow schemas: names of types, ids, and what else the format notes of a field.
+"""Lance schemas of Arrow schemas: logical types, ids, encodings and metadata of fields.
 
 Fields are numbered depth first, parents before children. Extension types are stored as their storage type,
-with name and parameters in the metadata. Types that a file version cannot hold are refused by the writer of
-that version; here only what no version can hold is.
-Source: docs/format.md, "Schema".
+with their name and parameters in the metadata. Only types that no file version can hold are refused here; the
+writer of a version refuses the types that it cannot hold. Source: docs/format.md, "Schema".
 """
 
 import ctypes
@@ -35,16 +34,16 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     """Return the Lance schema of a new table with these columns.
 
     Raises:
-        InvalidInputError: a name is used twice, reserved, or has a dot at the top level; a name that other
-            libraries cannot take; metadata that is not UTF-8; a blob that is no large binary.
-        UnsupportedFeatureError: a type that Lance has no name for, or too deep nesting.
+        InvalidInputError: a name is used twice, is reserved, has a dot at the top level, or has a zero byte;
+            metadata is not UTF-8; a blob is not a large binary.
+        UnsupportedFeatureError: a type without a logical type, or too deep nesting.
     """
     _check_names(schema.names, None)
     for name in schema.names:
         if name in _RESERVED:
-            raise InvalidInputError("name is reserved", column=name)
+            raise InvalidInputError("column name is reserved", column=name)
         if "." in name:
-            raise InvalidInputError("name of a top-level column has a dot in it", column=name)
+            raise InvalidInputError("name of a top-level column contains a dot", column=name)
     messages: list[file_pb2.Field] = []
     for field in schema:
         _append(messages, field, -1, 1)
@@ -53,9 +52,9 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 
 
 def with_blobs_v2(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with blobs of the first form, here and in structs, as those of the second.
+    """Return the schema with blobs of the first form changed to version 2.
 
-    So the reference does it for tables of 2.2 files, which have no others.
+    The reference does this for tables of 2.2 files, which have no blobs of the first form.
     """
     return pa.schema([_with_blobs_v2(field) for field in schema], schema.metadata)
 
@@ -81,7 +80,7 @@ def _holds_bytes(arrow_type: pa.DataType) -> bool:
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type without extension types and views, here and below: what values are stored as."""
+    """Return the type in which values are stored: without extension types and views, at any depth."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return storage_type(arrow_type.storage_type)
     if pa.types.is_string_view(arrow_type):
@@ -105,12 +104,12 @@ def storage_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def is_view(arrow_type: pa.DataType) -> bool:
-    """Return whether values are views of text or bytes that lie elsewhere."""
+    """Return whether values are string views or binary views."""
     return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
 def holds_views(arrow_type: pa.DataType) -> bool:
-    """Return whether values of the type are views or have some below, which Arrow takes no rows out of."""
+    """Return whether values are views or contain views. Arrow cannot take rows of such values."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return holds_views(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):
@@ -124,13 +123,13 @@ def _stored(field: pa.Field) -> pa.Field:
 
 
 def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, depth: int) -> None:
-    """Add the message of a field and those of the fields below it."""
+    """Append the messages of a field and of the fields below it."""
     if depth > MAX_DEPTH:
         raise UnsupportedFeatureError("nesting depth of the schema", expected=f"at most {MAX_DEPTH}")
     metadata = field_metadata(field)
     name = JSON if _is_json(field, metadata) else _name(field.type, field)
     if BLOB in metadata and name != "large_binary" and metadata.get(EXTENSION_NAME) != BLOB_V2:
-        # The reference looks for descriptors wherever it sees the key.
+        # The reference expects descriptors in every column with this key.
         raise InvalidInputError("blob", column=field.name, expected="large_binary", found=name)
     message = file_pb2.Field(
         name=field.name,
@@ -152,7 +151,7 @@ def _append(messages: list[file_pb2.Field], field: pa.Field, parent_id: int, dep
 
 
 def _is_json(field: pa.Field, metadata: Mapping[str, str]) -> bool:
-    """Return whether values are JSON: text that Arrow calls so, or large_binary that Lance does."""
+    """Return whether the field is JSON: text with Arrow's extension name, or large_binary with Lance's."""
     if pa.types.is_large_binary(storage_type(field.type)):
         return metadata.get(EXTENSION_NAME) == LANCE_JSON
     return _is_json_text(field)
@@ -185,7 +184,7 @@ def _check_primary_key(messages: list[file_pb2.Field]) -> None:
 
 
 def _children(field: pa.Field) -> list[pa.Field]:
-    """Return the fields below, which hold values of their own."""
+    """Return the child fields that the format stores for a field."""
     arrow_type = field.type
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
@@ -223,13 +222,13 @@ def _name(arrow_type: pa.DataType, field: pa.Field) -> str:
 
 
 def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
-    """Return the logical type of the items of a fixed-size list. Items have no field of their own, unless
-    structs.
+    """Return the logical type of the items of a fixed-size list. Only items that are structs have a field of
+    their own.
     """
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if arrow_type.list_size == 0:
-        raise UnsupportedFeatureError("fixed-size list of no items", column=field.name)
+        raise UnsupportedFeatureError("fixed-size list of size 0", column=field.name)
     item = arrow_type.value_field
     if holds_views(item.type) and not pa.types.is_struct(storage_type(item.type)):
         raise UnsupportedFeatureError("fixed-size list of views", column=field.name, found=field.type)
@@ -237,9 +236,7 @@ def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
 
 
 def _encoding(name: str) -> file_pb2.Encoding:
-    """Return the encoding of such a field in 0.1 files. Later files store it in their schema too, without
-    use.
-    """
+    """Return the encoding of a field in 0.1 files. Later versions store it too, but do not use it."""
     if name in ("struct", "null"):
         return file_pb2.NONE
     if name in _VAR_BINARY:
@@ -257,13 +254,13 @@ def _check_names(names: Iterable[str], parent: str | None) -> None:
     for name in names:
         if name in seen:
             raise InvalidInputError(f"name {name!r} is used twice", column=parent or name)
-        if "\0" in name:  # Arrow's C interface ends it there, and the reference ends the process
-            raise InvalidInputError(f"name {name!r} has a zero byte in it", column=parent or name)
+        if "\0" in name:  # Arrow's C interface ends the name there, and the reference aborts the process
+            raise InvalidInputError(f"name {name!r} contains a zero byte", column=parent or name)
         seen.add(name)
 
 
 def field_metadata(field: pa.Field) -> dict[str, str]:
-    """Return the metadata of a field, an extension type put into words.
+    """Return the metadata of a field, including the name and the parameters of its extension type.
 
     Raises:
         InvalidInputError: metadata that is not UTF-8.
@@ -274,13 +271,13 @@ def field_metadata(field: pa.Field) -> dict[str, str]:
     except UnicodeDecodeError:
         raise InvalidInputError("metadata of a field is not UTF-8", column=field.name) from None
     if _is_json_text(field):
-        # Lance stores it in a form of its own, and says so.
+        # Lance stores JSON as binary JSON under its own extension name.
         metadata |= {EXTENSION_NAME: LANCE_JSON, EXTENSION_METADATA: ""}
     return metadata
 
 
 class _CSchema(ctypes.Structure):
-    """The head of `ArrowSchema` of Arrow's C data interface."""
+    """The first members of `ArrowSchema` in Arrow's C data interface."""
 
     _fields_ = (
         ("format", ctypes.c_char_p),
@@ -290,9 +287,9 @@ class _CSchema(ctypes.Structure):
 
 
 def _extension(field: pa.Field) -> dict[bytes, bytes]:
-    """Return the metadata of a field with an extension type, as Arrow hands it to other libraries.
+    """Return the metadata of a field with an extension type, as Arrow exports it to other libraries.
 
-    pyarrow has no other way to ask its own extension types for their parameters.
+    pyarrow has no other way to get the parameters of its own extension types.
     """
     capsule = field.__arrow_c_schema__()
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

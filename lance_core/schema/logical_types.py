@@ -1,7 +1,7 @@
-"""The strings by which Lance names types, and the Arrow types they stand for.
+"""Logical types: the strings that name types in the format, and their Arrow types.
 
-The strings are the values of `Field.logical_type`. Source: docs/format.md, "Logical types".
-Types with child fields ("struct", "list", ...) are assembled in `fields.py`; this module knows the others.
+They are the values of `Field.logical_type`. Types with child fields ("struct", "list", ...) are in
+`arrow_types.py`. Source: docs/format.md, "Logical types".
 """
 
 from functools import lru_cache
@@ -11,16 +11,16 @@ import pyarrow as pa
 from lance_core.errors import UnsupportedFeatureError
 
 JSON = "json"
-"""Binary JSON in a large_binary column, shown to the user as the extension type arrow.json."""
+"""Binary JSON in a large_binary column. Users see the extension type arrow.json."""
 
 ARROW_JSON = "arrow.json"
 """Extension name of JSON text."""
 
 LANCE_JSON = "lance.json"
-"""Extension name of binary JSON in the field's metadata."""
+"""Extension name of binary JSON in the metadata of the field."""
 
 BFLOAT16 = "lance.bfloat16"
-"""Item of a fixed-size list: two bytes with this extension name."""
+"""Item type of a fixed-size list: two bytes with this extension name."""
 
 FIXED_SIZE_LIST = "fixed_size_list"
 
@@ -59,15 +59,17 @@ _PLAIN = {
 _NAMES = {plain: name for name, plain in _PLAIN.items() if name not in ("blob", JSON)}
 
 _MAX_LENGTH = 256
-"""Characters. Longer strings only nest fixed-size lists deeper than any writer does."""
+"""Largest length of a logical type, in characters. Real types are shorter; longer strings would nest lists
+too deeply.
+"""
 
 
 @lru_cache(maxsize=1024)
 def leaf_type(logical_type: str) -> pa.DataType:
-    """Return the Arrow storage type of a logical type that has no child fields.
+    """Return the Arrow storage type of a logical type without child fields.
 
     Raises:
-        UnsupportedFeatureError: the string is not one this package knows.
+        UnsupportedFeatureError: an unknown string.
     """
     if plain := _PLAIN.get(logical_type):
         return plain
@@ -80,10 +82,10 @@ def leaf_type(logical_type: str) -> pa.DataType:
 
 
 def logical_type(arrow_type: pa.DataType) -> str:
-    """Return the string for an Arrow storage type that has no child fields: the reverse of `leaf_type`.
+    """Return the logical type of an Arrow storage type without child fields: the reverse of `leaf_type`.
 
     Raises:
-        UnsupportedFeatureError: the format has no string for it.
+        UnsupportedFeatureError: the format has no string for the type.
     """
     if plain := _NAMES.get(arrow_type):
         return plain
@@ -102,7 +104,9 @@ def logical_type(arrow_type: pa.DataType) -> str:
 
 
 def list_size(logical_type: str) -> int:
-    """Items per value of a fixed-size list: what follows the last colon; errors are those of `leaf_type`."""
+    """Return the number of items per value of a fixed-size list, after the last colon. Errors: see
+    `leaf_type`.
+    """
     try:
         return _size(logical_type.rpartition(":")[2])
     except ValueError:
@@ -113,7 +117,7 @@ def _parse(logical_type: str) -> pa.DataType:
     kind, _, rest = logical_type.partition(":")
     match kind:
         case "timestamp":
-            unit, _, zone = rest.partition(":")  # the zone may hold colons itself: "+02:00"
+            unit, _, zone = rest.partition(":")  # the zone may contain colons: "+02:00"
             if not zone:
                 raise ValueError("no time zone")
             return pa.timestamp(unit, None if zone == "-" else zone)
@@ -123,7 +127,7 @@ def _parse(logical_type: str) -> pa.DataType:
         case "fixed_size_binary":
             return pa.binary(_size(rest))
         case "fixed_size_list":
-            item, _, _ = rest.rpartition(":")  # the item may hold colons itself
+            item, _, _ = rest.rpartition(":")  # the item may contain colons
             return pa.list_(_item(item), list_size(logical_type))
         case "dict":
             value, index, ordered = rest.split(":")
@@ -134,7 +138,7 @@ def _parse(logical_type: str) -> pa.DataType:
 
 
 def _item(logical_type: str) -> pa.Field:
-    """Return the item of a fixed-size list: the format keeps neither its name nor its nullability."""
+    """Return the item of a fixed-size list. The format stores neither its name nor its nullability."""
     if logical_type == BFLOAT16:
         metadata = {"ARROW:extension:name": BFLOAT16, "ARROW:extension:metadata": ""}
         return pa.field("item", pa.binary(2), metadata=metadata)

@@ -6,17 +6,17 @@ from lance_core.errors import InvalidInputError
 
 
 def check_names(argument: str, names: Iterable[object], kinds: tuple[type, ...] = (list, tuple)) -> None:
-    """Refuse names of columns that are not a list of texts.
+    """Check that the names of columns are a list of texts.
 
-    One text would pass for the list of its letters, and each letter may be a column.
+    A single text is refused, because it would count as the list of its letters, and a letter may be a column.
 
     Args:
-        argument: what the caller gave them as.
-        names: what was given.
-        kinds: what passes for a list.
+        argument: name of the argument, for messages.
+        names: value of the argument.
+        kinds: types that count as a list.
 
     Raises:
-        TypeError: names the argument, and what was found.
+        TypeError: the message names the argument and the type found.
     """
     if not isinstance(names, kinds):
         raise TypeError(f"{argument} must be a list of names, got {type(names).__name__}")
@@ -28,7 +28,7 @@ def check_names(argument: str, names: Iterable[object], kinds: tuple[type, ...] 
 def split_path(path: str) -> list[str]:
     """Return the names of a dotted path: `` s.`a.b` `` is ["s", "a.b"].
 
-    A name with dots or backticks in it is written between backticks, where two stand for one.
+    A name with dots or backticks is written between backticks, and each backtick in it is doubled.
 
     Raises:
         InvalidInputError: an empty name or an unclosed backtick.
@@ -50,7 +50,7 @@ def split_path(path: str) -> list[str]:
 
 
 def _quoted(path: str, rest: str) -> tuple[str, str]:
-    """Return the name up to the closing backtick, and what follows it."""
+    """Return the name up to the closing backtick, and the rest of the path."""
     name = ""
     while True:
         piece, tick, rest = rest.partition("`")

@@ -1,4 +1,4 @@
-"""The flat field list of the format as a tree."""
+"""Conversion of the flat field list of the format to a tree."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import file_pb2
 
 MAX_DEPTH = 64
-"""Arrow's own limit for nested types that cross its C interface."""
+"""Largest depth of fields: Arrow's own limit for nested types that cross its C interface."""
 
 Node = TypeVar("Node")
 
@@ -18,12 +18,12 @@ def build_tree(
     *,
     file: str | None,
 ) -> Sequence[Node]:
-    """Return the top-level nodes of a field list, each made from its message and its child nodes.
+    """Return the top-level nodes of a field list. `make` makes a node from its message and its child nodes.
 
-    The list is in depth-first order, so children are ready before their parents when it is read backwards.
+    The list is in depth-first order. It is read backwards, so that the children of a node are made before it.
 
     Raises:
-        CorruptFileError: ids appear twice, or a parent does not come before its children.
+        CorruptFileError: an id is used twice, or a field comes before its parent.
         UnsupportedFeatureError: the fields are nested too deeply.
     """
     depths: dict[int, int] = {-1: 0}
