@@ -1,7 +1,7 @@
 """Turn the tz database into the demo dataset ``demo/data/timezones.lance``.
 
-Ran once with the pinned reference writer; its result is committed, so the demo itself needs neither this
-script nor pylance. To make it anew: ``rm -r demo/data && .venv/bin/python demo/make_dataset.py``.
+The script ran once with the pinned reference writer. Its result is committed, so the demo needs neither this
+script nor pylance. To run it again: ``rm -r demo/data && .venv/bin/python demo/make_dataset.py``.
 The source, its version and its terms are in ``demo/PROVENANCE.md``.
 """
 
@@ -53,7 +53,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class LocalTime:
-    """One kind of local time of a zone: seconds east of UTC, whether clocks are advanced, its letters."""
+    """One kind of local time of a zone: seconds east of UTC, daylight saving, abbreviation."""
 
     utc_offset_s: int
     daylight_saving: bool
@@ -69,7 +69,7 @@ class Clock:
     kinds: tuple[LocalTime, ...]
 
     def at(self, instant: int) -> LocalTime:
-        """The local time in force at a Unix second."""
+        """Return the local time in force at a Unix second."""
         index = bisect_right(self.instants, instant)
         return self.kinds[index - 1] if index else self.first
 
@@ -93,14 +93,14 @@ def read_clock(tzif: bytes) -> Clock:
 
 
 def table_rows(path: Traversable) -> Iterator[list[str]]:
-    """Tab-separated columns of a tz ``.tab`` file without its remarks."""
+    """Yield the tab-separated columns of each line of a tz ``.tab`` file, without comments."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             yield line.split("\t")
 
 
 def degrees(text: str) -> float:
-    """ISO 6709 ``+DDMM``, ``+DDDMMSS``, ... to decimal degrees."""
+    """Return decimal degrees of ISO 6709 text: ``+DDMM``, ``+DDDMMSS`` and so on."""
     sign = -1 if text[0] == "-" else 1
     digits = text[1:]
     width = 2 if len(digits) in (4, 6) else 3
@@ -109,13 +109,13 @@ def degrees(text: str) -> float:
 
 
 def parse_location(text: str) -> dict[str, float]:
-    """Latitude and longitude of one ISO 6709 position."""
+    """Return latitude and longitude of an ISO 6709 position."""
     split = max(text.rfind("+"), text.rfind("-"))
     return {"latitude": degrees(text[:split]), "longitude": degrees(text[split:])}
 
 
 def build_table() -> pa.Table:
-    """One row per zone name of the tz database, in the order of the names."""
+    """Return one row per zone name of the tz database, in the order of the names."""
     zoneinfo = files("tzdata") / "zoneinfo"
     country_names = dict(table_rows(zoneinfo / "iso3166.tab"))
     places: dict[str, dict[str, Any]] = {}

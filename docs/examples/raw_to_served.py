@@ -1,11 +1,11 @@
 # %% [markdown]
-# # From raw files to rows that everybody can ask for
+# # From raw files to rows that everybody can query
 #
-# A shop leaves CSV and Parquet files behind. Here they become datasets on a server; DuckDB, Polars, pandas
-# and plain Python ask them questions over the network. Nothing but `flight_client` is needed to read and
-# write: no Lance library, no access to the storage.
+# A shop has CSV and Parquet files. This script makes datasets on a server of them. DuckDB, Polars, pandas and
+# plain Python query the datasets over the network. Readers and writers need `flight_client` only: no Lance
+# library, no access to the storage.
 #
-# Run it as a script, `python docs/examples/raw_to_served.py`, or cell by cell where `# %%` is known.
+# Run it as a script, `python docs/examples/raw_to_served.py`, or cell by cell in an editor that knows `# %%`.
 
 # %% The raw files, and a server on an empty folder.
 import duckdb
@@ -25,15 +25,15 @@ uri = shop.serve(folder / "served")  # elsewhere: lance-flight serve FOLDER
 client = flight_client.connect(uri)
 print(f"{client} is {client.health()['status']}")
 
-# %% Products go as they are.
+# %% Write the products unchanged.
 products = pq.read_table(raw / "products.parquet")
 print(client.write("shop/products", products, "create"))
 
 
-# %% Orders: DuckDB reads CSV and Parquet and nests the lines of each order; we add an embedding.
+# %% Write the orders. DuckDB reads CSV and Parquet and nests the lines of each order. We add an embedding.
 # Every month becomes a version.
 def orders_of(month):
-    """The orders of a month with their items, and a vector each."""
+    """Return the orders of a month with their items, and one vector per order."""
     orders = duckdb.sql(f"""
         SELECT o.*, sum(i.quantity * i.price) AS total,
                list({{'sku': i.sku, 'quantity': i.quantity, 'price': i.price}} ORDER BY i.line) AS items
@@ -47,12 +47,12 @@ for month, mode in zip(shop.MONTHS, ("create", "append", "append"), strict=True)
     written = client.write("shop/orders", orders_of(month), mode)
     print(f"{month}: {written.rows} orders are version {written.version}")
 
-# %% What the server has now. In a notebook this is a table.
+# %% List the datasets of the server. A notebook shows a table.
 print(client.datasets())
 orders = client.dataset("shop/orders")
 print(orders)
 
-# %% Filters are SQL or Arrow expressions. The server says what it will not even look at, by its statistics.
+# %% Filters are SQL or Arrow expressions. By its statistics, the server skips fragments without matches.
 scan = orders.scanner(["order_id", "customer", "total"], "order_id BETWEEN 5200 AND 5260 AND total > 700")
 print(scan.to_table().to_pandas())
 statistics = scan.statistics
@@ -61,18 +61,18 @@ print(f"left out: {statistics['fragments_pruned']} of {statistics['fragments_tot
 returned = pc.field("status") == "returned"
 print(f"{orders.count_rows(returned)} of {orders.count_rows()} orders came back")
 
-# %% Columns may be computed where the data is; nested fields have dots.
+# %% The server computes columns. Nested fields have dots.
 print(
     orders.to_table({"order": "order_id", "euros": "round(total, 0)"}, "country = 'JP'", limit=3).to_pylist()
 )
 
-# %% Single rows: by position, in one round trip. A lookup keeps everything open for the next ones.
+# %% Take single rows by position, in one round trip. A lookup keeps a stream open for the next rows.
 print(orders.take([5_990, 17], columns=["order_id", "customer"]).to_pylist())
 with orders.lookup(["order_id", "total"]) as lookup:
     for keys in ([3, 1], [4000]):
         print(keys, lookup.take(keys)["total"].to_pylist())
 
-# %% DuckDB asks for the columns and rows that a query needs, and for nothing else.
+# %% DuckDB requests only the columns and rows that a query needs.
 print(
     duckdb.sql("""
         SELECT sku, sum(quantity) AS sold, avg((status = 'returned')::INT) AS returned
@@ -91,7 +91,7 @@ print(
     .collect()
 )
 
-# %% Changes are versions. What somebody has open stays as it is.
+# %% Every change makes a version. Datasets that are open stay at their version.
 fixed = client.update("shop/orders", {"country": "'DE'"}, "country = 'FR' AND order_id < 100")
 print(f"version {fixed['version']} changed {fixed['rows']} rows")
 now = client.dataset("shop/orders")

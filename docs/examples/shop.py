@@ -1,4 +1,4 @@
-"""What all examples begin with: raw files of a shop, the same on every machine, and a server to try on."""
+"""The raw files of a shop, the same on every machine, and a server: all examples begin with them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SEED = 7
 
 
 def write_raw_files(folder: Path) -> None:
-    """What the shop's systems leave behind.
+    """Write the raw files of the shop.
 
-    - `orders-2026-01.csv` and so on: order_id, customer, country, placed_at, status; a file a month
-    - `items.parquet`: order_id, line, sku, quantity, price; one to five lines an order
-    - `products.parquet`: sku, category, title, embedding: what a model made of the title
+    - `orders-2026-01.csv` and so on: order_id, customer, country, placed_at, status; one file per month
+    - `items.parquet`: order_id, line, sku, quantity, price; one to five lines per order
+    - `products.parquet`: sku, category, title, embedding of the title
 
-    Some products come back often. Who looks at the embeddings can learn which.
+    Some products come back often. A model can learn from the embeddings which ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(SEED)
@@ -68,10 +68,10 @@ def write_raw_files(folder: Path) -> None:
 
 
 def order_embeddings(items: pa.ListArray | pa.ChunkedArray, products: pa.Table) -> pa.FixedSizeListArray:
-    """One vector an order: the mean of the vectors of its products, by quantity.
+    """Return one vector per order: the mean of the vectors of its products, weighted by quantity.
 
     Args:
-        items: of each order a list of structs with `sku` and `quantity`.
+        items: for each order a list of structs with `sku` and `quantity`.
         products: with `sku` and `embedding`.
     """
     if isinstance(items, pa.ChunkedArray):
@@ -86,14 +86,14 @@ def order_embeddings(items: pa.ListArray | pa.ChunkedArray, products: pa.Table) 
 
 
 def new_folder() -> Path:
-    """An empty folder, which goes when this program ends."""
+    """Return an empty folder, which is removed when this program ends."""
     folder = tempfile.TemporaryDirectory(prefix="shop-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return Path(folder.name)
 
 
 def serve(folder: Path) -> str:
-    """Start `lance-flight serve FOLDER` on a free port until this program ends; its address."""
+    """Start `lance-flight serve FOLDER` on a free port until this program ends; return its address."""
     folder.mkdir(parents=True, exist_ok=True)
     program = Path(sys.executable).with_name("lance-flight")
     server = subprocess.Popen(
@@ -129,7 +129,7 @@ def _products(rng: np.random.Generator) -> pa.Table:
 
 
 def _mean_of_rows(vectors: np.ndarray, weight: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Weighted means of rows of the same group; groups are numbers from 0 on."""
+    """Return the weighted mean of the rows of each group; groups are numbered from 0."""
     sums = np.zeros((group.max() + 1, vectors.shape[1]))
     np.add.at(sums, group, vectors * weight[:, None])
     return sums / np.bincount(group, weight)[:, None]

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The same shop on Spark
 #
-# What outgrows one machine: executors read and write, several at a time, and the driver commits once. Every
-# job makes one version, or none. Here Spark runs on this machine; on a cluster only the address changes.
+# For data that is too large for one machine: executors read and write in parallel, and the driver commits once.
+# Every job makes one version, or none. Here Spark runs on this machine; on a cluster only the address changes.
 #
 # Run it as a script: `python docs/examples/shop_on_spark.py`. It needs `pip install 'lance-flight[spark]'`.
 
@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def delivery(*months):
-    """The files of some months."""
+    """Return the files of some months as a source."""
     paths = [str(raw / f"orders-{month}.csv") for month in months]
     return jobs.Source(path=paths, options={"header": "true"})
 
@@ -76,17 +76,17 @@ made = jobs.transform(
 )
 print(f"nested {made.rows} orders in {made.fragments} fragments")
 
-# %% Backfill: a new column, computed where the executors are; the files that are there stay as they are.
+# %% Backfill: executors compute a new column. Existing files are not written again.
 products = pq.read_table(raw / "products.parquet")
 
 
 def embed(batch):
-    """The embeddings of a batch of orders."""
+    """Return the embeddings of a batch of orders."""
     return pa.record_batch({"embedding": shop.order_embeddings(batch["items"], products)})
 
 
 def backfill(dataset):
-    """Embeddings for all orders of a dataset."""
+    """Compute embeddings for all orders of a dataset."""
     return jobs.backfill(
         spark,
         server,
@@ -123,7 +123,7 @@ made = jobs.compact(spark, server, "shop/orders", target_rows=100_000)
 print(f"{len(client.fragments('shop/orders', version=after.version))} fragments became", end=" ")
 print(len(client.fragments("shop/orders")))
 
-# %% Verify: are these the orders of all files? Checksums are compared bucket by bucket, whatever the order.
+# %% Verify that these are the orders of all files. Checksums of buckets do not depend on the order of rows.
 verified = jobs.verify(
     spark, server, "shop/orders", delivery(*shop.MONTHS), columns=COLUMNS, keys=["order_id"]
 )
@@ -140,7 +140,7 @@ late = spark_pipeline.read(
 )
 late.groupBy("country").avg("total").orderBy("country").show()
 
-# %% And everybody else sees the same rows.
+# %% Other clients see the same rows.
 orders = client.dataset("shop/orders")
 print(orders)
 print(orders.take([5_990], columns=["order_id", "embedding"]).slice(0, 1).to_pylist()[0]["embedding"][:3])

@@ -1,13 +1,12 @@
 # %% [markdown]
-# # Training on rows that a server gives
+# # Training on rows from a server
 #
-# Which orders come back? A logistic regression in plain numpy learns it from embeddings that stay on the
-# server: every step asks for the rows of a shuffled batch, on one open stream. Any other framework would do
-# the same.
+# Which orders come back? A logistic regression in plain numpy learns it from embeddings on the server. Every
+# step requests the rows of a shuffled batch on one open stream. Other frameworks work in the same way.
 #
 # Run it as a script: `python docs/examples/training.py`.
 
-# %% The data of the first example, written at once.
+# %% Write the data of the first example in one step.
 import duckdb
 import numpy as np
 import pyarrow.parquet as pq
@@ -31,15 +30,15 @@ client.write("shop/orders", orders.append_column("embedding", embeddings), "crea
 orders = client.dataset("shop/orders")
 print(orders)
 
-# %% Train on what was ordered before March. Rows lie in the order of time, so these are the first positions.
+# %% Train on the orders before March. Rows are in the order of time, so these are the first positions.
 IN_MARCH = "placed_at >= timestamp '2026-03-01 00:00:00'"
 num_training = orders.count_rows(f"NOT ({IN_MARCH})")
 print(f"{num_training} orders to learn from, {orders.count_rows(IN_MARCH)} to be asked about")
 
 
-# %% What a batch is to numpy. Vectors of Arrow are one block of memory: nothing is copied row by row.
+# %% A batch as numpy arrays. The vectors of an Arrow array are one block of memory: no row is copied alone.
 def as_numpy(rows):
-    """Features and labels of a table or batch of orders."""
+    """Return features and labels of a table or batch of orders."""
     vectors = rows["embedding"]
     vectors = vectors.combine_chunks() if hasattr(vectors, "combine_chunks") else vectors
     features = vectors.flatten().to_numpy().reshape(len(rows), -1).astype(np.float64)
@@ -47,12 +46,12 @@ def as_numpy(rows):
 
 
 def chance(features, weights):
-    """How likely it is that orders come back; the last weight stands alone."""
+    """Return the probability that each order comes back; the last weight is the bias."""
     return 1 / (1 + np.exp(-(features @ weights[:-1] + weights[-1])))
 
 
 def loss(features, labels, weights):
-    """Mean cross entropy."""
+    """Return the mean cross entropy."""
     p = chance(features, weights)
     return -np.log(np.where(labels, p, 1 - p)).mean()
 
@@ -77,7 +76,7 @@ with orders.lookup(["embedding", "status"]) as lookup:
         print(f"epoch {epoch + 1}: loss {losses[-1]:.3f}")
 assert losses[-1] < losses[0], "nothing was learned"
 
-# %% The answer for March, streamed: batches come in bounded memory, however many rows there are.
+# %% Predict the orders of March from a stream. Memory is bounded for any number of rows.
 right = returned = count = 0
 for batch in orders.to_batches(["embedding", "status"], IN_MARCH):
     features, labels = as_numpy(batch)
