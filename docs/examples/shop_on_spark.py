@@ -1,8 +1,9 @@
 # %% [markdown]
 # # The same shop on Spark
 #
-# For data that is too large for one machine: executors read and write in parallel, and the driver commits once.
-# Every job makes one version, or none. Here Spark runs on this machine; on a cluster only the address changes.
+# For data that is too large for one machine: executors read and write in parallel, and the driver commits
+# once. Every job makes one version, or none. Here Spark runs on this machine; on a cluster only the address
+# changes.
 #
 # Run it as a script: `python docs/examples/shop_on_spark.py`. It needs `pip install 'lance-flight[spark]'`.
 
