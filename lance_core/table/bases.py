@@ -1,9 +1,10 @@
-"""Base paths: other locations of files of a table, for shallow clones, branches and tables over several
+"""Base paths: other locations of a table's files, for shallow clones, branches and tables over several
 stores.
 
-The path of a base is absolute. Older releases also wrote the path they were given, which is relative to the
-working directory of the reader. A base is the root of a dataset, with `data/` and its siblings below it, or a
-plain directory with the files themselves.
+The path of a base is absolute. Older releases of the reference also wrote relative paths, which are relative
+to the working directory of the reader. A base is either the root of a dataset, with `data/` and `_deletions/`
+below it, or a plain directory that holds the files themselves.
+
 Source: docs/format.md, "Base paths".
 """
 
@@ -24,25 +25,34 @@ class DatasetBasePath:
     is_dataset_root: bool
 
     def directory(self, name: str) -> str:
-        """Return the path in front of the names of files in the directory `name` of a dataset."""
+        """Return the path prefix of the files that a dataset keeps in its directory `name`.
+
+        The prefix is empty if this base is a plain directory.
+        """
         return f"{name}/" if self.is_dataset_root else ""
 
     def __str__(self) -> str:
-        """For messages; the path is left out, it belongs to the host."""
+        """Describe the base for messages. The path is left out, because clients must not see paths of the
+        server.
+        """
         return f"base path {self.id}" + (f" ({self.name})" if self.name else "")
 
 
 BaseOpener = Callable[[DatasetBasePath, Storage], Storage]
-"""Decides whether a base path of the table in a storage may be followed; one that may not is an
-`UnsupportedFeatureError`.
+"""Opens a base path of the table in a storage. It raises `UnsupportedFeatureError` if the base path may not
+be followed.
 """
 
 
 def open_base(base: DatasetBasePath, table: Storage) -> Storage:
-    """Follow a base path that a manifest names, as the reference does, with the options of the table.
+    """Open the storage of a base path that a manifest names, with the storage options of the table.
 
-    A manifest alone cannot make this process speak to other kinds of servers than files and object stores.
+    Only local files, known object stores and the table's own scheme are followed. So a manifest cannot make
+    this process connect to other kinds of servers.
+
+    Raises:
+        UnsupportedFeatureError: the base path has another scheme.
     """
     if scheme_of(base.path) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of(table.uri)):
-        raise UnsupportedFeatureError(f"{base} has a scheme that is not followed")
+        raise UnsupportedFeatureError(f"{base} has a URL scheme that is not allowed for base paths")
     return storage_for(base.path, table.options)

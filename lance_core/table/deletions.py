@@ -1,7 +1,9 @@
 """Deletion files: the row offsets of a fragment that are deleted.
 
 Two kinds exist: an Arrow IPC file with one uint32 column `row_id`, and a 32-bit Roaring bitmap in the
-portable serialization. A file is never changed: who deletes more rows writes a new one with all of them.
+portable serialization. A deletion file never changes. To delete more rows, a writer puts a new file that
+names all deleted rows of the fragment.
+
 Source: docs/format.md, "Deletions".
 """
 
@@ -22,15 +24,18 @@ Offsets = npt.NDArray[np.uint32]
 DIRECTORY = "_deletions"
 
 _MIN_BITMAP_ROWS = 5000
-"""From so many deleted rows on a bitmap is written, as by the reference."""
+"""Number of deleted rows from which a file is a bitmap, as in the reference."""
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
 def read_deletions(storage: Storage, fragment: Fragment) -> Offsets:
-    """Return the deleted row offsets of a fragment, ascending and unique; empty without a deletion file.
+    """Return the deleted row offsets of a fragment, ascending and unique.
+
+    The offsets count physical rows. The result is empty if the fragment has no deletion file.
 
     Raises:
-        CorruptFileError: the file contradicts the format, the rows of the fragment or its manifest.
+        CorruptFileError: the file does not decode, names a row beyond the fragment, or has another number of
+            rows than the manifest says.
         StorageError: the storage failed, or the file is missing.
     """
     deletion_file = fragment.deletion_file
@@ -42,9 +47,9 @@ def read_deletions(storage: Storage, fragment: Fragment) -> Offsets:
     offsets = decode(data, fragment.physical_rows or MAX_ROWS, name)
     if deletion_file.num_deleted_rows not in (None, len(offsets)):
         raise CorruptFileError(
-            "number of deleted rows",
+            "deletion file has another number of deleted rows than the manifest says",
             file=name,
-            expected=f"{deletion_file.num_deleted_rows} as in the manifest",
+            expected=deletion_file.num_deleted_rows,
             found=len(offsets),
         )
     return offsets
@@ -59,22 +64,24 @@ def write_deletions(
     as_bitmap: bool | None = None,
     sync: bool = True,
 ) -> table_pb2.DeletionFile:
-    """Write a new file of deleted rows; its directory is left to `sync_deletions`, once for many files.
+    """Write a new deletion file.
+
+    The name of the file is not durable yet: call `sync_deletions` once after all files are written.
 
     Args:
-        storage: where the table is.
-        fragment_id: the fragment that the rows are in.
-        read_version: the version that they were found in.
-        offsets: all deleted rows of the fragment, those of the file that this one replaces included.
-        as_bitmap: which kind of file; by the number of rows if not given. One that replaces a bitmap should
-            be one.
+        storage: storage of the table.
+        fragment_id: id of the fragment.
+        read_version: version in which the rows were found.
+        offsets: all deleted rows of the fragment, including the rows of the file that this file replaces.
+        as_bitmap: kind of the file. None: chosen by the number of rows. A file that replaces a bitmap should
+            be a bitmap.
         sync: make the content of the file durable before returning.
 
     Returns:
-        What the fragment says of the file. It is at `path_of(fragment_id, message)`.
+        The entry for the manifest. The file is at `path_of(fragment_id, entry)`.
 
     Raises:
-        InvalidInputError: no rows.
+        InvalidInputError: `offsets` is empty.
         StorageError: the storage failed.
     """
     if not len(offsets):
@@ -93,19 +100,19 @@ def write_deletions(
 
 
 def sync_deletions(storage: Storage) -> None:
-    """Make the names of files durable that `write_deletions` wrote."""
+    """Make the names of the files durable that `write_deletions` wrote."""
     storage.sync_directory(DIRECTORY)
 
 
 def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:
-    """Return the path of a deletion file in the dataset."""
+    """Return the path of a deletion file, relative to the dataset."""
     return f"{DIRECTORY}/{deletion_file_name(fragment_id, message)}"
 
 
 def _encode_arrow(offsets: Offsets) -> bytes:
     batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
     sink = pa.BufferOutputStream()
-    # One column: handing it to another thread costs more than compressing it.
+    # Compressing one column takes less time than handing it to another thread.
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_file(sink, _ARROW_SCHEMA, options=options) as writer:
         writer.write_batch(batch)
@@ -124,16 +131,16 @@ def _decode_arrow(data: bytes, num_rows: int, name: str) -> Offsets:
             schema, num_batches = reader.schema, reader.num_record_batches
             batch = reader.get_batch(0) if num_batches == 1 and schema.equals(_ARROW_SCHEMA) else None
             if batch is not None:
-                # The first touch: reading has checked the structure only, not that buffers are long enough.
+                # Reading checks the structure only, so check that the buffers are long enough.
                 batch.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise CorruptFileError("deletion file does not decode", file=name, found=error) from None
     if batch is None or batch.column(0).null_count:
         raise CorruptFileError(
-            "deletion file has a wrong form",
+            "deletion file has another content than deleted rows",
             file=name,
             expected="one batch of row_id: uint32 not null",
-            found=f"{num_batches} of {schema}",
+            found=f"{num_batches} batches of {schema}",
         )
     offsets = np.unique(batch.column(0).to_numpy())
     if len(offsets):
@@ -147,7 +154,7 @@ def _decode_bitmap(data: bytes, num_rows: int, name: str) -> Offsets:
     except (ValueError, IndexError) as error:
         raise CorruptFileError("deletion file does not decode", file=name, found=error) from None
     if bitmap:
-        # Before the bitmap is spelled out: few bytes can name billions of rows.
+        # Check before the bitmap is expanded: a few bytes can name billions of rows.
         _check_last(bitmap.max(), num_rows, name)
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32)
 

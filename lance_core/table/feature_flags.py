@@ -1,7 +1,9 @@
-"""Feature flags of a manifest, which decide which tables may be read.
+"""Feature flags of a manifest, which decide who may read and write a table.
 
-A reader must refuse a table whose reader flags hold a bit it does not implement (docs/format.md,
-"Manifest"). Refusing here comes before anything else of the manifest is believed.
+A reader must refuse a table whose reader flags contain a bit that the reader does not implement. This check
+comes before anything else in the manifest is used.
+
+Source: docs/format.md, "Manifest".
 """
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
@@ -27,13 +29,13 @@ _READABLE = (
     | INLINE_TRANSACTIONS_ONLY
     | MIXED_FILE_VERSIONS
     | SPILLED_LINEAGE
-    # These two change what indices mean, and reading here uses no index.
+    # These two flags change the meaning of indices. Scans here use no index.
     | COVERING_INDEX_COLUMNS
     | TAGGED_FRAGMENT_REUSE_INDEX
 )
 
 STICKY = INLINE_TRANSACTIONS_ONLY | MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE_INDEX | FIELD_IDS_NEVER_REUSED
-"""Bits that stay once they are set; the others follow from what is in the table."""
+"""Bits that stay once they are set. The other bits follow from the content of the table."""
 
 _WRITABLE = _READABLE | TABLE_CONFIG | FIELD_IDS_NEVER_REUSED
 
@@ -45,11 +47,11 @@ _REFUSED = {
 }
 
 _PAIRED = MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE_INDEX | 16384 | 65536
-"""Bits that must be in both words or in neither."""
+"""Bits that must be set in both words or in neither."""
 
 
 def check_readable(reader_flags: int, writer_flags: int, has_max_field_id: bool, file: str) -> None:
-    """Refuse a manifest that this package cannot read faithfully.
+    """Refuse a manifest that this package cannot read correctly.
 
     Args:
         reader_flags, writer_flags: the two words of the manifest.
@@ -57,31 +59,36 @@ def check_readable(reader_flags: int, writer_flags: int, has_max_field_id: bool,
         file: name of the manifest for messages.
 
     Raises:
-        UnsupportedFeatureError: a reader flag that is not implemented, named.
-        CorruptFileError: flags that contradict each other or the manifest.
+        UnsupportedFeatureError: a reader flag is not implemented; the message names it.
+        CorruptFileError: the flags contradict each other or the manifest.
     """
     for bit in _bits(reader_flags & ~_READABLE & ~FIELD_IDS_NEVER_REUSED):
         name = _REFUSED.get(bit, "unknown to this version")
         raise UnsupportedFeatureError(f"reader feature flag {bit} ({name})", file=file)
     for bit in _bits((reader_flags ^ writer_flags) & _PAIRED):
-        raise CorruptFileError(f"feature flag {bit} is set for readers or for writers only", file=file)
+        raise CorruptFileError(
+            f"feature flag {bit} must be set for readers and writers, or for neither", file=file
+        )
     if reader_flags & FIELD_IDS_NEVER_REUSED:
-        raise CorruptFileError(f"feature flag {FIELD_IDS_NEVER_REUSED} is set for readers", file=file)
+        raise CorruptFileError(
+            f"feature flag {FIELD_IDS_NEVER_REUSED} must not be set for readers", file=file
+        )
     if bool(writer_flags & FIELD_IDS_NEVER_REUSED) != has_max_field_id:
         raise CorruptFileError(
-            f"feature flag {FIELD_IDS_NEVER_REUSED} and the highest field id do not come together", file=file
+            f"feature flag {FIELD_IDS_NEVER_REUSED} and max_allocated_field_id must be set together",
+            file=file,
         )
 
 
 def check_writable(reader_flags: int, writer_flags: int, file: str) -> None:
-    """Refuse to make a version after one that this package does not understand to the last flag.
+    """Refuse to write to a table with a reader or writer flag that this package does not implement.
 
     Args:
         reader_flags, writer_flags: the two words of the manifest.
         file: name of the manifest for messages.
 
     Raises:
-        UnsupportedFeatureError: a flag that is not implemented, named.
+        UnsupportedFeatureError: a flag is not implemented; the message names it.
     """
     for bit in _bits((reader_flags | writer_flags) & ~_WRITABLE):
         name = _REFUSED.get(bit, "unknown to this version")

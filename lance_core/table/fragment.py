@@ -1,7 +1,9 @@
-"""Fragments and the files they consist of.
+"""Fragments, their data files and their deletion files.
 
-A fragment is a view of its message in the manifest: a table may have very many, and most questions about a
-table need a field or two of each. What is derived from strings and lists is checked when it is first used.
+A `Fragment` is a view of its message in the manifest. A table may have very many fragments, and most
+questions need only a field or two of each. Therefore strings and lists are parsed and checked when they are
+first used.
+
 Source: docs/format.md, "Fragments".
 """
 
@@ -19,13 +21,15 @@ from lance_core.storage.paths import contained_path
 from lance_core.table.bases import DatasetBasePath
 
 MAX_ROWS = 1 << 32
-"""Rows and fragments are numbered with 32 bits each in a row address."""
+"""Bound of row offsets and of fragment ids, exclusive: each has 32 bits in a row address."""
 TOMBSTONE = -2
-"""In the place of the id of a field that a data file has a column of: it is obsolete."""
+"""Field id of an obsolete column in the field list of a data file."""
 
 
 class Lineage(Enum):
-    """Properties of every row in a table with stable row ids, by the field ids of their hidden columns."""
+    """Row id and row versions of a table with stable row ids; the values are the field ids of
+    hidden columns.
+    """
 
     ROW_ID = -3
     CREATED_AT = -4
@@ -38,72 +42,74 @@ _INLINE = {
     Lineage.LAST_UPDATED_AT: "inline_last_updated_at_versions",
 }
 _EXTERNAL_FIELDS = {Lineage.ROW_ID: 6, Lineage.LAST_UPDATED_AT: 8, Lineage.CREATED_AT: 10}
-"""Fields of a fragment's message for a sequence in a file of its own. Early descriptions of the format have
-them; no library writes them, and current descriptions leave them out."""
+"""Numbers of the fields of a fragment's message that refer to a sequence in a separate file. Early
+descriptions of the format have these fields. No library writes them, and current descriptions leave them out.
+"""
 _IN_COLUMN = {
     Lineage.ROW_ID: "column_row_ids",
     Lineage.CREATED_AT: "column_created_at_versions",
     Lineage.LAST_UPDATED_AT: "column_last_updated_at_versions",
 }
 HIDDEN = frozenset(kind.value for kind in Lineage)
-"""In the place of the ids of fields: columns that are no part of the schema."""
+"""Field ids of hidden columns, which are not in the schema."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldFields:
-    """The fields that a data file contains. Files with equal fields share one object."""
+    """Fields that a data file contains. Files with equal fields share one object."""
 
     field_ids: tuple[int, ...]
-    """All of them, hidden ones included; the others are left out."""
+    """All stored fields, hidden columns included, tombstones left out."""
     columns: Mapping[int, int]
-    """Field id to column of the file. Tombstones and hidden columns are left out. In 0.1 files the column is
-    how far the id is from the smallest one of the file."""
+    """Column number in the file by field id, without tombstones and hidden columns. In a 0.1 file the column
+    number is the distance of the field id from the first field id of the file.
+    """
     hidden_columns: Mapping[int, int]
-    """Field ids of `Lineage` and their columns."""
+    """Column number in the file by field id, for hidden columns only; see `Lineage`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataFile:
-    """A file that holds some columns of a fragment."""
+    """Data file with some columns of a fragment."""
 
     path: str
-    """Relative to the dataset, or to the base path of the file."""
+    """Path relative to the dataset, or to the base path of the file."""
     held: HeldFields
     version: FileVersion
     size: int
-    """Bytes, 0 when unknown."""
+    """Bytes; 0 if unknown."""
     base_id: int | None = None
-    """The base path that the file is in; None for the dataset itself."""
+    """Id of the base path that contains the file; None for the dataset itself."""
 
     @property
     def columns(self) -> Mapping[int, int]:
-        """Field id to column of the file, see `HeldFields`."""
+        """Column number in the file by field id, see `HeldFields`."""
         return self.held.columns
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """Fields with a column in the file."""
+        """Fields of the schema with a column in the file."""
         return tuple(self.held.columns)
 
 
 @dataclass(frozen=True)
 class DeletionFile:
-    """A file that names deleted rows of a fragment."""
+    """Deletion file of a fragment."""
 
     path: str
-    """Relative to the dataset, or to the base path of the file."""
+    """Path relative to the dataset, or to the base path of the file."""
     is_bitmap: bool
-    """A Roaring bitmap rather than an Arrow file."""
+    """Whether the file is a Roaring bitmap; otherwise it is an Arrow file."""
     read_version: int
     id: int
     num_deleted_rows: int | None
-    """None when the manifest does not say (libraries before 0.8)."""
+    """Number of deleted rows; None if the manifest does not say (libraries before 0.8)."""
     base_id: int | None = None
-    """The base path that the file is in; None for the dataset itself."""
+    """Id of the base path that contains the file; None for the dataset itself."""
 
 
 class Fragment:
-    """A horizontal slice of a table."""
+    """Range of the rows of a table: data files with different columns, and at most one deletion file."""
 
     __slots__ = ("_bases", "_files", "_format", "_manifest", "_message")
 
@@ -114,9 +120,13 @@ class Fragment:
         format_: FileVersion | None,
         bases: Mapping[int, DatasetBasePath],
     ) -> None:
-        """View `message` of the file `manifest`.
+        """View the fragment `message` of the manifest file `manifest`.
 
-        Data files must have version `format_` unless it is None. Files are in the dataset or in `bases`.
+        Args:
+            message: the fragment's message.
+            manifest: name of the manifest file for messages.
+            format_: version that all data files must have; None allows different versions.
+            bases: declared base paths by id.
         """
         self._bases = bases
         self._message = message
@@ -132,17 +142,17 @@ class Fragment:
 
     @property
     def message(self) -> table_pb2.DataFragment:
-        """The fragment as the manifest has it."""
+        """The fragment's message in the manifest."""
         return self._message
 
     @property
     def id(self) -> int:
-        """Unique for the life of the table."""
+        """Id, unique for the life of the table."""
         return self._message.id
 
     @property
     def physical_rows(self) -> int:
-        """Rows in the files, deleted ones included; 0 when the manifest does not say."""
+        """Number of rows in the data files, deleted rows included; 0 if the manifest does not say."""
         return self._message.physical_rows
 
     @property
@@ -150,9 +160,9 @@ class Fragment:
         """The data files, checked.
 
         Raises:
-            CorruptFileError: a path leaves the dataset, a field has two columns, lists of unequal length, a
-                file version or base path that the table does not declare.
-            UnsupportedFeatureError: overlay files, an unknown file version.
+            CorruptFileError: a path leaves the dataset, a field has two columns, the lists of fields and
+                columns differ in length, or the table does not declare the version or base path of a file.
+            UnsupportedFeatureError: the fragment has overlay files or a file of an unknown version.
         """
         if self._files is None:
             if self._message.overlays:
@@ -165,18 +175,18 @@ class Fragment:
 
     @property
     def deletion_file(self) -> DeletionFile | None:
-        """The file of deleted rows.
+        """The deletion file; None if no row is deleted.
 
         Raises:
-            CorruptFileError: the table does not declare the base path.
-            UnsupportedFeatureError: an unknown kind of file.
+            CorruptFileError: the table does not declare the base path of the file.
+            UnsupportedFeatureError: the kind of the file is unknown.
         """
         if not self._message.HasField("deletion_file"):
             return None
         message = self._message.deletion_file
         if message.file_type not in table_pb2.DeletionFile.DeletionFileType.values():
             raise UnsupportedFeatureError(
-                "kind of deletion file", file=self._manifest, found=message.file_type
+                "unknown kind of deletion file", file=self._manifest, found=message.file_type
             )
         return DeletionFile(
             path=self._directory(message, "_deletions") + deletion_file_name(self.id, message),
@@ -189,23 +199,23 @@ class Fragment:
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """Rows named by the deletion file; None when the manifest does not say (libraries before 0.8)."""
+        """Number of deleted rows; None if the manifest does not say (libraries before 0.8)."""
         if not self._message.HasField("deletion_file"):
             return 0
         return self._message.deletion_file.num_deleted_rows or None
 
     @property
     def has_row_counts(self) -> bool:
-        """Whether the manifest says how many rows there are and how many of them are deleted."""
+        """Whether the manifest has the number of rows and the number of deleted rows."""
         return bool(self._message.physical_rows) and self.num_deleted_rows is not None
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted.
+        """Number of live rows.
 
         Raises:
-            UnsupportedFeatureError: the manifest does not say; `open_snapshot` completes such manifests.
-            CorruptFileError: more rows are deleted than there are.
+            UnsupportedFeatureError: the manifest has no row counts. `open_snapshot` adds them.
+            CorruptFileError: the fragment has more deleted rows than rows.
         """
         deleted = self.num_deleted_rows
         if deleted is None:
@@ -220,16 +230,17 @@ class Fragment:
         return self.physical_rows - deleted
 
     def inline_lineage(self, kind: Lineage) -> bytes | None:
-        """Return the serialized sequence, where it is in the manifest."""
+        """Return the serialized sequence of row ids or versions; None if it is not in the manifest."""
         name = _INLINE[kind]
         return getattr(self._message, name) if self._message.HasField(name) else None
 
     def lineage_file(self, kind: Lineage) -> DataFile | None:
-        """Return the data file that has the sequence as a hidden column, where it is in one.
+        """Return the data file with the sequence as a hidden column; None if no hidden column is declared.
 
         Raises:
-            CorruptFileError: no file has it though the manifest says so; or as `files` does.
-            UnsupportedFeatureError: the sequence is in a file of its own.
+            CorruptFileError: the manifest declares a hidden column, and no data file has it; or an error of
+                `files`.
+            UnsupportedFeatureError: the sequence is in a separate file.
         """
         if not self._message.HasField(_IN_COLUMN[kind]):
             refuse_external(self._message, kind, self._manifest)
@@ -242,12 +253,12 @@ class Fragment:
         )
 
     def _directory(self, message: table_pb2.DataFile | table_pb2.DeletionFile, name: str) -> str:
-        """Return the path in front of the name of a file that a dataset keeps in its directory `name`."""
+        """Return the path prefix of a file that a dataset keeps in its directory `name`."""
         if not message.HasField("base_id"):
             return f"{name}/"
         if message.base_id not in self._bases:
             raise CorruptFileError(
-                f"file of fragment {self.id} is in an unknown base path",
+                f"file of fragment {self.id} is in a base path that the table does not declare",
                 file=self._manifest,
                 expected=f"one of {sorted(self._bases)}",
                 found=message.base_id,
@@ -266,7 +277,8 @@ class Fragment:
         version = FileVersion.from_numbers(
             message.file_major_version, message.file_minor_version, file=self._manifest
         )
-        # Releases around 0.16 said 0.1 while they wrote 2.0 files (docs/format.md, "Fragments").
+        # Releases around 0.16 declared 0.1 and wrote 2.0 files (docs/format.md, "Damage that old releases
+        # left").
         if self._format not in (None, FileVersion.V0_1, version):
             raise CorruptFileError(
                 "data file has another version than its table",
@@ -279,20 +291,20 @@ class Fragment:
             columns = _legacy_columns(fields, path)
         if len(fields) != len(columns):
             raise CorruptFileError(
-                "data file needs one column per field", file=path, expected=len(fields), found=len(columns)
+                "data file has not one column per field", file=path, expected=len(fields), found=len(columns)
             )
         held = _held_fields(fields, columns)
         return DataFile(path, held, version, message.file_size_bytes, _base_id(message))
 
 
 def refuse_external(message: table_pb2.DataFragment, kind: Lineage, manifest: str) -> None:
-    """Raise `UnsupportedFeatureError` if a fragment keeps a sequence in a file of its own."""
+    """Raise `UnsupportedFeatureError` if a fragment keeps a sequence in a separate file."""
     unknown = UnknownFieldSet(message)
     numbers = {unknown[place].field_number for place in range(len(unknown))}
     if _EXTERNAL_FIELDS[kind] in numbers:
         what = kind.name.lower().replace("_", " ")
         raise UnsupportedFeatureError(
-            f"sequence in an external file ({what}), fragment {message.id}", file=manifest
+            f"fragment {message.id} keeps its {what} sequence in a separate file", file=manifest
         )
 
 
@@ -304,10 +316,12 @@ def deletion_file_name(fragment_id: int, message: table_pb2.DeletionFile) -> str
 
 @lru_cache(maxsize=1024)
 def _held_fields(fields: tuple[int, ...], columns: tuple[int, ...]) -> HeldFields:
-    """Return the fields of a file from the lists of its message. Most files of a table have the same
-    lists.
+    """Return the fields of a file from the two lists of its message.
+
+    The result is cached, because most files of a table have the same lists.
     """
-    # Parents without a column of their own may say -1; other negative fields are hidden or obsolete.
+    # A parent field without its own column may have column -1. Other negative field ids are tombstones or
+    # hidden columns.
     stored = [pair for pair in zip(fields, columns, strict=True) if pair[1] >= 0]
     shown = [pair for pair in stored if pair[0] >= 0]
     hidden = [pair for pair in stored if pair[0] in HIDDEN]
@@ -315,7 +329,7 @@ def _held_fields(fields: tuple[int, ...], columns: tuple[int, ...]) -> HeldField
 
 
 def _legacy_columns(fields: Sequence[int], path: str) -> tuple[int, ...]:
-    """Columns of a 0.1 file: its page table begins with the first field of the list."""
+    """Return the column numbers of a 0.1 file, whose page table begins with the first field of the list."""
     if fields and fields[0] < 0:
         raise UnsupportedFeatureError("0.1 data file whose first field is obsolete", file=path)
     if any(0 <= field < fields[0] for field in fields):

@@ -1,7 +1,8 @@
-"""Indices as the manifest lists them. Nothing here reads or uses one.
+"""Indices as the manifest describes them. Nothing here reads index files.
 
-A manifest has one entry per segment; segments of one name are one index. The kind of an index follows from
-the type URL of its details, that of a vector index from the details themselves.
+A manifest has one entry per segment. Segments with the same name form one index. The kind of an index follows
+from the type URL of its details. The kind of a vector index follows from the details themselves.
+
 Source: docs/format.md, "Dataset directory".
 """
 
@@ -21,7 +22,7 @@ from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
 
 DIRECTORY = "_indices"
-"""Directory of all index files. Each segment has a directory below it, named by its uuid."""
+"""Directory of all index files. Each segment has a subdirectory that is named by its uuid."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SYSTEM_INDICES = {"__lance_frag_reuse": "FragmentReuse", "__lance_mem_wal": "MemWal"}
@@ -31,33 +32,33 @@ _MAX_FRAGMENT_ID = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class IndexSegmentDescription:
-    """An index over some of the fragments, with the names of the reference."""
+    """Part of an index that covers some fragments. The attribute names are those of the reference."""
 
     uuid: str
     dataset_version_at_last_update: int
     fragment_ids: pyroaring.FrozenBitMap
-    """Fragments that it covers; some may be gone. A set of numbers in a form that stays small."""
+    """Ids of the covered fragments, as a bitmap. Some of these fragments may no longer exist."""
     index_version: int
     created_at: datetime | None
     size_bytes: int | None
-    """Bytes of its files; None in manifests of old libraries."""
+    """Bytes of the segment's files; None in manifests of old libraries."""
     base_id: int | None
     covering_fields: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class IndexDescription:
-    """An index, with the names of the reference."""
+    """Index with all its segments. The attribute names are those of the reference."""
 
     name: str
     index_type: str
     type_url: str
-    """Kind of the details; empty in manifests of old libraries."""
+    """Type URL of the details; empty in manifests of old libraries."""
     fields: tuple[int, ...]
-    """Ids of the fields that it is built on."""
+    """Ids of the indexed fields."""
     field_names: tuple[str, ...]
     num_rows_indexed: int
-    """Rows, not deleted, of the fragments that it covers."""
+    """Number of live rows in the covered fragments."""
     segments: tuple[IndexSegmentDescription, ...]
 
     @property
@@ -69,7 +70,7 @@ class IndexDescription:
 
 @dataclass(frozen=True)
 class IndexSegment:
-    """One entry of the index section."""
+    """Entry of the index section."""
 
     name: str
     field_ids: tuple[int, ...]
@@ -79,7 +80,7 @@ class IndexSegment:
 
     @property
     def index_type(self) -> str:
-        """The kind of index in the words of the reference, such as "BTree" or "IVF_PQ"."""
+        """Kind of the index as the reference names it, such as "BTree" or "IVF_PQ"."""
         if self.name in _SYSTEM_INDICES:
             return _SYSTEM_INDICES[self.name]
         kind = self.type_url.rpartition(".")[2].removesuffix(_DETAILS)
@@ -91,8 +92,11 @@ class IndexSegment:
 def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
     """Return the entries of an index section in the manifest `file`.
 
+    If the section has a fragment reuse index, the coverage of the other entries is translated to the
+    rewritten fragments.
+
     Raises:
-        CorruptFileError: a uuid, a bitmap of fragments or a time that is none.
+        CorruptFileError: a uuid, a bitmap of fragments or a time is invalid.
     """
     segments = [_parse_segment(message, file) for message in section.indices]
     for segment in segments:
@@ -105,7 +109,7 @@ def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSeg
 def describe_indices(
     segments: Iterable[IndexSegment], schema: Schema, fragments: Sequence[Fragment]
 ) -> list[IndexDescription]:
-    """Return the indices that `segments` are of, by name."""
+    """Return the indices that `segments` belong to, ordered by name."""
     num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
     names = _field_names(schema)
     described = []
@@ -127,7 +131,7 @@ def describe_indices(
 
 
 def index_statistics(index: IndexDescription, fragments: Sequence[Fragment]) -> dict[str, object]:
-    """Return the statistics of an index that the manifest knows, with the keys of the reference."""
+    """Return the statistics of an index that follow from the manifest, with the keys of the reference."""
     num_rows = {fragment.id: fragment.num_rows for fragment in fragments}
     covered = pyroaring.BitMap().union(*(segment.fragment_ids for segment in index.segments))
     indexed = [number for number in num_rows if number in covered]
@@ -152,7 +156,7 @@ def _covered_rows(segment: IndexSegmentDescription, num_rows: Mapping[int, int])
 
 
 def _field_names(schema: Schema) -> dict[int, str]:
-    """Return the dotted path of every field by its id."""
+    """Return the dotted path of every field by field id."""
     names: dict[int, str] = {}
     for top in schema.fields:
         for node in top.walk():
@@ -165,7 +169,7 @@ def _parse_segment(message: table_pb2.IndexMetadata, file: str) -> IndexSegment:
     try:
         uuid = str(UUID(bytes=message.uuid.uuid))
     except ValueError:
-        raise CorruptFileError("index uuid has a wrong length", file=file) from None
+        raise CorruptFileError("index uuid does not have 16 bytes", file=file) from None
     try:
         covered = pyroaring.FrozenBitMap.deserialize(message.fragment_bitmap or _NO_FRAGMENTS)
     except (ValueError, IndexError) as error:
@@ -204,8 +208,9 @@ def _vector_type(details: bytes) -> str:
 
 
 def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
-    """Yield old and new ids of rewritten fragments, oldest first; nothing if the list is in a file of its
-    own.
+    """Yield the old and the new ids of each group of rewritten fragments, oldest group first.
+
+    Yield nothing if the list of groups is in a separate file.
     """
     try:
         message = index_pb2.FragmentReuseIndexDetails.FromString(details)
@@ -218,8 +223,9 @@ def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
 
 
 def _follow(segment: IndexSegment, rewritten: Iterable[tuple[set[int], set[int]]]) -> IndexSegment:
-    """Return the segment with the fragments that those it covers became; a partly covered group is not
-    covered.
+    """Return the segment with its coverage translated to the rewritten fragments.
+
+    A group of which the segment covered only some fragments is not covered afterwards.
     """
     bitmap = pyroaring.BitMap(segment.description.fragment_ids)
     for old, new in rewritten:

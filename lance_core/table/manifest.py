@@ -1,9 +1,11 @@
-"""Manifests: one file per version of a table that names everything in it.
+"""Manifests: one file per version of a table, which names all other files of the version.
 
-    [u32 length, IndexSection] [u32 length, Transaction] u32 length, Manifest, u64 position, u16, u16, "LANC"
+  [u32 length, IndexSection] [u32 length, Transaction] u32 length, Manifest, u64 position, u16, u16, "LANC"
 
-The position in the footer leads to the length before the Manifest, which ends where the footer begins. The
-positions inside the Manifest lead to the lengths of the optional sections, in any order.
+The position in the footer points at the length before the Manifest message. This message ends where the
+footer begins. Positions inside the message point at the lengths of the optional sections, which may be in any
+order.
+
 Source: docs/format.md, "Manifest".
 """
 
@@ -32,7 +34,7 @@ _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"LANC"
 _WRITTEN_VERSION = (0, 2)
-"""In the footer; readers do not look at it."""
+"""Version numbers in the footer. Readers ignore them."""
 _Message = TypeVar("_Message", bound=Message)
 _physical_rows = attrgetter("physical_rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +42,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of a table. Parsed as far as it is used; made by `parse_manifest`."""
+    """One version of a table, made by `parse_manifest`. Its parts are parsed when they are first used."""
 
     name: str
     """Path relative to the dataset."""
@@ -48,14 +50,16 @@ class Manifest:
     """Bytes of the file."""
     message: table_pb2.Manifest = field(repr=False)
     _transaction: bytes | None = field(repr=False)
-    """The serialized transaction that made this version, where it is in the file."""
+    """Serialized transaction that made this version; None if the file does not contain it."""
     _index_section: bytes | None = field(repr=False)
     _content: bytes = field(repr=False)
-    """The whole file, where fields have dictionary values in it; else nothing."""
+    """Content of the whole file if fields have dictionary values in it, otherwise empty."""
     repairs: tuple[str, ...] = ()
-    """Repaired damage of the file, a sentence each: see `repairs`."""
+    """Damage of the file that was repaired, one sentence per repair; see `manifest_repairs`."""
     is_counted: bool = False
-    """Whether the row counts were taken from the files, because those of the manifest cannot be trusted."""
+    """Whether the row counts were read from data files, because the manifest's own counts are missing or
+    unreliable.
+    """
 
     @property
     def version(self) -> int:
@@ -63,16 +67,16 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema of the table, with the schema metadata."""
+        """Schema of the table, with the schema metadata."""
         message = self.message
         return Schema(message.fields, message.schema_metadata, file=self.name, content=self._content)
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
-        """The fragments in the order of their rows.
+        """Fragments in the order of their rows.
 
         Raises:
-            CorruptFileError: an id appears twice or has more than 32 bits.
+            CorruptFileError: an id appears twice or does not fit in 32 bits.
         """
         format_ = None if self.has_mixed_file_versions else self.declared_file_version
         bases = self.base_paths if self.fragment_ids else {}
@@ -80,12 +84,12 @@ class Manifest:
 
     @cached_property
     def fragment_by_id(self) -> Mapping[int, Fragment]:
-        """The fragments by their ids; errors are those of `fragments`."""
+        """Fragments by id; errors are those of `fragments`."""
         return dict(zip(self.fragment_ids, self.fragments, strict=True))
 
     @cached_property
     def fragment_ids(self) -> Sequence[int]:
-        """The ids of the fragments in order; errors are those of `fragments`."""
+        """Ids of the fragments in the order of their rows; errors are those of `fragments`."""
         ids = [message.id for message in self._fragment_messages]
         if len(set(ids)) != len(ids) or max(ids, default=0) >= MAX_ROWS:
             raise CorruptFileError(
@@ -95,16 +99,17 @@ class Manifest:
 
     @cached_property
     def fragment_rows(self) -> Sequence[int]:
-        """Rows of each fragment that are not deleted; errors are those of `Fragment.num_rows`."""
+        """Number of live rows of each fragment; errors are those of `Fragment.num_rows`."""
         if self.has_row_counts and not self._deletion_messages:
             return list(map(_physical_rows, self._fragment_messages))
         return [fragment.num_rows for fragment in self.fragments]
 
     @property
     def has_row_counts(self) -> bool:
-        """Whether the rows and the deleted rows of every fragment are known.
+        """Whether the number of rows and of deleted rows is known for every fragment.
 
-        Releases before 0.8 did not count, those before 0.8.1 counted wrongly. Neither signed manifests.
+        Releases before 0.8 wrote no counts, and release 0.8.0 wrote wrong counts. Neither signed its
+        manifests.
         """
         if self.is_counted:
             return True
@@ -116,7 +121,7 @@ class Manifest:
 
     @property
     def num_rows(self) -> int | None:
-        """Rows of the table that are not deleted; None when the manifest does not say."""
+        """Number of live rows of the table; None if the manifest does not say."""
         if not self.has_row_counts:
             return None
         rows: int = sum(map(_physical_rows, self._fragment_messages))
@@ -134,7 +139,7 @@ class Manifest:
 
     @cached_property
     def timestamp(self) -> datetime:
-        """Time of the commit, in UTC; the epoch if the manifest does not contain it."""
+        """Time of the commit in UTC; the epoch if the manifest has no time."""
         stamp = self.message.timestamp
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
@@ -161,8 +166,8 @@ class Manifest:
     def data_storage_version(self) -> str:
         """Version of the data files, such as "2.1".
 
-        Manifests before 0.15 do not say. Then it is that of the first data file; without any, a feature flag
-        tells 2.x from 0.1.
+        Manifests before 0.15 do not declare a version. Then the version of the first data file is returned.
+        If there is no data file either, a feature flag distinguishes 2.x from 0.1.
         """
         if self.declared_file_version:
             return self.declared_file_version.name
@@ -184,7 +189,7 @@ class Manifest:
 
     @property
     def max_fragment_id(self) -> int | None:
-        """The highest fragment id ever assigned; None while there was none."""
+        """Highest fragment id ever assigned; None if no id was assigned yet."""
         return self.message.max_fragment_id if self.message.HasField("max_fragment_id") else None
 
     @property
@@ -193,12 +198,12 @@ class Manifest:
 
     @property
     def branch(self) -> str | None:
-        """None on the main branch."""
+        """Name of the branch; None on the main branch."""
         return self.message.branch if self.message.HasField("branch") else None
 
     @cached_property
     def base_paths(self) -> Mapping[int, DatasetBasePath]:
-        """Other places that files of the table may be in, by id."""
+        """Declared base paths by id."""
         return {
             base.id: DatasetBasePath(
                 base.id, base.name if base.HasField("name") else None, base.path, base.is_dataset_root
@@ -208,10 +213,10 @@ class Manifest:
 
     @property
     def used_base_paths(self) -> tuple[DatasetBasePath, ...]:
-        """The base paths that files of the table are in.
+        """Base paths that contain data files or deletion files of this version.
 
         Raises:
-            CorruptFileError: a file is in a base path that is not declared; or as `fragments` does.
+            CorruptFileError: a file is in a base path that is not declared; or an error of `fragments`.
         """
         if not self.message.base_paths:
             return ()
@@ -221,14 +226,18 @@ class Manifest:
 
     @cached_property
     def index_segments(self) -> tuple[IndexSegment, ...]:
-        """The entries of the index section; errors are those of `parse_segments`, or it does not decode."""
+        """Entries of the index section.
+
+        Raises:
+            CorruptFileError: the section does not decode; or an error of `parse_segments`.
+        """
         if self._index_section is None:
             return ()
         section = _decode(table_pb2.IndexSection, self._index_section, "index section", self.name)
         return parse_segments(section, self.name)
 
     def describe_indices(self) -> list[IndexDescription]:
-        """Return the indices of the table by name; errors are those of `index_segments`, `schema`,
+        """Return the indices of the table by name; errors are those of `index_segments`, `schema` and
         `fragments`.
         """
         if not self.index_segments:
@@ -237,19 +246,21 @@ class Manifest:
 
     @property
     def index_section(self) -> bytes | None:
-        """The serialized index section, where there is one; a version that changes no index repeats it."""
+        """Serialized index section; None without indices. A version that changes no index repeats these
+        bytes.
+        """
         return self._index_section
 
     @property
     def transaction_section(self) -> bytes | None:
-        """The serialized transaction that made this version, where it is in the file."""
+        """Serialized transaction that made this version; None if the file does not contain it."""
         return self._transaction
 
     @cached_property
     def transaction_uuid(self) -> str | None:
         """Id of the transaction that made this version; None in versions of old libraries.
 
-        The transaction in the file counts; without one the name of the transaction file tells.
+        The id is read from the transaction in the file, otherwise from the name of the transaction file.
         """
         if self._transaction is not None:
             message = _decode(transaction_pb2.Transaction, self._transaction, "transaction", self.name)
@@ -259,7 +270,9 @@ class Manifest:
 
     @cached_property
     def identity(self) -> str:
-        """Tells this version from one of the same number in a table that was dropped and made again."""
+        """Text that differs between versions with the same number, after a table was dropped
+        and made again.
+        """
         origin = self.transaction_uuid
         if origin is None:
             content = self.message.SerializeToString(deterministic=True)
@@ -268,17 +281,22 @@ class Manifest:
 
     @cached_property
     def declared_file_version(self) -> FileVersion | None:
-        """Version that all data files must have, unless they may be mixed; None in old manifests."""
+        """Version that all data files must have unless mixed versions are allowed; None in old manifests."""
         name = self.message.data_format.version
         return FileVersion.from_name(name, file=self.name) if name else None
 
 
 def parse_manifest(data: bytes, name: str) -> Manifest:
-    """Read a whole manifest file; `name` is its path for messages.
+    """Parse a whole manifest file.
+
+    Args:
+        data: content of the file.
+        name: path of the file for messages.
 
     Raises:
         CorruptFileError: the bytes contradict the format.
-        UnsupportedFeatureError: feature flags, a file version or a section this package does not implement.
+        UnsupportedFeatureError: the manifest has a feature flag, a file version or a section that this
+            package does not implement.
     """
     limit = len(data) - _FOOTER.size
     if limit < 0:
@@ -319,7 +337,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         _content=data if _has_dictionaries(message) else b"",
         repairs=repairs,
     )
-    _ = manifest.declared_file_version  # an unknown one is refused before anything else is read by it
+    _ = manifest.declared_file_version  # Refuse an unknown file version before the manifest is used.
     if manifest.has_stable_row_ids:
         _require_row_ids(manifest)
     return manifest
@@ -328,8 +346,9 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 def written_manifest(
     message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, data: bytes
 ) -> Manifest:
-    """Return the manifest that was just written to the file `name`, without reading it: see
-    `serialize_manifest`.
+    """Return the manifest that was just written to the file `name`, without reading the file again.
+
+    The arguments are those of `serialize_manifest`; `data` is its result.
     """
     return Manifest(
         name=name,
@@ -347,13 +366,13 @@ def serialize_manifest(
     index_section: bytes | None = None,
     head: bytes = b"",
 ) -> bytes:
-    """Return the bytes of a manifest file; the positions of the sections in it are set in `message`.
+    """Return the bytes of a manifest file, and set the positions of its sections in `message`.
 
     Args:
-        message: the manifest, without positions.
+        message: the manifest without positions, changed in place.
         transaction: the serialized transaction that makes this version.
-        index_section: the serialized index section, where the table has one.
-        head: what the file begins with, see `dictionaries`.
+        index_section: the serialized index section; None without indices.
+        head: bytes at the beginning of the file, see `manifest_dictionaries`.
     """
     parts = [head]
     if index_section is not None:
@@ -369,9 +388,7 @@ def serialize_manifest(
 
 
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:
-    """Return whether 0.1 files may need values that are in the manifest; later versions leave the places
-    empty.
-    """
+    """Return whether fields have dictionary values in the manifest file, as only 0.1 tables do."""
     return any(field.HasField("dictionary") and field.dictionary.length for field in message.fields)
 
 
@@ -383,7 +400,7 @@ def _require_row_ids(manifest: Manifest) -> None:
 
 
 def _section(data: bytes, position: int, what: str, name: str) -> bytes:
-    """Return the bytes of a length-prefixed section before the footer."""
+    """Return the bytes of a length-prefixed section, which must end before the footer."""
     limit = len(data) - _FOOTER.size
     start = position + _LENGTH.size
     if start > limit:

@@ -1,6 +1,7 @@
-"""Whether a manifest makes sense in itself: what readers take for granted, and the reference checks.
+"""Checks of one manifest against itself, beyond the checks that every open makes.
 
-Only deletion files are read; see `scan.validate` for the others.
+The checks read deletion files and no data files. `scan.validate` reads data files.
+
 Source: docs/format.md, "Fragments".
 """
 
@@ -21,15 +22,16 @@ def check_manifest(snapshot: Snapshot) -> None:
     """Check fragments, row ids and indices of a version against each other.
 
     Raises:
-        CorruptFileError: the manifest had to be repaired, fragments are not in the order of their ids or
-            beyond the highest one, a row id is live twice or beyond the next one, an index is listed twice,
-            or segments of one index cover the same fragment; or as `read_deletions`.
+        CorruptFileError: the manifest had to be repaired; fragments are not in the order of their ids, or an
+            id is above the highest assigned one; two live rows have one row id, or a row id was never
+            assigned; an index is listed twice, or two segments of one index cover the same fragment; or a
+            deletion file is corrupt.
         StorageError: a deletion file cannot be read.
     """
     manifest = snapshot.manifest
     if manifest.repairs:
         raise CorruptFileError(
-            "the manifest is wrong in a way that reading repairs; any commit writes it right",
+            "the manifest has known damage, which reading repairs; the next commit writes a correct manifest",
             file=manifest.name,
             found="; ".join(manifest.repairs),
         )
@@ -53,7 +55,7 @@ def _check_fragments(manifest: Manifest) -> None:
     highest = manifest.max_fragment_id
     if ids and highest is not None and ids[-1] > highest:
         raise CorruptFileError(
-            "a fragment has an id that was never given out",
+            "fragment id is above the highest id that the table has assigned",
             file=manifest.name,
             expected=f"at most {highest}",
             found=ids[-1],
@@ -65,7 +67,8 @@ def _check_row_ids(manifest: Manifest, deleted: Sequence[Offsets]) -> None:
     for fragment, offsets in zip(manifest.fragments, deleted, strict=True):
         try:
             row_ids = read_row_ids(fragment)
-        except UnsupportedFeatureError:  # in a hidden column
+        # The row ids are in a hidden column of a data file, which is not read here.
+        except UnsupportedFeatureError:
             return
         live.append(np.delete(row_ids, offsets))
     every = np.sort(np.concatenate(live)) if live else np.empty(0, np.uint64)
@@ -73,10 +76,10 @@ def _check_row_ids(manifest: Manifest, deleted: Sequence[Offsets]) -> None:
         return
     twice = every[1:][every[1:] == every[:-1]]
     if len(twice):
-        raise CorruptFileError("a row id is live twice", file=manifest.name, found=int(twice[0]))
+        raise CorruptFileError("two live rows have the same row id", file=manifest.name, found=int(twice[0]))
     if int(every[-1]) >= manifest.next_row_id:
         raise CorruptFileError(
-            "a row id was never given out",
+            "row id is above the highest id that the table has assigned",
             file=manifest.name,
             expected=f"below {manifest.next_row_id}",
             found=int(every[-1]),
@@ -87,7 +90,7 @@ def _check_indices(segments: Sequence[IndexSegment], file: str) -> None:
     uuids = [segment.description.uuid for segment in segments]
     for uuid in uuids:
         if uuids.count(uuid) > 1:
-            raise CorruptFileError("an index is listed twice", file=file, found=uuid)
+            raise CorruptFileError("two index entries have the same uuid", file=file, found=uuid)
     covered: dict[str, set[int]] = {}
     for segment in segments:
         known = covered.setdefault(segment.name, set())

@@ -1,6 +1,8 @@
-"""The values of dictionary columns of 0.1 tables in manifests: every manifest file begins with them.
+"""Values of the dictionary columns of 0.1 tables, which manifest files contain.
 
-Data files hold keys only. Later file versions leave the places in the schema empty.
+Data files of 0.1 hold only the keys. Every manifest file begins with the values, and the fields of the schema
+hold their positions. For later file versions these positions are empty.
+
 Source: docs/format.md, "0.1".
 """
 
@@ -17,10 +19,10 @@ from lance_core.table.manifest import Manifest
 
 
 def dictionaries_of(manifest: Manifest) -> Mapping[int, pa.Array]:
-    """Return the values that a manifest holds, by field id; nothing if files are not 0.1.
+    """Return the dictionary values of a manifest by field id; empty unless its data files are 0.1.
 
     Raises:
-        CorruptFileError: the bytes contradict the format.
+        CorruptFileError: the bytes of the values contradict the format.
     """
     if manifest.data_storage_version != FileVersion.V0_1.name:
         return {}
@@ -32,24 +34,28 @@ def dictionaries_of(manifest: Manifest) -> Mapping[int, pa.Array]:
 
 
 def place_dictionaries(message: table_pb2.Manifest, values: Mapping[int, pa.Array]) -> bytes:
-    """Return the first bytes of the file of a manifest, and set the positions of the values in `message`.
+    """Return the bytes with which the manifest file begins, and set the positions of the values in `message`.
+
+    Args:
+        message: the new manifest, changed in place.
+        values: dictionary values by field id.
 
     Raises:
-        UnsupportedFeatureError: a 0.1 table with rows has a dictionary column whose values are not given.
+        UnsupportedFeatureError: a 0.1 table with rows has a dictionary column without known values.
     """
-    from lance_core.encodings.v0_1.encoders import write_dictionary  # readers load no encoders
+    from lance_core.encodings.v0_1.encoders import write_dictionary  # imported late: readers need no encoders
 
     sink = _Sink()
     is_0_1 = message.data_format.version == FileVersion.V0_1.name
     for field in message.fields:
         if not field.HasField("dictionary"):
             continue
-        field.dictionary.Clear()  # places in the old file
+        field.dictionary.Clear()  # positions in the file of the previous version
         if not is_0_1:
             continue
         if field.id not in values and message.fragments:
             raise UnsupportedFeatureError(
-                "dictionary column of a 0.1 table whose values are not at hand", column=field.name
+                "dictionary column of a 0.1 table without known values", column=field.name
             )
         if len(known := values.get(field.id, ())):
             field.dictionary.offset, field.dictionary.length = write_dictionary(known, sink)
@@ -57,7 +63,7 @@ def place_dictionaries(message: table_pb2.Manifest, values: Mapping[int, pa.Arra
 
 
 class _Sink:
-    """Keeps what it gets."""
+    """In-memory file that collects what is written to it."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

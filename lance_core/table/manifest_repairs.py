@@ -1,15 +1,15 @@
-"""Damage that releases of the reference are known to have left in manifests, repaired when one is read.
+"""Repairs of the damage that releases of the reference are known to have left in manifests.
 
-| release | what is wrong | what a reader finds after the repair |
-|---|---|---|
-| before 0.8.15 | indices name fragments that they do not cover | the coverage of these indices is unknown |
-| before 0.11 | a new column got the id of a dropped one | the new column has an id of its own |
-| 0.16 | two fragments have one id | the later fragment has an id of its own |
-| 0.16 | the table says 0.1, all its data files are 2.x | the version of the data files |
+| release | what is wrong | what a reader finds after the repair | |---|---|---| | before 0.8.15 | indices
+name fragments that they do not cover | the coverage of these indices is unknown | | before 0.11 | a new
+column got the id of a dropped one | the new column has an id of its own | | 0.16 | two fragments have one id
+| the later fragment has an id of its own | | 0.16 | the table says 0.1, all its data files are 2.x | the
+version of the data files |
 
-Wrong row counts, of releases before 0.8.1, are repaired in `snapshot`: that takes a look into data files.
-Ids are repaired only in manifests that such a release signed. In a newer manifest two of them are corruption.
-The next commit writes the repaired manifest.
+Wrong row counts of releases before 0.8.1 are repaired in `snapshot`, because their repair reads data files.
+Ids are repaired only in manifests that such a release signed. In a newer manifest, a repeated id is
+corruption. The next commit writes the repaired manifest.
+
 Source: docs/format.md, "Damage that old releases left".
 """
 
@@ -34,13 +34,14 @@ _LATER: _Release = (1 << 31,)
 def repair_manifest(
     message: table_pb2.Manifest, index_section: bytes | None, name: str
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    """Repair `message`, of the manifest file `name`, in place.
+    """Repair the manifest `message` of the file `name` in place.
 
     Returns:
-        The index section without what is wrong, and for each repair a sentence that says what was wrong.
+        The repaired index section, and for each repair a sentence that says what was wrong.
 
     Raises:
-        CorruptFileError: two fragments of one id have a deletion file, which is named by that id.
+        CorruptFileError: a fragment with the id of an earlier fragment has a deletion file, whose name
+            contains this id.
     """
     release = _release(message)
     notes: list[str] = []
@@ -64,14 +65,16 @@ def repair_manifest(
 
 
 def has_several_file_versions(message: table_pb2.Manifest) -> bool:
-    """Return whether a table that says 0.1, as one of 0.16 may, has data files of 0.1 and of 2.x."""
+    """Return whether a table that declares 0.1 has data files of 0.1 and of 2.x, as release
+    0.16 left some.
+    """
     return message.data_format.version == FileVersion.V0_1.name and len(_file_versions(message)) > 1
 
 
 def _release(message: table_pb2.Manifest) -> _Release:
     """Return the release of the reference that signed a manifest; `_LATER` for other libraries.
 
-    Releases before 0.8.1 did not sign.
+    The result is empty for releases before 0.8.1, which did not sign.
     """
     if not message.HasField("writer_version"):
         return ()
@@ -83,7 +86,7 @@ def _release(message: table_pb2.Manifest) -> _Release:
 
 
 def _forget_coverage(index_section: bytes | None) -> bytes | None:
-    """An index without a bitmap of fragments is one whose coverage is unknown; nobody trusts it."""
+    """Remove the fragment bitmaps of all indices. Readers do not use an index without a bitmap."""
     section = _decoded(index_section)
     if section is None:
         return index_section
@@ -93,7 +96,7 @@ def _forget_coverage(index_section: bytes | None) -> bytes | None:
 
 
 def _without_indices_on(index_section: bytes | None, fields: Set[int]) -> bytes | None:
-    """Drop indices on fields with new ids: nobody knows which of two columns was indexed."""
+    """Drop indices on fields with new ids, because it is unknown which of the two columns was indexed."""
     section = _decoded(index_section)
     if section is None:
         return index_section
@@ -102,8 +105,9 @@ def _without_indices_on(index_section: bytes | None, fields: Set[int]) -> bytes 
 
 
 def _decoded(index_section: bytes | None) -> table_pb2.IndexSection | None:
-    """Return the index section; None if there is none, or none that decodes: `Manifest.index_segments`
-    says so.
+    """Return the index section; None if it is missing or does not decode.
+
+    `Manifest.index_segments` reports a section that does not decode.
     """
     try:
         return None if index_section is None else table_pb2.IndexSection.FromString(index_section)
@@ -112,17 +116,18 @@ def _decoded(index_section: bytes | None) -> table_pb2.IndexSection | None:
 
 
 def _separate_fields(message: table_pb2.Manifest, name: str) -> tuple[set[int], set[int]]:
-    """Give fields that have two columns in some fragment new ids.
+    """Give new ids to fields with two columns in one fragment.
 
-    The last column of a fragment is the one that was written for the field; the others belonged to a dropped
-    field. The columns of a 0.1 file follow from the distances between its field ids, so all fields of a file
-    move together, and all files that hold one of them.
+    The last column of a fragment was written for the field; the others belonged to a dropped field. The
+    columns of a 0.1 file follow from the distances between its field ids. Therefore all fields of a file get
+    new ids together, and so do the fields of all files that hold one of them.
 
     Returns:
-        The fields that had two columns, and all fields that have new ids, both by their old ids.
+        The fields that had two columns, and all fields with new ids; both by their old ids.
 
     Raises:
-        CorruptFileError: a column that does not count is the first one of a file with columns that do.
+        CorruptFileError: the first column of a file is obsolete, while the file has other columns that are
+            used.
     """
     twice = {field for fragment in message.fragments for field in _repeated(fragment)}
     if not twice:
@@ -155,7 +160,7 @@ def _separate_fields(message: table_pb2.Manifest, name: str) -> tuple[set[int], 
 
 
 def _repeated(fragment: table_pb2.DataFragment) -> Iterable[int]:
-    """Fields with more than one column in a fragment."""
+    """Return the fields with more than one column in a fragment."""
     if len(fragment.files) < 2:
         return ()
     fields = [field for file in fragment.files for field in file.fields if field >= 0]
@@ -163,7 +168,7 @@ def _repeated(fragment: table_pb2.DataFragment) -> Iterable[int]:
 
 
 def _counting_files(fragment: table_pb2.DataFragment, fields: Set[int]) -> list[table_pb2.DataFile]:
-    """Return the files that hold the last column of one of `fields`, the last file first."""
+    """Return the files that hold the last column of one of `fields`, last file first."""
     seen: set[int] = set()
     found = []
     for file in reversed(fragment.files):
@@ -186,7 +191,7 @@ def _move_fields(fragment: table_pb2.DataFragment, moved: Set[int], distance: in
 
 
 def _separate_fragments(message: table_pb2.Manifest, name: str) -> list[int]:
-    """Give a fragment whose id an earlier fragment has a new id; returns the ids that were taken twice."""
+    """Give a new id to each fragment that has the id of an earlier fragment; return the repeated ids."""
     seen: set[int] = set()
     twice: list[int] = []
     highest = max([message.max_fragment_id, *(fragment.id for fragment in message.fragments)])

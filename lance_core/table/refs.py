@@ -1,8 +1,10 @@
-"""Tags and branches: names for versions, kept as JSON files below the root of a dataset.
+"""Tags and branches: names for versions, kept as JSON files below the main root of a dataset.
 
-`_refs/tags/{tag}.json` names a version, on the main branch or on another one. `_refs/branches/{branch}.json`,
-with `/` in the name written as `%2F`, tells where a branch began; its versions are in `tree/{branch}/`, a
-dataset of its own that shares files through base paths. All refs of all branches are below the main root.
+`_refs/tags/{tag}.json` names a version of some branch. `_refs/branches/{branch}.json` names the version with
+which a branch began; `/` in a branch name is written as `%2F`. The versions of a branch are in
+`tree/{branch}/`, a dataset directory that shares older files through base paths. The references of all
+branches are below the main root.
+
 Source: docs/format.md, "Tags and branches".
 """
 
@@ -40,64 +42,64 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Tag:
-    """A name for one version."""
+    """Name for one version."""
 
     branch: str | None
-    """The branch whose version it is; None for the main branch."""
+    """Branch of the version; None for the main branch."""
     version: int
     created_at: datetime | None
     updated_at: datetime | None
     manifest_size: int
-    """Bytes of the manifest, 0 where unknown."""
+    """Bytes of the manifest; 0 if unknown."""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The version with which a branch began."""
+    """Branch, described by the version with which it began."""
 
     parent_branch: str | None
-    """None for the main branch."""
+    """Branch of that version; None for the main branch."""
     branch_identifier: tuple[tuple[int, str], ...]
-    """Version and random id of every step from the main branch to this one."""
+    """Version and random id of every step from the main branch to this branch."""
     parent_version: int
     create_at: int
-    """Seconds since the epoch."""
+    """Time of creation, in seconds since the epoch."""
     manifest_size: int
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_tag_name(name: str) -> str:
-    """Return `name` when a tag may have it, else raise `InvalidInputError` (threat T9)."""
+    """Return `name` if it is a valid tag name, otherwise raise `InvalidInputError` (threat T9)."""
     if not _is_segment(name) or name.startswith(".") or name.endswith("."):
         raise _bad_name("tag", name)
     return name
 
 
 def check_branch_name(name: str) -> str:
-    """Return `name` when a branch may have it, else raise `InvalidInputError` (threat T9)."""
+    """Return `name` if it is a valid branch name, otherwise raise `InvalidInputError` (threat T9)."""
     if name == MAIN or len(name) > 255 or not all(map(_is_segment, name.split("/"))):
         raise _bad_name("branch", name)
     return name
 
 
 def tag_path(name: str) -> str:
-    """Return the file of a tag; errors are those of `check_tag_name`."""
+    """Return the path of a tag's file; errors are those of `check_tag_name`."""
     return f"{TAGS}/{check_tag_name(name)}{_SUFFIX}"
 
 
 def branch_path(name: str) -> str:
-    """Return the file of a branch; errors are those of `check_branch_name`."""
+    """Return the path of a branch's file; errors are those of `check_branch_name`."""
     return f"{BRANCHES}/{quote(check_branch_name(name), safe='')}{_SUFFIX}"
 
 
 def read_tag(root: Storage, name: str) -> Tag:
-    """Return the tag of a dataset whose main branch is at `root`.
+    """Return a tag of the dataset whose main branch is at `root`.
 
     Raises:
-        InvalidInputError: no tag may have this name.
-        RefNotFoundError: there is no such tag.
-        CorruptFileError: its file is not what the format says.
+        InvalidInputError: the name is not a valid tag name.
+        RefNotFoundError: the tag does not exist.
+        CorruptFileError: the file of the tag does not parse.
     """
     tag = find_tag(root, name)
     if tag is None:
@@ -106,7 +108,7 @@ def read_tag(root: Storage, name: str) -> Tag:
 
 
 def find_tag(root: Storage, name: str) -> Tag | None:
-    """Return the tag, or None where there is none; errors are those of `read_tag`."""
+    """Return the tag, or None if it does not exist; other errors are those of `read_tag`."""
     try:
         return _read(root, tag_path(name), _parse_tag)
     except FileMissingError:
@@ -114,7 +116,7 @@ def find_tag(root: Storage, name: str) -> Tag | None:
 
 
 def read_branch(root: Storage, name: str) -> Branch:
-    """Return the branch of a dataset whose main branch is at `root`; errors are those of `read_tag`."""
+    """Return a branch of the dataset whose main branch is at `root`; errors are like those of `read_tag`."""
     try:
         return _read(root, branch_path(name), _parse_branch)
     except FileMissingError:
@@ -122,39 +124,39 @@ def read_branch(root: Storage, name: str) -> Branch:
 
 
 def no_branch(root: Storage, name: str) -> RefNotFoundError:
-    """Return the error for a branch that a dataset does not have; its message names near ones."""
+    """Return the error for a branch that does not exist; its message suggests similar names."""
     return RefNotFoundError(f"no branch {name!r}{did_you_mean(name, branch_names(root))}")
 
 
 def tag_names(root: Storage) -> list[str]:
-    """Return the names of all tags, sorted; files whose names no tag may have are none."""
+    """Return the names of all tags, sorted. Files without a valid tag name are ignored."""
     return sorted(name for name in _names(root, TAGS) if _allowed(check_tag_name, name))
 
 
 def branch_names(root: Storage) -> list[str]:
-    """Return the names of all branches but the main one, sorted; files whose names no branch may have are
-    none.
-    """
+    """Return the names of all branches except main, sorted. Files without a valid branch name are ignored."""
     names = (unquote(name) for name in _names(root, BRANCHES))
     return sorted(name for name in names if _allowed(check_branch_name, name))
 
 
 def list_tags(root: Storage) -> dict[str, Tag]:
-    """All tags by name; errors are those of `read_tag`, but for tags that are removed meanwhile."""
+    """Return all tags by name.
+
+    A tag that is removed during the call is left out. Errors are those of `read_tag`.
+    """
     return _read_all(root, tag_names(root), tag_path, _parse_tag)
 
 
 def list_branches(root: Storage) -> dict[str, Branch]:
-    """All branches but the main one by name; errors are those of `list_tags`."""
+    """Return all branches except main by name; errors are those of `list_tags`."""
     return _read_all(root, branch_names(root), branch_path, _parse_branch)
 
 
 def branch_storage(root: Storage, branch: str | None) -> Storage:
-    """Return the storage of the versions of a branch. None and "main" are the main branch, at `root`
-    itself.
+    """Return the storage of the versions of a branch. None and "main" mean the main branch, at `root` itself.
 
     Raises:
-        InvalidInputError: no branch may have this name.
+        InvalidInputError: the name is not a valid branch name.
     """
     return root if branch in (None, MAIN) else root.below(f"{TREE}/{check_branch_name(branch)}")
 
@@ -193,7 +195,7 @@ def _read_all(
 ) -> dict[str, T]:
     found = {}
     for name in names:
-        with suppress(FileMissingError):  # removed since it was listed
+        with suppress(FileMissingError):  # removed after it was listed
             found[name] = _read(root, path_of(name), parse)
     return found
 
@@ -259,7 +261,7 @@ def _optional_text(value: Any) -> str | None:
 
 
 def _time(value: Any) -> datetime | None:
-    # Nanoseconds are cut off: Python's times have none.
+    # Cut off nanoseconds: `datetime` has microseconds.
     if value is None:
         return None
     return datetime.fromisoformat(_FRACTION.sub(r"\1", _text(value))).astimezone(UTC)

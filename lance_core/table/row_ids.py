@@ -1,6 +1,8 @@
-"""Stable row ids: a number per physical row of a fragment that stays with the row when it moves.
+"""Stable row ids: one number per physical row of a fragment, which stays with the row when the row moves.
 
-A sequence is a list of segments, each a range, a range with holes, a range with a bitmap or an array.
+A sequence is a list of segments. A segment is a range, a range with holes, a range with a bitmap, or an
+array.
+
 Source: docs/format.md, "Row ids and lineage".
 """
 
@@ -19,7 +21,7 @@ _NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 
 def read_row_ids(fragment: Fragment) -> RowIds:
-    """Return the row id of every physical row of a fragment, deleted ones included, in physical order.
+    """Return the row id of every physical row of a fragment, deleted rows included, in physical order.
 
     Raises:
         CorruptFileError: the sequence contradicts the format or the number of rows.
@@ -30,14 +32,16 @@ def read_row_ids(fragment: Fragment) -> RowIds:
 
 
 def decode_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
-    """Decode a serialized sequence of `num_rows` ids; `name` is for messages."""
+    """Decode a serialized sequence of exactly `num_rows` ids; `name` is for messages."""
     row_ids = decode_first_row_ids(data, num_rows, name)
     _require_complete(num_rows - len(row_ids), num_rows, name)
     return row_ids
 
 
 def decode_first_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
-    """Decode a sequence of at most `num_rows` ids, of rows that others without an id may follow."""
+    """Decode a sequence of at most `num_rows` ids, as new fragments have it whose last rows
+    have no id yet.
+    """
     parts: list[RowIds] = []
     left = num_rows
     for segment in _parse(data, name).segments:
@@ -48,10 +52,19 @@ def decode_first_row_ids(data: bytes, num_rows: int, name: str) -> RowIds:
 
 
 def find_row_ids(fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
-    """Return the positions of ids: indices in the sorted unique `wanted`, and the physical rows that have
-    them.
+    """Find row ids in a fragment.
 
-    Ranges, which most rows are in, are not spelled out. Errors are those of `read_row_ids`.
+    Ranges, which hold most ids, are searched without expanding them.
+
+    Args:
+        fragment: the fragment.
+        wanted: row ids, sorted and unique.
+
+    Returns:
+        For each id that was found, its index in `wanted`, and the physical row with this id.
+
+    Raises:
+        LanceError: an error of `read_row_ids`.
     """
     data, name = _inline(fragment)
     places, rows = [_NOWHERE], [_NOWHERE]
@@ -77,7 +90,11 @@ def find_row_ids(fragment: Fragment, wanted: RowIds) -> tuple[Places, Places]:
 
 
 def find_values(values: RowIds, wanted: RowIds) -> tuple[Places, Places]:
-    """Places in the sorted unique `wanted` of those values that it has, and their places in `values`."""
+    """Find `values` in `wanted`, which is sorted and unique.
+
+    Returns:
+        For each value that was found, its index in `wanted` and its index in `values`.
+    """
     if not len(wanted):
         return _NOWHERE, _NOWHERE
     places = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
@@ -86,7 +103,7 @@ def find_values(values: RowIds, wanted: RowIds) -> tuple[Places, Places]:
 
 
 def _inline(fragment: Fragment) -> tuple[bytes, str]:
-    """Return the serialized sequence, and what to call it."""
+    """Return the serialized sequence of a fragment, and its name for messages."""
     data = fragment.inline_lineage(Lineage.ROW_ID)
     name = f"row ids of fragment {fragment.id}"
     if data is None:
@@ -107,8 +124,9 @@ def _require_complete(left: int, num_rows: int, name: str) -> None:
 
 
 def decode_segment(segment: rowids_pb2.U64Segment, limit: int, name: str) -> RowIds:
-    """Return the at most `limit` values of one segment. The number is checked before memory is taken for
-    them.
+    """Return the values of one segment, at most `limit`.
+
+    The number of values is checked before memory for them is allocated.
     """
     match segment.WhichOneof("segment"):
         case "range":

@@ -1,6 +1,8 @@
-"""Row lineage: the versions in which each row of a fragment was made and last changed.
+"""Row versions: the versions in which each row of a fragment was created and last changed.
 
-A sequence is a list of runs of one version; a run has as many rows as its span has values.
+A sequence is a list of runs. A run is a version and a span; the number of values in the span is the number of
+rows of the run.
+
 Source: docs/format.md, "Row ids and lineage".
 """
 
@@ -14,17 +16,19 @@ from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.row_ids import decode_segment
 
 _FIRST_VERSION = 1
-"""The version of rows whose table keeps none, which is what the reference reports."""
+"""Version of all rows of a table without these sequences, as in the reference."""
 
 Versions = npt.NDArray[np.uint64]
 
 
 def read_versions(fragment: Fragment, kind: Lineage) -> Versions:
-    """Return the versions of all physical rows of a fragment that has them in the manifest, or nowhere.
+    """Return the version of every physical row of a fragment, from the sequence in the manifest.
+
+    If the manifest has no sequence, every row has version 1.
 
     Raises:
         CorruptFileError: the sequence contradicts the format or the number of rows.
-        UnsupportedFeatureError: an unknown kind of span.
+        UnsupportedFeatureError: a span is of an unknown kind.
     """
     data = fragment.inline_lineage(kind)
     if data is None:
@@ -33,7 +37,9 @@ def read_versions(fragment: Fragment, kind: Lineage) -> Versions:
 
 
 def decode_versions(data: bytes, num_rows: int, name: str) -> Versions:
-    """Decode a serialized sequence of `num_rows` versions; `name` is for messages."""
+    """Decode a serialized sequence of `num_rows` versions; `name` is for messages. Errors are those of
+    `read_versions`.
+    """
     try:
         sequence = rowids_pb2.RowDatasetVersionSequence.FromString(data)
     except DecodeError:

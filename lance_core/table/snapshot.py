@@ -1,4 +1,4 @@
-"""One version of a table together with the storage it is in."""
+"""Snapshots: one version of a table together with its storage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from lance_core.table.versions import latest_manifest, list_versions, manifest_p
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An immutable view of a table."""
+    """Immutable view of one version of a table."""
 
     storage: Storage
     manifest: Manifest
@@ -27,18 +27,12 @@ class Snapshot:
     """The `lance_core.scan.session.Session` of reads; None: the default session of the process."""
 
     def open_version(self, version: int | None = None) -> "Snapshot":
-        """Open another version of the table, the latest if no number is given.
-
-        Errors are those of `open_snapshot`.
-        """
+        """Open another version of the table; None means the latest. Errors are those of `open_snapshot`."""
         return replace(open_snapshot(self.storage, version, self.open_base), session=self.session)
 
     def with_manifest(self, manifest: Manifest) -> "Snapshot":
-        """Return another version of the table, whose manifest is known.
-
-        Errors are those of `open_snapshot`.
-        """
-        if not manifest.has_row_counts:  # libraries before 0.8 left them out
+        """Return the version of the table with the given manifest; errors are those of `open_snapshot`."""
+        if not manifest.has_row_counts:  # written by a library before 0.8
             return self.open_version(manifest.version)
         return replace(self, manifest=manifest)
 
@@ -71,7 +65,7 @@ class Snapshot:
 def open_snapshot(
     storage: Storage, version: int | None = None, open_base: BaseOpener = open_base
 ) -> Snapshot:
-    """Open one version of the table in `storage`, the latest without a number.
+    """Open a version of the table in `storage`; None means the latest.
 
     `open_base` opens the base paths that files of the table are in, and may refuse to.
 
@@ -79,7 +73,7 @@ def open_snapshot(
         DatasetNotFoundError: there is no table.
         VersionNotFoundError: the table has no such version.
         CorruptFileError: the manifest contradicts the format or its own name.
-        UnsupportedFeatureError: the table uses something this package does not implement.
+        UnsupportedFeatureError: the table uses a feature that this package does not implement.
     """
     number, path = latest_manifest(storage) if version is None else (version, manifest_path(storage, version))
     manifest = _read_manifest(storage, number, path)
@@ -92,9 +86,9 @@ def open_snapshot(
 
 
 def read_manifest(storage: Storage, version: int, path: str | None = None) -> Manifest:
-    """Return the manifest of one version, at `path` if that is known; errors of `open_snapshot`.
+    """Return the manifest of a version, with the row counts of the file; see `counted_manifest`.
 
-    Row counts are those of the file, see `counted_manifest`.
+    `path` saves looking for the manifest. Errors are those of `open_snapshot`.
     """
     return _read_manifest(storage, version, path or manifest_path(storage, version))
 
@@ -102,11 +96,11 @@ def read_manifest(storage: Storage, version: int, path: str | None = None) -> Ma
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
         manifest = parse_manifest(storage.read_file(path), path)
-    except FileMissingError:  # cleaned up since it was found
+    except FileMissingError:  # cleaned up after its name was found
         raise VersionNotFoundError(f"no version {version}") from None
     if manifest.version != version:
         raise CorruptFileError(
-            "manifest is of another version than its name",
+            "manifest has another version number than its name",
             file=path,
             expected=version,
             found=manifest.version,
@@ -115,8 +109,8 @@ def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
 
 
 def version_before(storage: Storage, time: datetime) -> int | None:
-    """Return the last version that was committed before `time` (which has a zone); None when all are
-    later.
+    """Return the last version that was committed before `time`, which must have a zone; None if there is
+    none.
 
     Errors are those of `open_snapshot`.
     """
@@ -127,10 +121,11 @@ def version_before(storage: Storage, time: datetime) -> int | None:
 
 
 def counted_manifest(storage: Storage, manifest: Manifest, open_base: BaseOpener = open_base) -> Manifest:
-    """Return the manifest with the row counts of all fragments; what it does not say is taken from the files.
+    """Return the manifest with the row counts of all fragments. Missing counts are read from data and
+    deletion files.
 
-    A manifest without a writer version has no row counts, or wrong ones: releases before 0.8 did not count,
-    and release 0.8.0 took the rows that were left for all rows.
+    A manifest without a writer version has no row counts or wrong ones: releases before 0.8 wrote none, and
+    release 0.8.0 wrote the number of live rows as the number of all rows.
 
     Raises:
         LanceError: a file cannot be read.
@@ -148,7 +143,8 @@ def counted_manifest(storage: Storage, manifest: Manifest, open_base: BaseOpener
         if not (is_signed and fragment.physical_rows):
             counted.physical_rows = _count_rows(snapshot, fragment)
         if counted.HasField("deletion_file"):
-            counted.deletion_file.num_deleted_rows = 0  # nothing to compare with
+            # an unknown count, so that reading the file does not compare it
+            counted.deletion_file.num_deleted_rows = 0
             bare = replace(manifest, message=table_pb2.Manifest(fragments=[counted]))
             counted.deletion_file.num_deleted_rows = len(snapshot.read_deletions(bare.fragments[0]))
         if fragment.physical_rows not in (0, counted.physical_rows):

@@ -1,4 +1,4 @@
-"""Snapshots that were opened last, kept for whoever opens them again."""
+"""Cache of recently opened snapshots."""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -13,19 +13,26 @@ from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version, manifest_identity
 
 _MEMORY_PER_MANIFEST_BYTE = 8
-"""Memory of a parsed manifest, per byte of its file."""
+"""Estimated memory of a parsed manifest, per byte of its file."""
 
 
 class SnapshotCache:
     """Least recently used snapshots, bounded in bytes; thread-safe.
 
-    One whose manifest file was replaced, as after a dataset was dropped and made again, is read anew.
+    If the manifest file of a snapshot was replaced, as after a table was dropped and made again, it is read
+    again.
     """
 
     def __init__(
         self, max_bytes: int, open_base: BaseOpener = open_base, session: object | None = None
     ) -> None:
-        """`open_base` opens the base paths of tables, and may refuse to."""
+        """Create an empty cache.
+
+        Args:
+            max_bytes: bound of the estimated memory of all snapshots.
+            open_base: opens the base paths of tables, and may refuse to.
+            session: session of the snapshots' reads; None means the default session of the process.
+        """
         self._max_bytes = max_bytes
         self._open_base = open_base
         self._session = session
@@ -33,7 +40,7 @@ class SnapshotCache:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin without any snapshot, in this process or in one that was forked."""
+        """Start with an empty cache, in this process or in a forked one."""
         self._num_bytes = 0
         self._snapshots: OrderedDict[tuple[str, int], tuple[str, Snapshot]] = OrderedDict()
         self._counter = HitCounter()
@@ -78,13 +85,13 @@ def _memory_bytes(snapshot: Snapshot) -> int:
 
 
 kept_snapshots = SnapshotCache(64 << 20)
-"""Snapshots of local tables that this process opened by their paths."""
+"""Snapshots of local tables that this process opened by path."""
 
 
 def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
-    """Open a version like `open_snapshot`, but do not read a local manifest again that was read before.
+    """Open a version like `open_snapshot`, but reuse a local manifest that was read before.
 
-    Far away, asking whether a manifest is the same takes as long as reading it.
+    Remote manifests are not cached: asking whether a manifest changed takes as long as reading it.
     """
     if storage.is_remote:
         return open_snapshot(storage, version)
@@ -92,19 +99,21 @@ def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
 
 
 def reopen(storage: Storage, version: int, identity: str, opener: BaseOpener) -> Snapshot:
-    """Open the version that a pickled snapshot was of.
+    """Open the version of a pickled snapshot.
 
     Args:
-        storage: where the table is.
-        version: its number.
+        storage: storage of the table.
+        version: number of the version.
         identity: `Manifest.identity` of the version.
-        opener: what opens the base paths of the table.
+        opener: opens the base paths of the table.
 
     Raises:
-        VersionNotFoundError: the version is gone, or another table took the place of the pickled one.
-        LanceError: the others of `open_snapshot`.
+        VersionNotFoundError: the version was removed, or the table was dropped and made again.
+        LanceError: another error of `open_snapshot`.
     """
     snapshot = open_kept(storage, version) if opener is open_base else open_snapshot(storage, version, opener)
     if snapshot.manifest.identity != identity:
-        raise VersionNotFoundError(f"version {version} is of a dataset that was made again since the pickle")
+        raise VersionNotFoundError(
+            f"version {version} belongs to a dataset that was dropped and made again after the pickle"
+        )
     return snapshot

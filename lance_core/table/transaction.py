@@ -1,7 +1,9 @@
-"""Transactions: what one version changed. Each is a file, and repeated in the manifest of its version.
+"""Transactions: what one version changed. Each is a file, and is repeated in the manifest of its version.
 
-Writers that started on an older version read the transactions of the versions since, to find out whether
-their own still makes sense. Source: docs/format.md, "Writing a version".
+A writer that started on an older version reads the transactions of the versions since. They tell whether its
+own transaction can still be applied.
+
+Source: docs/format.md, "Writing a version".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,16 +38,16 @@ def new_transaction(
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Transaction:
-    """Return a transaction that lacks its operation.
+    """Return a transaction without an operation.
 
     Args:
-        read_version: the version it was made on; 0 for a new table.
-        uuid: its id, a new one if not given; see `transaction_uuid`.
-        message: what the author says about it; wins over a property of that name.
-        properties: what else is noted on it.
+        read_version: version on which the transaction is based; 0 for a new table.
+        uuid: id of the transaction, see `transaction_uuid`; None means a new id.
+        message: commit message. It replaces the property with the key of commit messages.
+        properties: properties of the transaction.
 
     Raises:
-        InvalidInputError: the id is no UUID.
+        InvalidInputError: the id is not a UUID.
     """
     noted = dict(properties or {})
     if message is not None:
@@ -55,10 +57,10 @@ def new_transaction(
 
 
 def transaction_uuid(text: str) -> str:
-    """Return the id of a transaction in the form that names its file: lower case, with hyphens.
+    """Return the id of a transaction as its file name contains it: lower case, with hyphens.
 
     Raises:
-        InvalidInputError: it is no UUID.
+        InvalidInputError: the text is not a UUID.
     """
     try:
         return str(UUID(text))
@@ -67,7 +69,7 @@ def transaction_uuid(text: str) -> str:
 
 
 def append(transaction: Transaction, fragments: Iterable[table_pb2.DataFragment]) -> Transaction:
-    """Let the transaction add fragments, which get their ids when it is committed."""
+    """Set the operation to an append. The fragments get their ids when the transaction is committed."""
     transaction.append.SetInParent()
     transaction.append.fragments.extend(fragments)
     return transaction
@@ -79,7 +81,7 @@ def overwrite(
     schema: Schema,
     config: Mapping[str, str] | None = None,
 ) -> Transaction:
-    """Let the transaction replace all fragments and the schema; also how tables begin.
+    """Set the operation to an overwrite: it replaces all fragments and the schema, and creates new tables.
 
     `config` is added to the settings of the table.
     """
@@ -100,13 +102,13 @@ def delete(
     removed_ids: Iterable[int] = (),
     predicate: str = "",
 ) -> Transaction:
-    """Let the transaction delete rows.
+    """Set the operation to a delete of rows.
 
     Args:
-        transaction: lacks its operation.
-        updated: fragments with their new deletion files.
-        removed_ids: fragments of which no row is left.
-        predicate: what the author asked for.
+        transaction: a transaction without an operation.
+        updated: fragments with new deletion files.
+        removed_ids: ids of fragments without remaining rows.
+        predicate: the filter of the caller, as a note.
     """
     operation = transaction.delete
     operation.SetInParent()
@@ -127,19 +129,22 @@ def update(
     rewrites_columns: bool = False,
     updated_offsets: Mapping[int, Offsets] | None = None,
 ) -> Transaction:
-    """Let the transaction change rows: those moved to new fragments, or columns in place.
+    """Set the operation to an update of rows, which moves rows to new fragments or rewrites columns in place.
 
     Args:
-        transaction: lacks its operation.
+        transaction: a transaction without an operation.
         updated: fragments with new deletion files, or with new data files.
-        removed_ids: fragments of which no row is left.
-        new: fragments without ids. With stable row ids they carry the ids of moved rows, which come first;
-            inserted rows get theirs when it is committed. Versions of rows are filled in there, too.
-        fields_modified: fields with other values in `updated`; indices on them forget these fragments.
-        fields_for_preserving_frag_bitmap: fields with other values in `new`, where all rows were moved:
-            indices on other fields may go on to cover them.
-        rewrites_columns: whether columns were written anew in place of rows.
-        updated_offsets: by fragment the rows whose values changed in place; all of the fragment if not given.
+        removed_ids: ids of fragments without remaining rows.
+        new: fragments without ids. With stable row ids they contain the ids of the moved rows, which come
+            first in each fragment. Inserted rows get their ids when the transaction is committed, and all
+            rows their versions.
+        fields_modified: fields with other values in `updated`. Indices on these fields no longer cover these
+            fragments.
+        fields_for_preserving_frag_bitmap: fields with other values in `new`, if all rows of `new` were moved.
+            Indices on other fields may cover the new fragments.
+        rewrites_columns: whether columns were rewritten in place instead of moving rows.
+        updated_offsets: by fragment id, the rows whose values changed in place. A fragment that is left out
+            changed in all rows.
     """
     operation = transaction.update
     operation.SetInParent()
@@ -163,9 +168,10 @@ def merge(
     *,
     preserves_nullability: bool = False,
 ) -> Transaction:
-    """Let the transaction replace the schema and all fragments: columns were added or changed.
+    """Set the operation to a merge, which replaces the schema and all fragments after columns were added or
+    changed.
 
-    `preserves_nullability`: no column came to need a value that rows appended meanwhile may lack.
+    `preserves_nullability` says that no column became required which rows appended meanwhile may lack.
     """
     operation = transaction.merge
     operation.SetInParent()
@@ -178,7 +184,9 @@ def merge(
 
 
 def project(transaction: Transaction, schema: Schema, *, preserves_nullability: bool = False) -> Transaction:
-    """Let the transaction replace the schema by one without new columns; see `merge`."""
+    """Set the operation to a projection, which replaces the schema by a schema without new columns; see
+    `merge`.
+    """
     operation = transaction.project
     operation.SetInParent()
     operation.schema.extend(schema.messages)
@@ -187,14 +195,14 @@ def project(transaction: Transaction, schema: Schema, *, preserves_nullability: 
 
 
 FragmentGroup = tuple[Sequence[table_pb2.DataFragment], Sequence[table_pb2.DataFragment]]
-"""Fragments and those that have their rows now, in the same order."""
+"""Old fragments, and the new fragments with their rows in the same order."""
 
 
 def rewrite(transaction: Transaction, groups: Iterable[FragmentGroup]) -> Transaction:
-    """Let the transaction put fragments in the place of others with the same rows.
+    """Set the operation to a rewrite, which replaces fragments by other fragments with the same rows.
 
-    The new ones carry ids that were reserved; those with id 0 get one when it is committed. With stable row
-    ids they carry the sequences of their rows.
+    New fragments have reserved ids. A fragment with id 0 gets its id when the transaction is committed. With
+    stable row ids, new fragments contain the sequences of their rows.
     """
     transaction.rewrite.SetInParent()
     for old, new in groups:
@@ -205,23 +213,23 @@ def rewrite(transaction: Transaction, groups: Iterable[FragmentGroup]) -> Transa
 
 
 def reserve_fragments(transaction: Transaction, count: int) -> Transaction:
-    """Let the transaction set fragment ids aside."""
+    """Set the operation to a reservation of `count` fragment ids."""
     transaction.reserve_fragments.SetInParent()
     transaction.reserve_fragments.num_fragments = count
     return transaction
 
 
 def restore(transaction: Transaction, version: int) -> Transaction:
-    """Let the transaction go back to what an older version was."""
+    """Set the operation to restoring the content of an older version."""
     transaction.restore.SetInParent()
     transaction.restore.version = version
     return transaction
 
 
 def update_map(entries: Mapping[str, str | None], *, replace: bool = False) -> Transaction.UpdateMap:
-    """Changes of a map: keys with their new values, None to remove a key.
+    """Return a change of a map: keys with their new values, or None to remove a key.
 
-    `replace`: other keys are removed.
+    With `replace`, all other keys are removed.
     """
     changes = Transaction.UpdateMap(replace=replace)
     for key, text in entries.items():
@@ -237,7 +245,7 @@ def update_config(
     schema_metadata: Transaction.UpdateMap | None = None,
     field_metadata: Mapping[int, Transaction.UpdateMap] | None = None,
 ) -> Transaction:
-    """Let the transaction change settings and metadata; fields are named by their ids."""
+    """Set the operation to a change of settings and metadata. `field_metadata` is by field id."""
     operation = transaction.update_config
     operation.SetInParent()
     if config is not None:
@@ -254,7 +262,11 @@ def update_config(
 def data_replacement(
     transaction: Transaction, replacements: Iterable[tuple[int, table_pb2.DataFile]]
 ) -> Transaction:
-    """Let the transaction put data files into fragments, by id, in the place of those of the same fields."""
+    """Set the operation to replacing data files. Each new file replaces the file with the same fields in its
+    fragment.
+
+    `replacements` are pairs of a fragment id and a new file.
+    """
     transaction.data_replacement.SetInParent()
     for fragment_id, new_file in replacements:
         transaction.data_replacement.replacements.add(fragment_id=fragment_id, new_file=new_file)
@@ -266,7 +278,7 @@ def create_index(
     new: Iterable[table_pb2.IndexMetadata] = (),
     removed: Iterable[table_pb2.IndexMetadata] = (),
 ) -> Transaction:
-    """Let the transaction add index segments, and remove others."""
+    """Set the operation to adding and removing index segments."""
     transaction.create_index.SetInParent()
     transaction.create_index.new_indices.extend(new)
     transaction.create_index.removed_indices.extend(removed)
@@ -274,7 +286,9 @@ def create_index(
 
 
 def update_bases(transaction: Transaction, bases: Iterable[table_pb2.BasePath]) -> Transaction:
-    """Let the transaction add base paths; those with id 0 get one when it is committed."""
+    """Set the operation to adding base paths. A base path with id 0 gets its id when the transaction is
+    committed.
+    """
     transaction.update_bases.SetInParent()
     transaction.update_bases.new_bases.extend(bases)
     return transaction
@@ -288,14 +302,14 @@ def clone(
     ref_name: str | None = None,
     branch_name: str | None = None,
 ) -> Transaction:
-    """Let the transaction begin a table with the files of another one.
+    """Set the operation to a shallow clone: a new table that uses the files of another table.
 
     Args:
-        transaction: made on `version`; lacks its operation.
-        version: of the other table.
-        path: absolute path or URL of the other table.
-        ref_name: the tag that it was asked for by.
-        branch_name: the branch that the new table is.
+        transaction: a transaction without an operation, based on `version`.
+        version: version of the source table.
+        path: absolute path or URL of the source table.
+        ref_name: reference by which the caller named the version.
+        branch_name: name of the branch that the new table is.
     """
     operation = transaction.clone
     operation.is_shallow, operation.ref_version, operation.ref_path = True, version, path
@@ -307,15 +321,15 @@ def clone(
 
 
 def file_name(transaction: Transaction) -> str:
-    """Return the name of its file in `_transactions/`."""
+    """Return the name of the transaction's file in `_transactions/`."""
     return f"{transaction.read_version}-{transaction.uuid}.txn"
 
 
 def write_transaction(storage: Storage, name: str, serialized: bytes, *, sync: bool) -> bool:
-    """Write the file of a transaction; returns whether there was none of its name.
+    """Write the file of a transaction; return whether no file had its name before.
 
-    One that is there is of a commit of the same id, which died or is under way elsewhere: it stands on the
-    file then, so the file is not the caller's to remove.
+    An existing file belongs to a commit with the same id, which died or runs elsewhere. That commit relies on
+    the file, so the caller must not remove it.
     """
     path = f"{DIRECTORY}/{name}"
     try:
@@ -328,12 +342,11 @@ def write_transaction(storage: Storage, name: str, serialized: bytes, *, sync: b
 
 
 def read_transaction(storage: Storage, manifest: Manifest) -> Transaction:
-    """Return the transaction that made a version: the one in the manifest if it is there, else its own
-    file.
+    """Return the transaction that made a version: the copy in the manifest, otherwise the transaction file.
 
     Raises:
-        CommitConflictError: the version was made without one, so that nobody knows what it changed.
-        CorruptFileError: it does not decode.
+        CommitConflictError: neither exists, so it is unknown what the version changed.
+        CorruptFileError: the transaction does not decode.
         StorageError: the storage failed.
     """
     name, data = manifest.name, manifest.transaction_section

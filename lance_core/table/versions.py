@@ -1,9 +1,10 @@
-"""Versions of a table, by the names in `_versions/`.
+"""Versions of a table, found by the names in `_versions/`.
 
 A table names its manifests by one of two schemes: `{version}.manifest`, or `{2^64 - 1 - version}.manifest`
-with 20 digits, so that the newest comes first in a listing. Other names (staged files, the latest-version
-hint, which may be stale) are no versions. Versions with the highest bit set are detached, have the name
-`d{version}.manifest` and are reached by number only.
+with 20 digits. With the second (inverted) scheme the newest version is first in a listing. Versions with the
+highest bit set are detached: they are named `d{version}.manifest`, are not part of the history and are opened
+by number only. Other names, such as staged files and the latest-version hint, are no versions.
+
 Source: docs/format.md, "Versions".
 """
 
@@ -34,34 +35,39 @@ from lance_core.table.manifest_store import (
 VERSIONS = "_versions"
 
 REFS = "_refs"
-"""Directory of tags and branches, below the main branch."""
+"""Directory of tags and branches, in the main branch."""
 TREE = "tree"
-"""Directory of branches, below the main branch."""
+"""Directory of the branches' versions, in the main branch."""
 
 HINT = f"{VERSIONS}/latest_version_hint.json"
-"""File in which the reference records an existing version. Only its commits use it."""
+"""File in which the reference records an existing version. Only commits of the reference use it; it may be
+stale.
+"""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
 _DETACHED = 1 << 63
 _DIGITS = 20
-"""Number of digits of a name in the inverted scheme."""
+"""Number of digits in a name of the inverted scheme."""
 _DETACHED_NAME = re.compile(r"d([0-9]+)\.manifest")
 _NUMBER = re.compile(r"/([0-9]+)\.manifest(?=/)")
-"""Finds the manifests among names that are joined by the one character no name can hold."""
+"""Pattern for manifests in a list of names that are joined by `/`, which no name can contain."""
 
 
 def list_versions(storage: Storage) -> tuple[int, ...]:
-    """All versions in ascending order; errors are those of `latest_version`."""
+    """Return all versions in ascending order, detached versions left out; errors are those of
+    `latest_version`.
+    """
     store = manifest_store_of(storage)
     if store is not None:
-        latest_in_store(store, storage)  # lets the newest appear in the directory, where the others are
+        # copies the newest manifest to its final name, so that the listing contains it
+        latest_in_store(store, storage)
     names, inverted = _manifest_names(storage)
     return tuple(sorted(_decoded(names, inverted)))
 
 
 def detached_versions(storage: Storage) -> tuple[int, ...]:
-    """Return the versions that are not part of the history, in no order."""
+    """Return the detached versions, in no particular order."""
     matches = map(_DETACHED_NAME.fullmatch, storage.list_names(VERSIONS))
     return tuple(int(match[1]) for match in matches if match)
 
@@ -74,7 +80,8 @@ def latest_version(storage: Storage) -> int:
 def latest_manifest(storage: Storage) -> tuple[int, str]:
     """Return the newest version and the path of its manifest.
 
-    A storage that lists in the order of names is asked for the first ones only where names are inverted.
+    A storage that lists in the order of names lists only the first names if the table uses the inverted
+    scheme.
 
     Raises:
         DatasetNotFoundError: there is no table.
@@ -97,7 +104,9 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
 
 
 class _Newest:
-    """The newest manifests of the tables that were opened last, as long as nothing was added or removed."""
+    """Cache of the newest manifests of recently opened tables. An entry is valid while the state of the
+    directory is unchanged.
+    """
 
     _MOST = 1024
 
@@ -106,7 +115,7 @@ class _Newest:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin without any table, in this process or in one that was forked."""
+        """Start with an empty cache, in this process or in a forked one."""
         self._found: OrderedDict[str, tuple[Hashable, tuple[int, str]]] = OrderedDict()
         self._lock = Lock()
 
@@ -131,17 +140,17 @@ class Listing:
     """Facts about the manifests of a table that a writer needs."""
 
     latest: int
-    """The newest version."""
+    """Newest version."""
     path: str
-    """Path of the manifest."""
+    """Path of the newest manifest."""
     is_inverted: bool
-    """Whether names begin with the newest version; all of one table do, or none."""
+    """Whether the table names its manifests by the inverted scheme."""
     has_hint: bool
-    """Whether the reference left a hint, see `HINT`."""
+    """Whether the file `HINT` exists."""
 
 
 def list_manifests(storage: Storage) -> Listing | None:
-    """Return the state of the table to write to; None when there is no table.
+    """Return the state of the table to write to; None if there is no table.
 
     Raises:
         CorruptFileError: the manifests are named by both schemes.
@@ -162,21 +171,21 @@ def list_manifests(storage: Storage) -> Listing | None:
 
 
 def version_path(version: int, is_inverted: bool) -> str:
-    """Return the path of the manifest of a version of a table that names them this way."""
+    """Return the path of the manifest of a version; `is_inverted` chooses the naming scheme."""
     number = f"{_MAX_VERSION - version:0{_DIGITS}}" if is_inverted else f"{version}"
     return f"{VERSIONS}/{number}{_SUFFIX}"
 
 
 def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:
-    """Make a version by putting its manifest where none is; of several writers exactly one succeeds.
+    """Make a version by putting its manifest, if there is none yet. Of several writers exactly one succeeds.
 
-    All files that the version refers to must be there, and durable where this is to be.
+    All files that the version refers to must exist. If `sync` is set, they must be durable.
 
     Args:
-        storage: where the table is.
-        version: the newest version plus one.
-        data: the whole file, unlike that of every other writer.
-        inverted: how the table names its manifests, see `version_path`.
+        storage: storage of the table.
+        version: number of the newest version plus one.
+        data: content of the manifest file. It must differ from that of every other writer.
+        inverted: naming scheme of the table, see `version_path`.
         sync: make the version durable before returning.
 
     Returns:
@@ -184,7 +193,7 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
 
     Raises:
         AlreadyExistsError: another writer made this version.
-        PutUnknownError: nobody can say whether the version was made.
+        PutUnknownError: the storage did not answer, so the version may or may not exist.
         StorageError: the version was not made.
     """
     path = version_path(version, inverted)
@@ -199,20 +208,23 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
             raise
     try:
         require_in_history(storage, version, path)
-    except StorageError as error:  # the version is there: from here on nothing may be taken back
-        raise PutUnknownError(f"version {version} was put, and nobody can say whether it counts") from error
+    except StorageError as error:  # the manifest exists: nothing may be removed from here on
+        raise PutUnknownError(
+            f"version {version} was written, but it is unknown whether it is part of the history"
+        ) from error
     return path
 
 
 def require_in_history(storage: Storage, version: int, path: str) -> None:
-    """Refuse a version that was made where another one of its number had been, made and cleaned up meanwhile.
+    """Refuse a version whose number another version had before, which was made and cleaned up meanwhile.
 
-    It lies below newer versions that know nothing of it. Cleanup goes from the oldest version on and leaves
-    out those with names: where the version before is there and none has a name, none of its number can have
-    been. Else the next version tells: it must not be the older file.
+    Such a version lies below newer versions that are not based on it. Cleanup removes the oldest versions
+    first and keeps named ones. So if the version before exists and no version has a name, no version with
+    this number was removed. Otherwise the next version decides: its file must not be older than the file of
+    this version.
 
     Raises:
-        PutUnknownError: the version may be such a one.
+        PutUnknownError: the version may be outside the history.
         StorageError: the storage failed.
     """
     if version == 1 or version == max(_versions(storage.first_names(VERSIONS)), default=0):
@@ -228,20 +240,20 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
     own, following = (appeared.get(each) or 0 for each in (path, version_path(min(later), inverted)))
     if own > following or (own == following and not has_parent):
         raise PutUnknownError(
-            f"while version {version} was made, later ones were made and older ones cleaned up: it may lie"
-            " below versions that know nothing of it"
+            f"while version {version} was written, other writers made later versions and a cleanup removed"
+            " old ones: the later versions may not be based on it"
         )
 
 
 def _may_have_names(storage: Storage) -> bool:
     """Return whether a version may have a tag, or a branch may have begun with it."""
-    if f"/{TREE}/" in storage.uri:  # what names versions of a branch is at the root
+    if f"/{TREE}/" in storage.uri:  # the references of branches are in the main root
         return True
     return any(True for _ in storage.list_files(REFS))
 
 
 def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
-    """Return whether the file is ours, durably."""
+    """Return whether the file at `path` has our content; if so, make its name durable."""
     try:
         found = storage.read_file(path) == data
         if found and sync:
@@ -252,7 +264,7 @@ def _is_there(storage: Storage, path: str, data: bytes, sync: bool) -> bool:
 
 
 def manifest_path(storage: Storage, version: int) -> str:
-    """Return the path of the manifest of one version, detached ones included.
+    """Return the path of the manifest of a version. The version may be detached.
 
     Raises:
         VersionNotFoundError: the table has no such version.
@@ -269,7 +281,7 @@ def manifest_path(storage: Storage, version: int) -> str:
         candidates = [version_path(version, is_inverted) for is_inverted in (True, False)]
     found = [path for path in candidates if storage.exists(path)]
     if not found:
-        _manifest_names(storage)  # tells a missing table from a missing version
+        _manifest_names(storage)  # raises if the table is missing, not only the version
         raise VersionNotFoundError(f"no version {version}")
     if len(found) > 1:
         raise CorruptFileError("version has two manifests", file=found[0], expected="one", found=found[1])
@@ -277,7 +289,7 @@ def manifest_path(storage: Storage, version: int) -> str:
 
 
 def manifest_identity(storage: Storage, version: int) -> str:
-    """Return a value that changes if the manifest of a version is replaced; errors are those of
+    """Return a text that changes if the manifest of a version is replaced; errors are those of
     `manifest_path`.
     """
     if 0 <= version < _DETACHED:
@@ -285,13 +297,13 @@ def manifest_identity(storage: Storage, version: int) -> str:
         if (identity := storage.identify(path)) is not None:
             return identity
         with suppress(FileMissingError), storage.open_file(path) as file:
-            return file.identity  # one request where files are far away
+            return file.identity  # a single request on remote storage
     with storage.open_file(manifest_path(storage, version)) as file:
         return file.identity
 
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
-    """Return the numbers in the names of all manifests, and whether they are inverted."""
+    """Return the numbers in the names of all manifests, and whether the scheme is inverted."""
     try:
         names = storage.list_names(VERSIONS)
     except FileMissingError:
@@ -303,7 +315,7 @@ def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
 
 
 def _versions(names: list[str]) -> list[int]:
-    """Return the versions among names of files, in no order."""
+    """Return the versions among file names, in no particular order."""
     return _decoded(*_numbers(names))
 
 
@@ -312,7 +324,7 @@ def _decoded(numbers: list[str], inverted: bool) -> list[int]:
 
 
 def _numbers(names: list[str]) -> tuple[list[str], bool]:
-    # One search over all names: a table has thousands of them, and this is on the way of every open.
+    # One search over all names is fast: a table may have thousands of manifests, and every open gets here.
     numbers = _NUMBER.findall("/".join(["", *names, ""]))
     lengths = set(map(len, numbers))
     if _DIGITS in lengths and len(lengths) > 1:

@@ -1,4 +1,4 @@
-"""Signature of a version: the library that made it, and the time."""
+"""Writer and time of a version, as its manifest records them."""
 
 import re
 from time import time_ns
@@ -9,9 +9,10 @@ LIBRARY = "lance-flight"
 
 
 def sign(message: table_pb2.Manifest) -> None:
-    """Note this library as the writer, and the time.
+    """Record this library as the writer of a manifest, and the current time.
 
-    The time is none earlier than the one in the message, that of the version before: clocks go backwards.
+    The time in `message` is that of the previous version. The new time is never earlier, even if the clock
+    was set back.
     """
     message.writer_version.Clear()
     message.writer_version.library, message.writer_version.version = LIBRARY, _release()
@@ -21,8 +22,9 @@ def sign(message: table_pb2.Manifest) -> None:
 
 
 def _release() -> str:
-    """Return the version of this package as plain numbers, which is all that the reference understands."""
-    from lance_core.version import __version__  # late: finding it takes long, and readers do not sign
+    """Return the version of this package as plain numbers, because the reference parses nothing else."""
+    # imported late: it is slow to find, and readers do not need it
+    from lance_core.version import __version__
 
     numbers = re.match(r"\d+(\.\d+){0,2}", __version__)
     parts = (numbers[0] if numbers else "0").split(".")

@@ -1,15 +1,16 @@
 """Manifest stores, which decide which writer makes a version if the storage of a table cannot decide it.
 
-Some storages can neither create a file exclusively nor put one on a condition. Then a separate store keeps
-one row per version. The writer that inserts the row has made the version. The manifest stays in the
+Some storages can neither create a file exclusively nor put a file under a condition. Then a separate store
+keeps one row per version. The writer that inserts the row has made the version. The manifest stays in the
 storage:
 
-    1. put the manifest under a name of its own       nobody sees it
-    2. insert the row, which names this file          the version exists
-    3. copy the manifest to its final name
-    4. change the row to the final name, remove the first copy
+  1. put the manifest under a unique name          no reader sees it
+  2. insert the row, which names this file         the version exists
+  3. copy the manifest to its final name
+  4. change the row to the final name, remove the first copy
 
 If a reader or writer finds a row between steps 2 and 4, it finishes the steps of the writer that died.
+
 Source: docs/format.md, "Manifest stores".
 """
 

@@ -1,4 +1,4 @@
-"""Choice of the manifest store of a table, by the options of its storage."""
+"""Choice of a table's manifest store, by the options of its storage."""
 
 from functools import lru_cache
 
@@ -8,12 +8,12 @@ from lance_core.table.manifest_store.store import ManifestStore
 
 
 def manifest_store_of(storage: Storage) -> ManifestStore | None:
-    """Return the manifest store of the table in a storage; None if the storage decides by itself.
+    """Return the manifest store of the table in a storage; None if the storage needs none.
 
-    `Storage.manifest_store` names it: `ddb://TABLE` or `sqlite:///PATH`.
+    The storage option `manifest_store` names the store: `ddb://TABLE` or `sqlite:///PATH`.
 
     Raises:
-        InvalidInputError: it names none of these.
+        InvalidInputError: the option has another form.
         UnsupportedFeatureError: a package is missing.
         StorageError: the store cannot be reached.
     """
@@ -23,7 +23,7 @@ def manifest_store_of(storage: Storage) -> ManifestStore | None:
 
 
 def forget_table(storage: Storage) -> None:
-    """Remove what a manifest store remembers of the table in a storage, once the table is dropped."""
+    """Remove the rows of the table in a storage from its manifest store, after the table was dropped."""
     store = manifest_store_of(storage)
     if store is not None:
         store.forget(store.place(storage))
@@ -31,7 +31,7 @@ def forget_table(storage: Storage) -> None:
 
 @lru_cache(maxsize=64)
 def _open(name: str, options: tuple[tuple[str, str], ...]) -> ManifestStore:
-    # Imported when they are used: most tables have neither.
+    # Imported late: most tables use neither store.
     kind, _, rest = name.partition("://")
     if kind == "ddb" and rest:
         from lance_core.table.manifest_store.dynamodb import DynamoDbManifestStore

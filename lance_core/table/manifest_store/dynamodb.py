@@ -1,7 +1,8 @@
-"""A manifest store in a DynamoDB table, laid out as the reference does.
+"""Manifest store in a DynamoDB table, with the layout of the reference.
 
-One item per version: `base_uri` (text, hash key) is the key of the dataset in its bucket, `version` (number)
-the range key; `path`, `committer` (text) and `size` (number) are beside them.
+Each version is one item. The hash key `base_uri` (text) is the key of the dataset in its bucket, the range
+key `version` is a number. The other attributes are `path` and `committer` (text) and `size` (number).
+
 Source: Lance documentation, "Object Store Configuration"; rust/lance-table/src/io/commit/dynamodb.rs.
 """
 
@@ -29,24 +30,24 @@ _CLIENT_OPTIONS = {
     "region_name": ("aws_region", "region", "aws_default_region", "default_region"),
     "endpoint_url": ("dynamodb_endpoint",),
 }
-"""Arguments of the client, and the storage options that they come from."""
+"""Arguments of the boto3 client, and the storage options that set them."""
 T = TypeVar("T")
 
 
 class DynamoDbManifestStore(ManifestStore):
-    """Rows in a DynamoDB table, for any number of machines."""
+    """Manifest store in a DynamoDB table, for any number of machines."""
 
     def __init__(self, table: str, options: Mapping[str, str]) -> None:
-        """Use a table that is there.
+        """Connect to an existing DynamoDB table.
 
         Args:
-            table: its name.
-            options: storage options, of which credentials, region and `dynamodb_endpoint` count; what they
-                lack is found as boto3 does.
+            table: name of the DynamoDB table.
+            options: storage options. Credentials, the region and `dynamodb_endpoint` are used; boto3 finds
+                missing values in its usual places.
 
         Raises:
             UnsupportedFeatureError: boto3 is not installed.
-            InvalidInputError: the table has other keys.
+            InvalidInputError: the table has other keys, or the options do not make a client.
             StorageError: DynamoDB cannot be reached.
         """
         try:
@@ -64,7 +65,7 @@ class DynamoDbManifestStore(ManifestStore):
         self._table = table
         try:
             self._client: Any = boto3.client("dynamodb", config=config, **arguments)
-        except Exception as error:  # of boto3, about settings; they may be secrets
+        except Exception as error:  # boto3 complains about settings, which may be secrets
             raise InvalidInputError(f"no client for DynamoDB: {type(error).__name__}") from None
         description = self._call(lambda: self._client.describe_table(TableName=table))
         keys = {key["KeyType"]: key["AttributeName"] for key in description["Table"]["KeySchema"]}
@@ -100,10 +101,10 @@ class DynamoDbManifestStore(ManifestStore):
             if _code(error) == "ConditionalCheckFailedException":
                 raise AlreadyExistsError("version exists in the manifest store") from None
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-            if 400 <= status < 500:  # refused, not lost
+            if 400 <= status < 500:  # DynamoDB refused the request
                 raise _failed(error) from None
             raise PutUnknownError("manifest store: no answer to a conditional put") from None
-        except Exception:  # of boto3: the connection, the time
+        except Exception:  # connection errors and timeouts of boto3
             raise PutUnknownError("manifest store: no answer to a conditional put") from None
 
     def update(self, place: str, row: ManifestRow) -> None:
@@ -170,6 +171,6 @@ def _code(error: Any) -> str:
 
 
 def _failed(error: Exception) -> StorageError:
-    """Without the text of the error, which may name hosts and credentials."""
+    """Return the error without boto3's text, which may name hosts and credentials."""
     code = _code(error) if hasattr(error, "response") else ""
     return StorageError(f"manifest store: {code or type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The four steps of a commit through a manifest store, and finishing them for others."""
+"""The four steps of a commit through a manifest store, and finishing the steps of writers that died."""
 
 import posixpath
 import re
@@ -21,15 +21,15 @@ _STAGED = re.compile(r"(.+\.manifest)-[^/]+")
 def publish_in_store(
     store: ManifestStore, storage: Storage, version: int, path: str, data: bytes, *, sync: bool
 ) -> None:
-    """Make a version whose manifest is `data`, finally at `path`.
+    """Make a version whose manifest is `data`; its final path is `path`.
 
     Raises:
         AlreadyExistsError: another writer made this version.
-        PutUnknownError: nobody can say whether the version was made.
-        StorageError: it was not made.
+        PutUnknownError: the store did not answer, so the version may or may not exist.
+        StorageError: the version was not made.
     """
     if storage.exists(path):
-        # The version exists, perhaps from a writer that does not use the store. Never overwrite it.
+        # The version exists, perhaps made by a writer that does not use the store. Never overwrite it.
         raise AlreadyExistsError("file exists", file=path)
     place = store.place(storage)
     staged = f"{path}-{uuid4()}"
@@ -47,16 +47,16 @@ def publish_in_store(
     except StorageError:
         _remove(storage, staged)
         raise
-    # The version exists. Steps that fail from here on are done by the next reader or writer of the version.
+    # The version exists. If a step fails from here on, the next reader or writer finishes it.
     with suppress(StorageError):
         _finish(store, storage, place, row, data, sync=sync)
 
 
 def latest_in_store(store: ManifestStore, storage: Storage) -> tuple[int, str] | None:
-    """Return the newest version and the path of its manifest; None when the store has no row of the table.
+    """Return the newest version and the path of its manifest; None if the store has no row of the table.
 
     Raises:
-        CorruptFileError: the row names what is not there.
+        CorruptFileError: the row names a file that does not exist.
     """
     place = store.place(storage)
     row = store.latest(place)
@@ -64,14 +64,17 @@ def latest_in_store(store: ManifestStore, storage: Storage) -> tuple[int, str] |
 
 
 def path_in_store(store: ManifestStore, storage: Storage, version: int) -> str | None:
-    """Return the path of the manifest of a version; None when the store has no row of it. Errors as above."""
+    """Return the path of the manifest of a version; None if the store has no row of the version.
+
+    Errors are those of `latest_in_store`.
+    """
     place = store.place(storage)
     row = store.get(place, version)
     return None if row is None else _resolve(store, storage, place, row)
 
 
 def _resolve(store: ManifestStore, storage: Storage, place: str, row: ManifestRow) -> str:
-    """Return the path of a manifest, after finishing the steps that its writer did not finish."""
+    """Return the path of a manifest, after finishing the steps that its writer left open."""
     path = _relative(place, row)
     match = _STAGED.fullmatch(path)
     if match is None:
@@ -79,7 +82,7 @@ def _resolve(store: ManifestStore, storage: Storage, place: str, row: ManifestRo
     final = match[1]
     try:
         data = storage.read_file(path)
-    except FileMissingError:  # somebody was faster
+    except FileMissingError:  # another reader finished the steps
         if storage.exists(final):
             return final
         raise CorruptFileError(
@@ -88,7 +91,7 @@ def _resolve(store: ManifestStore, storage: Storage, place: str, row: ManifestRo
     try:
         _finish(store, storage, place, row, data, sync=True)
     except StorageError:
-        # Perhaps this reader may not write. The version counts all the same.
+        # This reader may lack the permission to write. The version exists all the same.
         return final if storage.exists(final) else path
     return final
 
@@ -96,7 +99,7 @@ def _resolve(store: ManifestStore, storage: Storage, place: str, row: ManifestRo
 def _finish(
     store: ManifestStore, storage: Storage, place: str, row: ManifestRow, data: bytes, *, sync: bool
 ) -> None:
-    """Steps 3 and 4. Several may do this at once: they write the same bytes."""
+    """Do steps 3 and 4. Several processes may do them at once, because they write the same bytes."""
     staged = _relative(place, row)
     match = _STAGED.fullmatch(staged)
     assert match is not None, staged
@@ -108,13 +111,15 @@ def _finish(
 def _is_ours(
     store: ManifestStore, storage: Storage, place: str, row: ManifestRow, data: bytes
 ) -> bool | None:
-    """Return whether the version is ours; None when that cannot be found out, or when it is not there yet."""
+    """Return whether this writer made the version; None if that cannot be determined, or if there is no row
+    yet.
+    """
     try:
         found = store.get(place, row.version)
         if found is None or found.path == row.path:
             return None if found is None else True
         path = _relative(place, found)
-        # A reader may have finished ours meanwhile. What is staged under another name is somebody else's.
+        # A reader may have finished our steps. A row with another staged name belongs to another writer.
         return not _STAGED.fullmatch(path) and storage.read_file(path) == data
     except (StorageError, CorruptFileError):
         return None

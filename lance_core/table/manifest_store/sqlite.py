@@ -1,4 +1,4 @@
-"""A manifest store in a SQLite file: for the processes of one machine."""
+"""Manifest store in a SQLite file, for the processes of one machine."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from lance_core.storage import Storage
 from lance_core.table.manifest_store.store import ManifestRow, ManifestStore
 
 _TIMEOUT = 30.0
-"""Seconds to wait for another process."""
+"""Seconds to wait for a lock of another process."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS manifests (
     place TEXT NOT NULL,
@@ -22,10 +22,12 @@ CREATE TABLE IF NOT EXISTS manifests (
 
 
 class SqliteManifestStore(ManifestStore):
-    """Rows in a file. The file has to lie on a local disk: SQLite's locks do not hold on network shares."""
+    """Manifest store in a file, which must be on a local disk: SQLite's locks do not work on
+    network shares.
+    """
 
     def __init__(self, path: str) -> None:
-        """Use the file at `path`, which is made when it is not there; its directory has to be."""
+        """Use the file at `path` and create it if it is missing. Its directory must exist."""
         self._path = path
         with self._connection() as connection:
             connection.execute(_TABLE)
@@ -68,9 +70,9 @@ class SqliteManifestStore(ManifestStore):
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own for each call, so that threads and forked processes share none.
+        """Open a connection for one call, so that threads and forked processes share none.
 
-        Every statement is a transaction that is on the disk when it returns, or did not happen.
+        Every statement is its own transaction: it is on the disk when it returns, or it did not happen.
         """
         try:
             connection = sqlite3.connect(self._path, timeout=_TIMEOUT, isolation_level=None)

@@ -130,7 +130,7 @@ def test_a_small_file_that_names_billions_of_rows_is_refused_before_it_is_expand
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_the_number_in_the_manifest_is_checked(dataset: Path, count: int) -> None:
     """A wrong number would make row counts wrong while scans stay right."""
-    with pytest.raises(CorruptFileError, match=f"expected {count} as in the manifest, found 3"):
+    with pytest.raises(CorruptFileError, match=f"expected {count}, found 3"):
         read(dataset, count=count)
 
 

@@ -228,7 +228,7 @@ def add(what: Callable[[table_pb2.Manifest], object]) -> Callable[[table_pb2.Man
         (set_file(fields=[0, 0, 3, 4]), CorruptFileError, "two columns"),
         (set_file(file_minor_version=1), CorruptFileError, "another version"),
         (set_file(file_minor_version=3), UnsupportedFeatureError, "2.3"),
-        (set_file(base_id=0), CorruptFileError, "unknown base path"),
+        (set_file(base_id=0), CorruptFileError, "base path that the table does not declare"),
         (
             add(lambda m: m.fragments[0].files.append(m.fragments[0].files[0])),
             CorruptFileError,
@@ -240,7 +240,7 @@ def add(what: Callable[[table_pb2.Manifest], object]) -> Callable[[table_pb2.Man
         (
             add(lambda m: setattr(m.fragments[0].deletion_file, "base_id", 3)),
             CorruptFileError,
-            "unknown base path",
+            "base path that the table does not declare",
         ),
         (
             add(lambda m: setattr(m.fragments[0].deletion_file, "file_type", 7)),

@@ -64,9 +64,12 @@ def row_ids(start: int, count: int) -> bytes:
 
 CHANGES: dict[str, tuple[Callable[[table_pb2.Manifest], object], str]] = {
     "order": (swap_fragments, "order of their ids"),
-    "highest id": (lambda m: setattr(m, "max_fragment_id", 1), "never given out"),
-    "next row id": (lambda m: setattr(m, "next_row_id", 39), "never given out"),
-    "row id twice": (lambda m: setattr(m.fragments[1], "inline_row_ids", row_ids(9, 10)), "live twice"),
+    "highest id": (lambda m: setattr(m, "max_fragment_id", 1), "above the highest id"),
+    "next row id": (lambda m: setattr(m, "next_row_id", 39), "above the highest id"),
+    "row id twice": (
+        lambda m: setattr(m.fragments[1], "inline_row_ids", row_ids(9, 10)),
+        "have the same row id",
+    ),
     "too few row ids": (lambda m: setattr(m.fragments[1], "inline_row_ids", row_ids(10, 9)), "one per row"),
     "number of rows": (lambda m: setattr(m.fragments[3], "physical_rows", 11), "expected 11"),
     "number of deleted rows": (
@@ -102,7 +105,7 @@ def test_a_row_id_of_a_deleted_row_may_be_live_elsewhere(path: Path) -> None:
 
 def test_indices_that_contradict_each_other(path: Path) -> None:
     edit(path, change_indices=lambda section: section.indices.append(section.indices[0]))
-    with pytest.raises(CorruptFileError, match="listed twice"):
+    with pytest.raises(CorruptFileError, match="the same uuid"):
         lance_core.dataset(path).validate()
 
 
