@@ -1,4 +1,10 @@
-"""Storages: access to the bytes of a dataset."""
+"""Storages: access to the bytes of a dataset, with one interface for all of them in base.
+
+local, local_write, local_state, descriptor: files of this machine. memory: a file in memory.
+object_store, object_write, object_options, object_errors, aws_profile: S3, GCS and Azure.
+fsspec_storage: other file systems. remote: reads of both of these.
+coalesce: merges byte ranges. paths: the rule for paths inside a storage.
+"""
 
 import re
 from collections.abc import Mapping
@@ -32,14 +38,14 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """Return the storage of a dataset, by the scheme of its URI.
 
-    A local path or `file://`; `s3://`, `gs://`, `az://` and `abfss://` for object stores; `s3+ddb://` with
-    the query `ddbTableName=` for S3 beside a manifest store in DynamoDB; every other scheme is one of fsspec.
-    `options` configure remote storages, see `object_options`, and local files have none. The option
-    `manifest_store` names what decides about versions where the storage cannot.
+    A local path or `file://` is a local storage. `s3://`, `gs://`, `az://` and `abfss://` are object stores.
+    `s3+ddb://` with the query `ddbTableName=` is S3 with a manifest store in DynamoDB. All other schemes
+    belong to fsspec. `options` configure remote storages, see `object_options`; local storages ignore them.
+    The option `manifest_store` names a service that decides which writer makes a version.
 
     Raises:
-        InvalidInputError: the URI is empty or malformed, or an option has an impossible value.
-        UnsupportedFeatureError: a scheme that is not known or needs a package, named in the message.
+        InvalidInputError: the URI is empty or malformed, or an option has an invalid value.
+        UnsupportedFeatureError: the scheme is unknown or needs a package; the message names it.
     """
     if not uri or "\0" in uri:
         raise InvalidInputError("not a dataset URI", found=repr(uri))
@@ -47,11 +53,13 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     if scheme == "file":
         return LocalStorage(uri)
     if scheme in (*OBJECT_STORES, S3_WITH_DYNAMODB):
-        # Imported when they are used: the client costs as much time as opening a local dataset.
+        # Imported on use: importing the client takes as long as opening a local dataset.
         from lance_core.storage.object_store import ObjectStorage
 
         return ObjectStorage(uri, options)
-    if "+" in scheme:  # not the scheme before it, so that no commit goes past what the other one stands for
+    if (
+        "+" in scheme
+    ):  # an unknown suffix is refused: a commit without its service could overwrite another one
         raise UnsupportedFeatureError("storage scheme", found=scheme)
     from lance_core.storage.fsspec_storage import FsspecStorage
 
@@ -59,6 +67,6 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
 
 def scheme_of(uri: str) -> str:
-    """Return the scheme of a dataset's URI in lower case; that of a local path is "file"."""
+    """Return the scheme of a URI in lower case; "file" for a local path."""
     match = _SCHEME.match(uri)
     return match[1].lower() if match else "file"

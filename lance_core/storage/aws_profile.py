@@ -1,4 +1,4 @@
-"""Credentials of a profile in `~/.aws`, which the client of the stores does not read; boto3 does."""
+"""Credentials of profiles in `~/.aws`, read with boto3: the client of the object stores cannot read them."""
 
 import os
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ _OTHER_SOURCES = (
     "aws_container_credentials_relative_uri",
     "aws_container_credentials_full_uri",
 )
-"""Settings that say where credentials come from, or that there are none."""
+"""Settings that give credentials, or say that there are none."""
 
 
 def profile_credentials(settings: Mapping[str, str]) -> Any:
     """Return a provider of credentials for the client, or None if the client finds credentials by itself.
 
-    A profile counts when it is named by `AWS_PROFILE` or when there is a file of credentials, and nothing in
-    the settings says otherwise.
+    A profile is used if `AWS_PROFILE` is set or a credentials file exists, unless the settings give other
+    credentials.
 
     Raises:
         UnsupportedFeatureError: boto3 is not installed.

@@ -1,4 +1,4 @@
-"""The interface to bytes that everything above reads through."""
+"""The interface of all storages."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -21,49 +21,49 @@ Pieces: TypeAlias = tuple[Block | memoryview, Block | memoryview]
 
 
 class Entry(NamedTuple):
-    """One name in a directory."""
+    """One entry of a directory."""
 
     name: str
     is_directory: bool
 
 
 class StoredFile(NamedTuple):
-    """One file of a listing."""
+    """One file of a recursive listing."""
 
     path: str
-    """Relative to the storage."""
+    """Path relative to the storage."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     modified: float | None
-    """Seconds since the epoch; None where the storage does not say."""
+    """Time of the last change, in seconds since the epoch; None if the storage does not tell."""
     appeared: float | None = None
-    """Time at which the file got its name, or a little later, like `modified`."""
+    """Time at which the file got its name, or slightly later, in seconds since the epoch."""
 
 
 class ReadableFile(ABC):
-    """An open, immutable file. Safe to use from several threads at once."""
+    """An open, immutable file. Thread-safe."""
 
     name: str
     """Path relative to the dataset, for messages."""
     size: int
-    """Bytes at the time of opening."""
+    """Size in bytes when the file was opened."""
     identity: str
-    """Changes whenever the file is replaced by another one."""
+    """Value that differs if the file is replaced by another file."""
 
     max_gap: int
-    """Ranges at most this many bytes apart are fetched by one read."""
+    """Largest gap between two ranges that are fetched by one read, in bytes."""
     max_merged_read: int
-    """Upper limit in bytes of a read that serves several ranges."""
+    """Largest size of a read that covers several ranges, in bytes."""
 
     def piece_reader(self) -> tuple[PieceReader, object] | None:
-        """Return the reader for kernels that read by themselves, and the object that keeps it open; None
-        without one.
+        """Return the reader for kernels that read by themselves, and the object that keeps it open; None if
+        the file has no such reader.
         """
         return None
 
     @abstractmethod
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """Return exactly the bytes [offset, offset + length), 64-byte aligned in memory.
+        """Return the bytes `[offset, offset + length)` in memory aligned to 64 bytes.
 
         Raises:
             CorruptFileError: the range is not inside the file, or the file became shorter.
@@ -71,7 +71,11 @@ class ReadableFile(ABC):
         """
 
     def check_range(self, offset: int, length: int) -> None:
-        """Refuse with a `CorruptFileError` what is not inside the file."""
+        """Check that a range is inside the file.
+
+        Raises:
+            CorruptFileError: it is not.
+        """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise CorruptFileError(
                 "read outside the file",
@@ -81,9 +85,9 @@ class ReadableFile(ABC):
             )
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[pa.Buffer]:
-        """Return the bytes of each (offset, length), in the order asked for; errors are those of `read`.
+        """Return the bytes of each (offset, length), in the order of `ranges`. Errors are those of `read`.
 
-        Ranges close to each other are fetched together; their buffers are then slices of one allocation.
+        Ranges close to each other are fetched by one read. Their buffers are slices of one allocation.
         """
         if len(ranges) == 1 and ranges[0][1] > 0:
             return [self.read(*ranges[0])]
@@ -98,11 +102,12 @@ class ReadableFile(ABC):
         return buffers
 
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
-        """Read what `read_ranges` has merged; storages that are far away do it at the same time."""
+        """Read the merged ranges of `read_ranges`. Remote storages read them at the same time."""
         return [self.read(merged.offset, merged.length) for merged in ranges]
 
     def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
-        """Return the bytes of many short ranges: for each part those of its ranges, one after the other.
+        """Return the bytes of many short ranges. There is one buffer per part, with the bytes of its ranges
+        in order.
 
         Errors are those of `read`.
         """
@@ -115,7 +120,7 @@ class ReadableFile(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release the file once reads that are under way have ended. Later reads raise `StorageError`."""
+        """Release the file once running reads have ended. Later reads raise `StorageError`."""
 
     def __enter__(self) -> Self:
         return self
@@ -127,43 +132,45 @@ class ReadableFile(ABC):
 
 
 class WritableFile(ABC):
-    """A file that is being written. It appears under its name when it is closed, whole, or never.
+    """A file that is being written. It appears under its name when it is closed, complete, or never.
 
-    As a context manager it is closed at the end of the block and aborted when that raises. For one thread.
+    The context manager closes the file at the end of the block, or aborts it if the block raises. For one
+    thread.
     """
 
     name: str
     """Path relative to the dataset, for messages."""
     position: int
-    """Bytes written so far: the offset in the file of what is written next."""
+    """Number of bytes written so far, which is the offset of the next write."""
 
     @abstractmethod
     def write(self, data: Bytes) -> None:
-        """Append `data`, which may be reused as soon as this returns.
+        """Append `data`. The caller may reuse its memory when this method returns.
 
         Raises:
-            StorageError: the storage failed, a full disk included. The file is aborted.
+            StorageError: the storage failed, or the disk is full. The file is aborted.
         """
 
     def write_checked(self, data: Bytes, crc: int) -> int:
-        """Append `data` as `write` does; returns its CRC-32C, where `crc` is that of what came before."""
+        """Append `data` like `write`. Return the CRC-32C of `data`, continued from `crc`."""
         crc = kernels.crc32c(data, crc)
         self.write(data)
         return crc
 
     @abstractmethod
     def close(self) -> None:
-        """Complete the file and let it appear under its name. Does nothing when that was done.
+        """Complete the file and let it appear under its name. Does nothing if the file is closed.
 
         Raises:
-            AlreadyExistsError: another file has appeared there meanwhile.
-            StorageError: the storage failed, or the file was aborted. Unless it is a `PutUnknownError`, the
-                file did not appear.
+            AlreadyExistsError: another file has appeared under this name.
+            StorageError: the storage failed, or the file was aborted. The file did not appear, except
+                possibly
+                after a `PutUnknownError`.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Drop what was written, whatever the storage says. Does nothing to a closed or aborted file."""
+        """Discard the file, ignoring errors of the storage. Does nothing to a closed or aborted file."""
 
     def __enter__(self) -> Self:
         return self
@@ -180,66 +187,76 @@ class WritableFile(ABC):
 class Storage(ABC):
     """A tree of immutable files below one root. Paths are relative to it, see `paths.contained_path`.
 
-    Directories are made as files need them. What is written with `sync` survives a power failure: the bytes
-    of a file when `WritableFile.close` returns, its name when `sync_directory` does.
+    Directories are made when files need them. Data written with `sync` survives a power failure: the bytes of
+    a file when `WritableFile.close` returns, and its name when `sync_directory` returns.
     """
 
     uri: str
     options: Mapping[str, str] = MappingProxyType({})
     """Options with which the storage was opened."""
     manifest_store: str | None = None
-    """Storage option that names another service that decides which writer makes a version of a table, see
-    `table.manifest_store`. None if the storage itself decides.
+    """Service that decides which writer makes a version of a table, see `table.manifest_store`. None if the
+    storage itself decides.
     """
     is_remote: bool = False
-    """Whether a read is a round trip over a network, so that many of them should run at once."""
+    """Whether a read is a network round trip, so that many reads should run at once."""
 
     @abstractmethod
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
         """Open a file for reading.
 
-        `size` is what the caller knows of its length in bytes, None or 0 when unknown; it saves a request on
-        remote stores. A file of another size is a `CorruptFileError`, a missing one a `FileMissingError`.
+        Args:
+            path: path of the file.
+            size: size of the file in bytes, if the caller knows it, else None or 0. It saves a request to
+                remote
+                storages.
+
+        Raises:
+            FileMissingError: there is no such file.
+            CorruptFileError: the file has another size. Remote storages may find it when they first read.
+            StorageError: the storage failed.
         """
 
     def identify(self, path: str) -> str | None:
-        """Return the identity of the file that is at `path` now, where that costs much less than opening
-        it.
+        """Return the identity of the file at `path`, if this is much cheaper than opening it, else None.
 
-        None where it does not, or there is no file. A file that is open and has this identity is that file.
+        Also returns None if there is no file. An open file with this identity is the same file.
         """
         return None
 
     @abstractmethod
     def list_directory(self, path: str) -> list[Entry]:
-        """List a directory in no particular order ("" is the root); a missing one is a `FileMissingError`."""
+        """List a directory in no particular order; "" is the root.
+
+        Raises:
+            FileMissingError: there is no such directory.
+            StorageError: the storage failed.
+        """
 
     def list_names(self, path: str) -> list[str]:
-        """Return the names of `list_directory` alone, which some storages give faster."""
+        """Return only the names of `list_directory`, which is faster in some storages."""
         return [entry.name for entry in self.list_directory(path)]
 
     def directory_state(self, path: str) -> Hashable | None:
-        """Return a value that changes whenever a name in a directory changes, if the storage has one that
-        is cheap.
+        """Return a value that changes whenever a name in a directory changes; None if there is no cheap one.
 
-        None if it has none. As long as a state that was taken before a listing stays the same, so do the
-        names.
+        If the value is the same as before a listing, the names of that listing are still current.
         """
         return None
 
     def first_names(self, path: str) -> list[str]:
-        """Return the first names of a directory in the order of their code points: what one request
-        brings.
+        """Return the first names of a directory, ordered by code points, as many as one request brings.
 
-        Empty where the storage lists in another order, or brings all names at once, or there is no directory.
+        Returns nothing if the storage lists in another order, lists all names at once, or has no such
+        directory.
         """
         return []
 
     @abstractmethod
     def list_files(self, path: str) -> Iterator[StoredFile]:
-        """All files below a directory, in no particular order; none when there is no such directory.
+        """Yield all files below a directory, in no particular order; none if there is no such directory.
 
-        Links are no files. Files that come and go meanwhile may be listed or not.
+        Links are left out. Files that are created or removed during the listing may be missing.
         """
 
     @abstractmethod
@@ -248,55 +265,61 @@ class Storage(ABC):
 
     @abstractmethod
     def below(self, path: str) -> "Storage":
-        """Return the storage of a directory of this one. What lies in this one may be reached from it by
-        links.
+        """Return the storage of a directory of this storage. Links in it may lead to other files of this
+        storage.
         """
 
     @abstractmethod
     def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
-        """Start a new file, to be written in order.
+        """Start a new file, to be written sequentially.
 
         Raises:
-            AlreadyExistsError: there is a file at `path`. Where asking costs a request, closing raises it.
+            AlreadyExistsError: there is a file at `path`. If the check would cost a request, `close` raises
+                it.
             StorageError: the storage failed.
         """
 
     @abstractmethod
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        """Create a whole file at once, unless there is one; of several writers exactly one succeeds.
+        """Create a whole file, unless there is one. Of several writers exactly one succeeds.
 
-        `data` must be unique to the writer: where an answer was lost, its bytes tell whose file is there.
-        With `sync` the bytes and the name are durable on return.
+        `data` must be unique to the writer: if an answer is lost, the bytes of the file tell who created it.
+        With `sync`, bytes and name are durable on return.
 
         Raises:
-            AlreadyExistsError: there is a file at `path`, of somebody else.
-            PutUnknownError: the file may have been created, or may not.
-            UnsupportedFeatureError: the storage cannot do this.
-            StorageError: the storage failed, and there is no file of ours.
+            AlreadyExistsError: there is a file of another writer at `path`.
+            PutUnknownError: it is unknown whether the file was created.
+            UnsupportedFeatureError: the storage has no exclusive put.
+            StorageError: the storage failed and the file was not created.
         """
 
     @abstractmethod
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        """Write a small file whole, in place of the one that may be there: readers see one or the other.
+        """Write a small file. It replaces an existing file atomically: readers see the old or the new one.
 
-        Where a file system has no such step (fsspec), a reader may see a part. With `sync` the bytes and the
-        name are durable on return; errors are `StorageError`s.
+        Not atomic in fsspec file systems: a reader may see a part of the file. With `sync`, bytes and name
+        are durable on return.
+
+        Raises:
+            StorageError: the storage failed.
         """
 
     @abstractmethod
     def delete_file(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file. Does nothing if there is no such file."""
 
     @abstractmethod
     def delete_directory(self, path: str) -> None:
-        """Remove a directory and all below it; one that is not there is no error."""
+        """Remove a directory with everything below it. Does nothing if there is no such directory."""
 
     @abstractmethod
     def sync_directory(self, path: str) -> None:
-        """Make the names in a directory durable ("" is the root); nothing where storing them does that."""
+        """Make the names in a directory durable ("" is the root). Does nothing in storages whose names are
+        always durable.
+        """
 
     def read_file(self, path: str) -> bytes:
-        """Return a whole (small) file; errors are those of `open_file` and `ReadableFile.read`."""
+        """Return the bytes of a small file. Errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
 

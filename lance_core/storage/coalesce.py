@@ -1,27 +1,26 @@
-"""Merging neighbouring byte ranges before they are read: ranges in, merged ranges out, no I/O."""
+"""Merging of neighbouring byte ranges before they are read. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 ByteRange = tuple[int, int]
-"""(offset, length) in bytes."""
+"""Offset and length, in bytes."""
 
 
 @dataclass(frozen=True)
 class MergedRange:
-    """One read that serves several requested ranges."""
+    """One read that covers several requested ranges."""
 
     offset: int
     length: int
     members: tuple[int, ...]
-    """Positions of the served ranges in the request."""
+    """Indices of the covered ranges in the request."""
 
 
 def coalesce(ranges: Sequence[ByteRange], *, max_gap: int, max_length: int) -> list[MergedRange]:
-    """Merge ranges that lie at most `max_gap` bytes apart, in file order.
+    """Merge ranges that are at most `max_gap` bytes apart. The result is in file order.
 
-    A merged read is not extended beyond `max_length` bytes; a single longer range stays one read.
-    Empty ranges are left out: there is nothing to read for them.
+    A merged range has at most `max_length` bytes, unless a single range is longer. Empty ranges are left out.
     """
     merged: list[MergedRange] = []
     members: list[int] = []

@@ -1,4 +1,4 @@
-"""Open files of the operating system, and its errors."""
+"""File descriptors of the operating system, and its errors."""
 
 import os
 
@@ -6,10 +6,10 @@ from lance_core.errors import AlreadyExistsError, FileMissingError, StorageError
 
 
 class Descriptor:
-    """Owns a file descriptor and closes it with the last reference.
+    """Owner of a file descriptor, which is closed with the last reference.
 
-    A read that is under way holds a reference, so the number cannot be closed and given to another file
-    while bytes are read from it.
+    A running read holds a reference. So the number cannot be closed and reused for another file during the
+    read.
     """
 
     def __init__(self, number: int) -> None:
@@ -20,7 +20,7 @@ class Descriptor:
 
 
 def storage_error(error: OSError, name: str) -> StorageError:
-    """Return the error as a `StorageError`, without the path of the host."""
+    """Convert an OSError to a `StorageError`, without paths of the host."""
     if isinstance(error, StorageError):
         return error
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):

@@ -1,4 +1,4 @@
-"""Files in any other file system that fsspec knows."""
+"""Storage of any other file system that fsspec supports."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
 _SPOOLED = 16 << 20
-"""A file that is written stays in memory up to this size, then goes to a temporary file."""
+"""Largest size of a file that is gathered in memory. A larger file goes to a temporary file."""
 _COPIED_AT_ONCE = 1 << 20
 
 _IDENTITY_KEYS = ("ETag", "etag", "mtime", "created", "LastModified", "last_modified")
@@ -41,11 +41,11 @@ class FsspecStorage(Storage):
     is_remote = True
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """`options` go to the file system as its arguments, but for `manifest_store`.
+        """Open a directory. All `options` except `manifest_store` are arguments of the file system.
 
         Raises:
-            UnsupportedFeatureError: the scheme is not known, or its package is not installed.
-            InvalidInputError: the file system does not take the options.
+            UnsupportedFeatureError: the scheme is unknown, or its package is not installed.
+            InvalidInputError: the file system does not accept the options.
         """
         scheme = uri.partition("://")[0]
         arguments = dict(options or {})
@@ -56,7 +56,7 @@ class FsspecStorage(Storage):
             raise UnsupportedFeatureError(f"storage scheme {scheme}: {error}") from None
         except (TypeError, ValueError) as error:
             if scheme in fsspec.available_protocols():
-                raise InvalidInputError(f"file system {scheme} does not take these options") from error
+                raise InvalidInputError(f"file system {scheme} does not accept these options") from error
             raise UnsupportedFeatureError("storage scheme", found=scheme) from None
         self._root = root.rstrip("/")
         self._scheme = scheme
@@ -72,7 +72,7 @@ class FsspecStorage(Storage):
         return FsspecFile(path, self._absolute(path), self._files, info)
 
     def list_directory(self, path: str) -> list[Entry]:
-        self._call(self._files.invalidate_cache, path)  # others write, too
+        self._call(self._files.invalidate_cache, path)  # other processes may have written
         infos = self._call(lambda where: self._files.ls(where, detail=True), path)
         if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == self._absolute(path):
             raise FileMissingError("no such file or directory", file=path)
@@ -113,7 +113,7 @@ class FsspecStorage(Storage):
                     f"storage scheme {self._scheme} cannot create files exclusively; versions need the"
                     " storage option manifest_store"
                 )
-            # Names of other files are used once.
+            # Without an exclusive put, a check is enough here: names of files are used once.
             if self.exists(path):
                 raise AlreadyExistsError("file exists", file=path)
             self.send(path, io.BytesIO(data))
@@ -136,7 +136,7 @@ class FsspecStorage(Storage):
             self._call(lambda where: self._files.rm(where, recursive=True), contained_path(path))
 
     def sync_directory(self, path: str) -> None:
-        """Nothing to do: fsspec has no such step."""
+        """Do nothing: fsspec has no such operation."""
 
     def send(self, path: str, source: IO[bytes]) -> None:
         """Store a whole file."""
@@ -189,9 +189,9 @@ class FsspecFile(RemoteFile):
 
 
 class NewFsspecFile(WritableFile):
-    """A file that is gathered here and put into the file system when it is complete.
+    """A file that is gathered here and sent to the file system when it is complete.
 
-    Many file systems show a file while it is written; so it is only sent when all of it is there.
+    Many file systems show a file while it is being written.
     """
 
     def __init__(self, path: str, storage: FsspecStorage) -> None:
@@ -241,6 +241,6 @@ def _modified(info: Mapping[str, Any]) -> float | None:
 
 
 def _failed(error: Exception, name: str) -> StorageError:
-    """Without the text of the error, which may name hosts and credentials."""
+    """Return a `StorageError` without the text of `error`, which may contain hosts and credentials."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
     return StorageError(f"file system: {reason}", file=name)

@@ -1,8 +1,8 @@
-"""Files of the local machine, read with positional reads.
+"""Storage of the local machine, with positional reads.
 
-What is handed out is never mapped: a mapped file that somebody truncates kills the process on first touch.
-Single values alone are copied out of a map, under a guard (`kernels/base/file_map.hpp`), once
-many were asked for.
+Arrays never point into a mapped file: if a mapped file is truncated, the next access kills the process. Only
+single values are copied out of a map, under a guard (`kernels/base/file_map.hpp`), after many of them were
+requested.
 """
 
 import os
@@ -32,19 +32,22 @@ from lance_core.storage.paths import contained_path
 _MAX_GAP = 4096
 _MAX_MERGED_READ = 1 << 20
 _MAX_SINGLE_READ = 1 << 30
-"""Linux moves at most about 2 GiB per call."""
+"""Linux reads at most about 2 GiB per call."""
 _FAULT_BYTES = 64 << 10
-"""Bytes of a mapped file that the system maps when one of its pages is touched first."""
+"""Bytes that the system maps on the first access to a page of a mapped file."""
 
 
 class LocalStorage(Storage):
     """A directory of the local file system."""
 
     def __init__(self, uri: str, *, follow_links: bool = False, is_resolved: bool = False) -> None:
-        """`uri` is a path or a `file://` URL. Links that leave the root are refused unless `follow_links`.
+        """Open the directory at `uri`, a path or a `file://` URL.
 
-        With `is_resolved` it is an absolute path without links, which is not resolved again: nothing is read
-        from elsewhere even when the directory itself is swapped for a link.
+        Args:
+            uri: path of the directory.
+            follow_links: accept links that leave the root.
+            is_resolved: the path is absolute and has no links. It is not resolved again, so nothing outside
+                is read even if the directory is replaced by a link.
         """
         self._root = os.path.abspath(_local_path(uri))
         self._real_root = self._root if is_resolved else os.path.realpath(self._root)
@@ -123,13 +126,13 @@ class LocalStorage(Storage):
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         directory = self._directory(contained_path(path).rpartition("/")[0], sync)
-        with NewLocalFile(path, directory, sync=sync) as file:  # closing it finds out what is there
+        with NewLocalFile(path, directory, sync=sync) as file:  # closing the file raises if a file exists
             file.write(data)
         if sync:
             try:
                 self.sync_directory(path.rpartition("/")[0])
             except StorageError as error:
-                raise PutUnknownError("the name of a new file could not be synced", file=path) from error
+                raise PutUnknownError("name of a new file could not be synced", file=path) from error
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         parent = contained_path(path).rpartition("/")[0]
@@ -140,7 +143,7 @@ class LocalStorage(Storage):
         try:
             directory = self._open(parent, os.O_RDONLY | os.O_DIRECTORY)
             os.unlink(name, dir_fd=directory.number)
-        except FileNotFoundError:  # the file, or its directory
+        except FileNotFoundError:  # the file or its directory is missing
             pass
         except OSError as error:
             raise storage_error(error, path) from None
@@ -148,7 +151,7 @@ class LocalStorage(Storage):
     def delete_directory(self, path: str) -> None:
         try:
             self._open(contained_path(path), os.O_RDONLY | os.O_DIRECTORY)
-            shutil.rmtree(self._absolute(path))  # follows no links
+            shutil.rmtree(self._absolute(path))  # rmtree follows no links
         except FileMissingError:
             pass
         except OSError as error:
@@ -162,7 +165,7 @@ class LocalStorage(Storage):
             raise storage_error(error, path) from None
 
     def _directory(self, path: str, sync: bool) -> Descriptor:
-        """Open a directory, after making it and those above it where they are missing."""
+        """Open a directory. It is created with its parents if it is missing."""
         try:
             return self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileMissingError:
@@ -186,9 +189,11 @@ class LocalStorage(Storage):
         return os.path.join(self._root, contained_path(path)) if path else self._root
 
     def _open(self, path: str, flags: int) -> Descriptor:
-        """Open below the root. The open file is checked, not its name: no link can be swapped in between."""
+        """Open a path below the root. The open file is checked, not the path, so that no link can be swapped
+        in between.
+        """
         try:
-            # Without O_NONBLOCK opening a pipe that lies in the dataset would wait for a writer for ever.
+            # Without O_NONBLOCK, opening a pipe inside the dataset would block until somebody writes to it.
             descriptor = Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))
             if not self._follow_links and not self._is_below_root(descriptor.number):
                 raise StorageError("link leaves the dataset", file=path)
@@ -202,7 +207,7 @@ class LocalStorage(Storage):
 
 
 class LocalFile(ReadableFile):
-    """A local file read through its descriptor."""
+    """A local file that is read through its descriptor."""
 
     max_gap = _MAX_GAP
     max_merged_read = _MAX_MERGED_READ
@@ -226,7 +231,7 @@ class LocalFile(ReadableFile):
         descriptor = self._descriptor
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)
-        buffer = pa.py_buffer(Block(length))  # memory that is reused: fresh pages cost as much as the read
+        buffer = pa.py_buffer(Block(length))  # reused memory: mapping fresh pages takes as long as the read
         target = memoryview(buffer)
         done = 0
         while done < length:

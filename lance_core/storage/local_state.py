@@ -1,9 +1,9 @@
-"""Telling that a local directory holds the names it held when it was listed, without listing it again.
+"""Check whether a local directory still has the same names as when it was listed, without another listing.
 
-Adding, removing and renaming files changes the times of a directory, one of them even where somebody sets
-the other back. The clock of these times ticks every few milliseconds, so two changes may leave the same one:
-it is worth something once it lies back, when every later change gets another. File systems over a network
-answer from caches, and those that show an object store as directories make times up; neither is relied on.
+Adding, removing and renaming files changes the modification and change times of a directory; the change time
+cannot be set back. The clock of these times ticks every few milliseconds, so two changes may get the same
+time. A time is used only once it is old enough that any later change gets another one. Network file systems
+answer from caches, and file systems over object stores invent times, so neither is trusted.
 """
 
 import os
@@ -11,18 +11,22 @@ import time
 from functools import lru_cache
 
 State = tuple[int, int, int, int]
-"""Device and inode of a directory, and when its names and it itself were changed, in nanoseconds."""
+"""Device, inode, modification time and change time of a directory. Times are in nanoseconds."""
 
 _RELIABLE = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "zfs", "tmpfs"})
 _SETTLED_NS = 2_000_000_000
-"""Ticks of old kernels and the times of file systems are finer than this by far."""
+"""Age from which a time is used, in nanoseconds: far above the clock ticks of old kernels and file
+systems.
+"""
 
 
 def directory_state(path: str) -> State | None:
-    """Return a value that changes whenever a name in the directory changes, or None if there is no
-    reliable one.
+    """Return a value that changes whenever a name in the directory changes; None if there is no reliable one.
 
-    As long as a state that was taken before a listing stays the same, so do the names. Raises OSError.
+    If the value is the same as before a listing, the names of that listing are still current.
+
+    Raises:
+        OSError: the directory cannot be read.
     """
     status = os.stat(path)
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
@@ -33,7 +37,7 @@ def directory_state(path: str) -> State | None:
 
 @lru_cache(maxsize=64)
 def _is_reliable(device: int) -> bool:
-    """Return whether the file system of a device keeps the times of its directories itself."""
+    """Return whether the file system of a device maintains reliable times of directories."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
         for line in mounts:

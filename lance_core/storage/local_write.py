@@ -1,4 +1,4 @@
-"""Writing local files, so that a file is never seen before it is complete."""
+"""Writing of local files. A file is never visible before it is complete."""
 
 import contextlib
 import errno
@@ -12,9 +12,9 @@ from lance_core.storage.base import Bytes, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 
 _GATHERED = 1 << 20
-"""Small writes are gathered until they have this many bytes."""
+"""Number of bytes up to which small writes are gathered."""
 _MAX_SINGLE_WRITE = 1 << 30
-"""Linux moves at most about 2 GiB per call."""
+"""Linux writes at most about 2 GiB per call."""
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 """Error codes of file systems and kernels without O_TMPFILE."""
 
@@ -22,9 +22,9 @@ _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 class NewLocalFile(WritableFile):
     """A file without a name, which is linked into its directory when it is complete.
 
-    What a killed process leaves of it is gone at once. Where the file system has no unnamed files (NFS), it
-    is called `{name}#{number}` until then: the object_store library stages files under such names, so that
-    readers built on it do not list them.
+    If the process is killed, the system frees the file. On file systems without unnamed files (NFS), the file
+    is called `{name}#{number}` until it is complete. The object_store library stages files under such names
+    too, so readers built on it do not list them.
     """
 
     def __init__(self, path: str, directory: Descriptor, *, sync: bool) -> None:
@@ -95,7 +95,9 @@ class NewLocalFile(WritableFile):
         return Descriptor(number)
 
     def _gather(self, data: Bytes) -> memoryview | None:
-        """Take bytes that are few; else what has to be written now, behind all that was gathered."""
+        """Gather few bytes and return None; else write the gathered bytes and return the view to be written
+        next.
+        """
         view = memoryview(data)
         if view.nbytes == 0:
             return None
@@ -135,7 +137,8 @@ class NewLocalFile(WritableFile):
                 follow_symlinks=self._staged_name is None,
             )
         except FileExistsError:
-            # A network file system repeats a call whose answer it lost: the link it then meets can be ours.
+            # A network file system repeats a call if its answer is lost. The link that it then finds can be
+            # our own.
             if os.fstat(descriptor.number).st_nlink != (1 if self._staged_name is None else 2):
                 raise AlreadyExistsError("file exists", file=self.name) from None
         self._is_published = True
@@ -155,7 +158,7 @@ class NewLocalFile(WritableFile):
 
 
 def replace_file(path: str, directory: Descriptor, data: Bytes, *, sync: bool) -> None:
-    """Write a file under another name, and let it take the place of the one that may be there."""
+    """Write a file under another name, and rename it over an existing file."""
     final = path.rpartition("/")[2]
     staged = f"{final}#{secrets.randbits(63)}"
     try:

@@ -1,4 +1,4 @@
-"""A file whose bytes are in memory already."""
+"""A file whose bytes are in memory."""
 
 import pyarrow as pa
 
@@ -6,7 +6,7 @@ from lance_core.storage.base import ReadableFile
 
 
 class MemoryFile(ReadableFile):
-    """The content of a file that was read whole."""
+    """A file that was read completely."""
 
     max_gap = 0
     max_merged_read = 0
@@ -22,4 +22,4 @@ class MemoryFile(ReadableFile):
         return pa.py_buffer(self._data).slice(offset, length)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""Errors of object stores."""
+"""Translation of errors of object stores."""
 
 import re
 
@@ -8,13 +8,13 @@ from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, U
 from lance_core.errors import AlreadyExistsError, FileMissingError, StorageError
 
 FAILURES = (BaseError, OSError)
-"""Exceptions that clients raise when a request fails."""
+"""Exceptions of the client for failed requests."""
 
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
-"""The name of an error in the answer of a store: NoSuchBucket, ExpiredToken, ..."""
+"""Name of an error in the answer of a store: NoSuchBucket, ExpiredToken, ..."""
 _MACHINE = re.compile(r"Error performing [A-Z]+ http://(169\.254\.|metadata\.google\.internal)")
-"""A request for the credentials of the machine: the client makes it where it was given none."""
+"""Request for the credentials of the machine, which the client sends if it has no other credentials."""
 _CAUSES = {
     "Timeout": "timed out",
     "TimedOut": "timed out",
@@ -26,14 +26,14 @@ _CAUSES = {
     "BadScheme": "plain http needs the storage option allow_http",
     "kind: Connect": "no connection",
 }
-"""Parts of the client's error texts, and their meaning. The texts also contain settings such as
-`retry_timeout`.
+"""Signs in the error texts of the client, and their meaning. (The texts also contain settings such as
+`retry_timeout`.)
 """
 
 
 def store_error(error: BaseException, name: str) -> StorageError:
-    """Return the error as a `StorageError`, without the address and answer of the store and the path in
-    the bucket.
+    """Convert an error to a `StorageError`, without addresses, answers of the store, and paths in the
+    bucket.
     """
     if isinstance(error, FileNotFoundError):
         return FileMissingError("no such file or directory", file=name)
@@ -49,7 +49,7 @@ def store_error(error: BaseException, name: str) -> StorageError:
         return refused
     text = str(error)
     if _MACHINE.search(text):
-        return StorageError("object store: no credentials are given, and this machine has none", file=name)
+        return StorageError("object store: no credentials are given, and the machine has none", file=name)
     if status := _STATUS.search(text):
         code = f" ({found[1]})" if (found := _CODE.search(text)) else ""
         return StorageError(f"object store answered {status[1].strip()}{code}", file=name)
@@ -58,11 +58,11 @@ def store_error(error: BaseException, name: str) -> StorageError:
 
 
 def is_impossible_range(error: BaseException) -> bool:
-    """Return whether a store refused a range because the object has no such bytes."""
+    """Return whether a store refused a range because the object is too short."""
     text = str(error)
     return "status code: 416" in text or "Invalid range" in text
 
 
 def is_broken_off(error: BaseException) -> bool:
-    """Return whether the answer to a request came and was of no use, so that the client did not ask again."""
+    """Return whether the answer to a request broke off. (The client does not repeat such requests.)"""
     return type(error) is GenericError and "Error performing" not in str(error)

@@ -1,10 +1,9 @@
-"""From a store URL and its `storage_options` to a client of that store.
+"""Clients of object stores, from a URL and `storage_options`.
 
-The keys are those of the reference library: the names that the object_store library knows, with or without
-the prefix of the provider, in any case, and a few of Lance's own. Other keys are ignored, as the reference
-does. What `storage_options` do not say is taken from the environment: there, names with a provider's prefix
-and the general ones (`ALLOW_HTTP`, `TIMEOUT`, ...) count. Source: Lance documentation, "Object Store
-Configuration".
+The keys are those of the reference: the names of the object_store library, with or without the prefix of the
+provider, in any case, and some names of Lance. As in the reference, other keys are ignored. Options that are
+not given come from the environment, where names with the prefix of a provider and general names
+(`ALLOW_HTTP`, `TIMEOUT`, ...) are used. Source: Lance documentation, "Object Store Configuration".
 """
 
 import logging
@@ -38,7 +37,7 @@ _CLIENT_KEYS = frozenset(
         "user_agent",
     }
 )
-"""Options of the HTTP client, for every provider."""
+"""Options of the HTTP client, the same for every provider."""
 
 _MAX_RETRIES = "client_max_retries"
 _RETRY_TIMEOUT = "client_retry_timeout"
@@ -53,14 +52,16 @@ _ADDRESSES = (
     "azure_endpoint",
     "google_base_url",
 )
-"""URLs. The client believes what they are, and panics at the first request where they are none."""
+"""Options that are URLs. The client does not check them, and panics at the first request if they are
+malformed.
+"""
 
 _SYNONYMS = {"request_timeout": "timeout"}
-"""Options that have another name in the documentation than in the library."""
+"""Options whose names in the documentation differ from the library."""
 
 
 def _keys(prefix: str, names: str) -> dict[str, str]:
-    """Each name, with and without the prefix, to the name with it."""
+    """Map each name, with and without the prefix, to the name with it."""
     return {spelling: prefix + name for name in names.split() for spelling in (name, prefix + name)}
 
 
@@ -121,16 +122,16 @@ _log = logging.getLogger(__name__)
 
 
 class Clients:
-    """Clients of one bucket."""
+    """The clients of one bucket."""
 
     _process: int | None = None
-    """The process whose threads serve all clients."""
+    """Id of the process whose threads serve all clients."""
 
     def __init__(self, patient: Any, once: Any, download_retries: int) -> None:
         self._patient = patient
         self._once = once
         self.download_retries = download_retries
-        """Number of times that an interrupted answer is requested again."""
+        """Largest number of repetitions of a request whose answer breaks off."""
 
     @property
     def patient(self) -> Any:
@@ -149,16 +150,16 @@ class Clients:
         if Clients._process is None:
             Clients._process = os.getpid()
         elif Clients._process != os.getpid():
-            # The threads did not survive the fork: a request would wait for ever.
+            # The threads of the client do not survive a fork: a request would wait forever.
             raise StorageError("object stores cannot be used in a process forked from one that used them")
 
 
 def connect(scheme: str, bucket: str, options: Mapping[str, str]) -> Clients:
-    """Clients for one bucket; equal ones are made once, so that they share connections.
+    """Return the clients of a bucket. Clients with equal settings are shared, and so are their connections.
 
     Raises:
-        InvalidInputError: an option has an impossible value; the message names options, never their values.
-        UnsupportedFeatureError: a profile is asked for that cannot be read.
+        InvalidInputError: an option has an invalid value. The message names options, never their values.
+        UnsupportedFeatureError: the settings need a profile, which cannot be read.
     """
     settings = tuple(sorted(_resolve(scheme, options).items()))
     return _connect(scheme, bucket, settings, os.environ.get("AWS_PROFILE"))
@@ -173,9 +174,9 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pr
     for key in _ADDRESSES:
         if key in config and not _is_address(config[key]):
             raise InvalidInputError(f"storage option {key} is not a URL, such as http://host:port")
-    # Apart from the others: the client takes them there, too, but fails when it shows them again.
+    # Passed separately: the client accepts them in `config` too, but then cannot be shown in messages.
     client_options = {key: config.pop(key) for key in _CLIENT_KEYS & config.keys()}
-    make: Any = from_url  # whose overloads are by provider
+    make: Any = from_url  # its overloads differ by provider
     arguments: dict[str, Any] = {"config": config, "client_options": client_options}
 
     def client(max_retries: int) -> Any:
@@ -191,7 +192,7 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pr
         return Clients(client(retries), client(0), download_retries)
     except UnsupportedFeatureError:
         raise
-    except Exception as error:  # of the client, or of boto3
+    except Exception as error:  # raised by the client or boto3
         given = ", ".join(key for key, _ in settings) or "none"
         reason = _without_values(str(error).partition("\n")[0], settings)
         raise InvalidInputError(
@@ -200,7 +201,7 @@ def _connect(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pr
 
 
 def _resolve(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Settings by the names that the client knows: from the options, else from the environment."""
+    """Return the settings by the names of the client: from the options, else from the environment."""
     environment = {
         key.lower(): value
         for key, value in os.environ.items()
@@ -210,7 +211,9 @@ def _resolve(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_name(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Settings by name; where one is spelled in several ways, the name itself counts first."""
+    """Return the settings by name. If a setting is given under several spellings, the name of the client
+    wins.
+    """
     resolved: dict[str, str] = {}
     for key, value in sorted(options.items()):
         name = _name(key.lower(), _PROVIDERS[scheme])
@@ -218,7 +221,7 @@ def _by_name(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
             _log.debug("storage option %r is not known for %s", key, scheme)
         elif key == name or (name not in resolved and name not in options):
             resolved[name] = str(value)
-    if _S3_ENDPOINT in resolved:  # more particular than the other, and not taken by the client
+    if _S3_ENDPOINT in resolved:  # it has precedence, but the client does not know it
         resolved["aws_endpoint"] = resolved.pop(_S3_ENDPOINT)
     return resolved
 
@@ -235,7 +238,7 @@ def _name(key: str, names: Mapping[str, str]) -> str | None:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # looked at here for the first time
+        _ = parts.port  # raises ValueError if the port is invalid
     except ValueError:
         return False
     is_plain = text.isascii() and text.isprintable() and " " not in text
@@ -250,7 +253,9 @@ def _number(config: dict[str, str], key: str, default: int) -> int:
 
 
 def _without_values(text: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """T46: a client repeats what it could not use, which may be a secret."""
+    """Return the text without values of settings. (T46: a client repeats invalid values, which may be
+    secrets.)
+    """
     for _, value in settings:
         if len(value) >= 4:
             text = text.replace(value, "...")

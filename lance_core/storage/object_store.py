@@ -1,4 +1,4 @@
-"""Files in object stores: S3, GCS, Azure."""
+"""Storage of object stores: S3, GCS, Azure."""
 
 import itertools
 import random
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
-"""Names that stores list by one request."""
+"""Number of objects that stores list per request."""
 _UNORDERED = "--x-s3"
-"""Suffix of the buckets of S3 Express, which lists in no order."""
+"""Suffix of buckets of S3 Express, which lists in no particular order."""
 _DYNAMODB_TABLE = re.compile(r"ddbTableName=([A-Za-z0-9_.-]{3,255})")
 _FIRST_BACKOFF = 0.1
-"""Seconds before an answer that broke off is asked for again; doubled each time."""
+"""Seconds before the first repetition of a request whose answer broke off. Doubled each time."""
 
 
 class ObjectStorage(Storage):
-    """The objects below one prefix of a bucket. Directories are what keys have in common."""
+    """The objects below one prefix of a bucket. Directories are common prefixes of keys."""
 
     is_remote = True
     _query = ""
     """Query of the URI, with its question mark."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """`uri` is `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...`, or
+        """Open the prefix at `uri`: `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...` or
         `s3+ddb://bucket/path?ddbTableName=table`.
 
         Raises:
@@ -65,13 +65,13 @@ class ObjectStorage(Storage):
 
     @classmethod
     def over(cls, clients: Clients, prefix: str, bucket_uri: str) -> "ObjectStorage":
-        """Return the storage of a prefix, over clients that exist."""
+        """Return the storage of a prefix, with existing clients."""
         storage = cls.__new__(cls)
         storage._start(clients, prefix, bucket_uri)
         return storage
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the address and the options, credentials included: connections are made again."""
+        """Pickle the address and the options, including credentials. Connections are opened again."""
         uri = f"{self._bucket_uri}/{quote(self._prefix)}{self._query}"
         return ObjectStorage, (uri, dict(self.options))
 
@@ -84,7 +84,7 @@ class ObjectStorage(Storage):
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
         key = self._key(contained_path(path))
         if size:
-            # Whether the object has this size is seen in the answer to the first read.
+            # The answer to the first read tells whether the object has this size.
             return ObjectFile(path, key, self._clients, size, None)
         try:
             meta = obstore.head(self._clients.patient, key)
@@ -179,26 +179,29 @@ class ObjectStorage(Storage):
         while page := [file.path for file in itertools.islice(files, _PAGE)]:
             try:
                 obstore.delete(self._clients.patient, [self._key(file) for file in page])
-            except FileNotFoundError:  # somebody else removes them, too
+            except FileNotFoundError:  # another process removes them too
                 for file in page:
                     self.delete_file(file)
             except FAILURES as error:
                 raise store_error(error, path) from None
 
     def sync_directory(self, path: str) -> None:
-        """Nothing to do: a store acknowledges what is durable."""
+        """Do nothing: stores acknowledge a write only when it is durable."""
 
     def _key(self, path: str) -> str:
         return "/".join(part for part in (self._prefix, path) if part)
 
 
 class ObjectFile(RemoteFile):
-    """One object. Every answer is checked to be a part of the same one, of the size that is known."""
+    """One object. Every answer is checked to belong to the same version of the object, with the known
+    size.
+    """
 
     def __init__(self, name: str, key: str, clients: Clients, size: int, tag: str | None) -> None:
         self.name = name
         self.size = size
-        # Data files have names that are used once; asking for their tag would be a request per file.
+        # Names of data files are used once, so the size is enough. Getting the tag would cost a request per
+        # file.
         self.identity = tag or str(size)
         self._key = key
         self._tag = tag
@@ -223,9 +226,7 @@ class ObjectFile(RemoteFile):
             raise CorruptFileError("file was replaced while open", file=self.name)
 
     def _shorter_object(self) -> CorruptFileError | None:
-        """Return an error if a range cannot be read because the object is shorter than it should be, else
-        None.
-        """
+        """Return an error if the object is shorter than expected, which explains a failed read; else None."""
         try:
             self._check(obstore.head(self._clients.once, self._key)["size"], self._tag)
         except CorruptFileError as error:
@@ -238,10 +239,13 @@ class ObjectFile(RemoteFile):
 def _fetch(
     clients: Clients, key: str, name: str, span: tuple[int, int] | None = None
 ) -> tuple[obstore.Bytes, int, str | None]:
-    """Return the bytes [start, end) of an object or all of it, the size of the object, and its tag.
+    """Return the bytes `[start, end)` of an object, or all bytes, with the object's size and tag.
 
-    All of it is a range, too, since only the answer to a range says how many bytes there are apart from how
-    many it brings. An answer that breaks off or brings too few is asked for again. Errors are StorageErrors.
+    All bytes are requested as a range too, because only the answer to a range has the size of the object
+    apart from the number of bytes sent. If an answer breaks off or is too short, the request is repeated.
+
+    Raises:
+        StorageError: the request failed.
     """
 
     def ask() -> tuple[obstore.Bytes, int, str | None]:
@@ -250,7 +254,7 @@ def _fetch(
         except FAILURES as error:
             if span or not is_impossible_range(error):
                 raise
-            result = obstore.get(clients.patient, key)  # of no bytes, no range can be asked for
+            result = obstore.get(clients.patient, key)  # an empty object has no range
         meta, found = result.meta, result.range
         start, end = span or (0, meta["size"])
         if found != (start, min(end, max(meta["size"], start))):
@@ -266,13 +270,13 @@ def _fetch(
 
 
 class _BrokenOffError(StorageError):
-    """An answer that ended too early."""
+    """The answer to a request ended too early."""
 
 
 def _repeated(ask: Callable[[], T], clients: Clients, name: str) -> T:
-    """Return the result of `ask`, which is tried again when its answer breaks off.
+    """Return the result of `ask`. It is repeated if its answer breaks off.
 
-    The client repeats requests that fail, but not those whose answer has begun.
+    The client repeats failed requests, but not requests whose answer has begun.
     """
     for attempt in itertools.count():
         try:
@@ -288,4 +292,4 @@ def _repeated(ask: Callable[[], T], clients: Clients, name: str) -> T:
         if attempt == clients.download_retries:
             raise problem
         time.sleep(_FIRST_BACKOFF * 2**attempt * random.uniform(0.5, 1.5))
-    raise AssertionError  # the loop has no end
+    raise AssertionError  # the loop never ends by itself

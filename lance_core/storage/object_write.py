@@ -17,21 +17,21 @@ from lance_core.storage.object_errors import FAILURES, store_error
 from lance_core.storage.object_options import Clients
 
 _PART = 10 << 20
-"""Bytes of one part of a large upload. Stores take at most 10,000 parts, which makes 100 GB."""
+"""Bytes of one part of a large upload. Stores accept at most 10,000 parts, which makes 100 GB."""
 _PARTS_AT_ONCE = 4
 _PARTS_WAITING = 2
 
 _ATTEMPTS = 6
 _FIRST_BACKOFF = 0.1
-"""Seconds before a conditional put is repeated; doubled each time."""
+"""Seconds before the first repetition of a conditional put. Doubled each time."""
 
 
 def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusive: bool = True) -> None:
     """Create an object unless there is one; see `Storage.put_if_absent`.
 
-    A request whose answer was lost may have succeeded, or may do so later. It is repeated, and where the
-    store then says that there is an object, the bytes of that one tell whose it is. Without `exclusive` a
-    store that cannot do this is asked for the object before: enough for names that are used once.
+    If an answer is lost, the request may have succeeded, or may succeed later. It is repeated. If the store
+    then reports an existing object, its bytes tell who created it. Without `exclusive`, a store without
+    conditional puts is only asked for the object first, which is enough for names that are used once.
     """
     content = memoryview(data).tobytes()
     lost = False
@@ -43,7 +43,7 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusi
             return
         except ObjectExistsError:
             owner = _is_ours(clients, key, content, name)
-            if owner is None:  # two writers at once, and the store asks to try again
+            if owner is None:  # two concurrent writers: the store asks to try again
                 continue
             if owner:
                 return
@@ -71,7 +71,12 @@ def _put_where_none_is_seen(clients: Clients, key: str, content: bytes, name: st
 
 
 def check_absent(clients: Clients, key: str, name: str) -> None:
-    """Refuse a name that an object has already with an `AlreadyExistsError`."""
+    """Check that there is no object with this name.
+
+    Raises:
+        AlreadyExistsError: there is one.
+        StorageError: the storage failed.
+    """
     try:
         obstore.head(clients.patient, key)
     except FileNotFoundError:
@@ -82,7 +87,7 @@ def check_absent(clients: Clients, key: str, name: str) -> None:
 
 
 def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | None:
-    """Return whether the object has our content; None when there is no object."""
+    """Return whether the object has our content; None if there is no object."""
     try:
         return bytes(obstore.get(clients.patient, key).bytes()) == content
     except FileNotFoundError:
@@ -92,14 +97,15 @@ def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | No
 
 
 class NewObject(WritableFile):
-    """An object that is uploaded while it is written: in parts when it is large, else by one request.
+    """An object that is being written. A large object is uploaded in parts meanwhile, a small one by one
+    request.
 
-    A large one is only checked not to exist when it is begun: stores have no exclusive form of an upload in
-    parts that all of them know. Data files have names that are used once.
+    For a large object, only a check at the beginning finds an existing object, because not all stores have
+    exclusive uploads in parts. Names of data files are used once.
     """
 
     def __init__(self, path: str, key: str, clients: Clients, *, exclusive: bool = True) -> None:
-        """`exclusive` as for `put_if_absent`."""
+        """Start an object. `exclusive` has the meaning of `put_if_absent`."""
         self.name = path
         self._exclusive = exclusive
         self.position = 0
@@ -163,11 +169,11 @@ class NewObject(WritableFile):
 
 
 class _AbortedError(Exception):
-    """Raised into the client, which then drops the parts that it has sent."""
+    """Raised into the client, which then discards the uploaded parts."""
 
 
 class _Upload:
-    """An upload in parts, run by a thread that takes them from a short queue."""
+    """An upload in parts. A thread takes the parts from a short queue."""
 
     def __init__(self, clients: Clients, key: str, name: str) -> None:
         self._name = name
@@ -180,7 +186,7 @@ class _Upload:
         self._thread.start()
 
     def send(self, part: bytearray) -> None:
-        """Wait until there is room for the part; raises what made the upload fail."""
+        """Wait until the queue has room for the part. If the upload failed, raise its error."""
         while True:
             if not self._thread.is_alive():
                 self._raise()
@@ -198,7 +204,7 @@ class _Upload:
             self._raise()
 
     def abort(self) -> None:
-        """Drop what was uploaded."""
+        """Discard the upload."""
         self._is_aborted = True
         self.send_end()
         self._thread.join()

@@ -4,10 +4,13 @@ from lance_core.errors import InvalidInputError
 
 
 def contained_path(path: str) -> str:
-    """Return `path` when it stays below the storage's root, else raise `InvalidInputError`.
+    """Return `path` if it stays below the root of the storage.
 
-    A contained path is relative, "/" separated, without empty, "." or ".." segments, backslashes or control
-    characters. Nothing is decoded or normalised: a path is right as it stands or it is refused.
+    Such a path is relative and separated by "/". It has no empty, "." or ".." segments, no backslashes and no
+    control characters. Nothing is decoded or normalized.
+
+    Raises:
+        InvalidInputError: the path is malformed.
     """
     if not path.isprintable() or "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
         raise InvalidInputError("path leaves its root or is malformed", found=repr(path))

@@ -1,4 +1,4 @@
-"""Common parts of remote files: every request costs a round trip, so many requests run at once."""
+"""Base of remote files. A request is a network round trip, so many requests run at once."""
 
 import os
 from abc import abstractmethod
@@ -16,19 +16,19 @@ from lance_core.storage.base import ReadableFile
 from lance_core.storage.coalesce import MergedRange
 
 MAX_REQUESTS = 64
-"""Requests for parts of files that this process has under way. The reference allows so many for a store."""
+"""Largest number of concurrent reads of this process. The reference allows this many per store."""
 
 
 _KEPT_TAIL = 64 << 10
 _MOST_PER_REQUEST = 8 << 20
-"""Bytes. A connection brings some 50 MB in a second, and requests have a time limit."""
+"""Largest size of a request in bytes. A connection transfers some 50 MB/s, and requests have a time limit."""
 
 
 class RemoteFile(ReadableFile):
     """A file that is read by requests over a network.
 
-    Neighbouring ranges are merged over gaps of 64 KiB only: since requests run at once, fewer of them gain
-    little, and bytes between two columns would be paid for (docs/decisions/0005-remote-reads.md).
+    Ranges are merged only over gaps of up to 64 KiB. Requests run at once, so fewer requests gain little, but
+    bytes in gaps cost time and money (docs/decisions/0005-remote-reads.md).
     """
 
     max_gap = 64 << 10
@@ -36,11 +36,11 @@ class RemoteFile(ReadableFile):
 
     is_closed = False
     _tail: pa.Buffer | None = None
-    """The last bytes of the file, once they were read together: the metadata, or all of a small file."""
+    """Last bytes of the file, once they were read together: the metadata, or all of a small file."""
 
     @abstractmethod
     def fetch(self, offset: int, length: int) -> pa.Buffer:
-        """`read` of one or more bytes inside the file."""
+        """Read one or more bytes inside the file."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         self.check_range(offset, length)
@@ -61,14 +61,14 @@ class RemoteFile(ReadableFile):
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
         if len(ranges) == 1:
             return super().read_merged(ranges)
-        # What is large makes several requests; it is begun here, since a thread of the pool must not wait for
-        # others of the pool.
+        # A large range makes several requests on the pool. It is read by this thread, because a thread of the
+        # pool must not wait for other threads of the pool.
         small = [r for r in ranges if r.length <= _MOST_PER_REQUEST]
         reads = {r: _pool().submit(self.read, r.offset, r.length) for r in small}
         try:
             large = {r: self.read(r.offset, r.length) for r in ranges if r not in reads}
         finally:
-            wait(reads.values())  # so that no read goes on when this returns
+            wait(reads.values())  # no read continues after this method returns
         return [reads[r].result() if r in reads else large[r] for r in ranges]
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class RemoteFile(ReadableFile):
         self._tail = None
 
     def _read_parts(self, offset: int, length: int) -> pa.Buffer:
-        """Return a large range by several requests at once, each of which ends in good time."""
+        """Return a large range, read by several concurrent requests that each stay within the time limit."""
         whole = pa.py_buffer(Block(length))
         target = np.frombuffer(whole, np.uint8)
         starts = range(0, length, _MOST_PER_REQUEST)
@@ -93,12 +93,14 @@ class RemoteFile(ReadableFile):
 
 
 def aligned(data: Any) -> pa.Buffer:
-    """Return the bytes at an address that is a multiple of 64, without a copy if they are there already."""
+    """Return the bytes at an address that is a multiple of 64. They are copied if necessary."""
     buffer = pa.py_buffer(data)
     if buffer.address % 64 == 0:
         return buffer
     copy = pa.py_buffer(Block(buffer.size))
-    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(buffer, np.uint8)  # without the lock of the interpreter
+    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(
+        buffer, np.uint8
+    )  # NumPy releases the GIL while it copies
     return copy
 
 
@@ -107,4 +109,4 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="lance-storage")
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # its threads do not survive a fork
+os.register_at_fork(after_in_child=_pool.cache_clear)  # the threads of the pool do not survive a fork
