@@ -29,7 +29,7 @@ PAGES = [
 
 
 SPARK_PAGES = [
-    page for page in PAGES if any("spark_pipeline" in source for _, source in examples(ROOT / page))
+    page for page in PAGES if any("spark_pipeline.session(" in source for _, source in examples(ROOT / page))
 ]
 """Pages that start Spark sessions. A process has only one session: that of other tests would be taken and
 stopped.
