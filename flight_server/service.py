@@ -42,7 +42,7 @@ from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, pro
 from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
-from lance_core.scan.run.execute import count_passing, scan_batch_runs
+from lance_core.scan.run.execute import count_matching, scan_batch_runs
 from lance_core.scan.session import Session
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.storage import scheme_of, storage_for
@@ -253,7 +253,7 @@ class Service:
         snapshot = self._catalog.open(command.dataset)
         condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
         plan = plan_scan(snapshot, ScanOptions(columns=(), filter=condition))
-        return count_passing(snapshot, plan, self._session.budget, self._session.files)
+        return count_matching(snapshot, plan, self._session.budget, self._session.files)
 
     def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
         """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""

@@ -13,6 +13,7 @@ from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.requests.tickets import Ticket
 from flight_server.service import ScanStream, Service
+from lance_core.deferred import DeferredError
 from lance_core.scan.run.batch_cutter import BatchRun
 
 
@@ -76,15 +77,11 @@ def _one_reader(schema: pa.Schema, runs: Iterator[BatchRun]) -> Iterator[pa.Reco
     An error inside a reader would arrive as an unknown one, so it ends the reader and is raised after it,
     where errors keep their class.
     """
-    failure: Exception | None = None
+    failure = DeferredError()
 
     def readable() -> Generator[pa.RecordBatch, None, None]:
-        nonlocal failure
-        try:
+        with failure:
             yield from chain.from_iterable(map(BatchRun.batches, runs))
-        except Exception as error:
-            failure = error
 
     yield pa.RecordBatchReader.from_batches(schema, readable())
-    if failure is not None:
-        raise failure
+    failure.raise_kept()

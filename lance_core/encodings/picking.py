@@ -1,7 +1,7 @@
-"""Picking single values: work that asks for many short byte ranges and goes on when they are there.
+"""Picking single values: a generator yields the short byte ranges that it needs, and is sent their bytes.
 
-Most pages need one read once their index is known; where a page has an entry per row in its index, that comes
-first. As generators the pages of several columns are read together, round by round.
+Most pages need one read once their index is known. If the index of a page has an entry per row, that entry
+is read first. The generators of several columns run side by side, so that a round is one read for all.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,33 +18,33 @@ Int64s = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 
-Pieces = tuple[Block | memoryview, Block | memoryview]
+ByteRanges = tuple[Block | memoryview, Block | memoryview]
 """Offsets and lengths (int64) of byte ranges of a file."""
 
-Picking = Generator[Sequence[Pieces], list[pa.Buffer], T]
-"""Yields the pieces that are needed next, is sent the bytes of each, returns the result."""
+Picking = Generator[Sequence[ByteRanges], list[pa.Buffer], T]
+"""Yields the byte ranges that it needs next, is sent their bytes, returns the result."""
 
-ReadPieces = Callable[[Sequence[Pieces]], list[pa.Buffer]]
-"""Reads pieces; gives the bytes of each, those of its ranges one after the other."""
+ReadJoined = Callable[[Sequence[ByteRanges]], list[pa.Buffer]]
+"""Returns for each entry the bytes of its ranges, joined."""
 
 
 def together(parts: Sequence[Picking[T]]) -> Picking[list[T]]:
-    """All of `parts` side by side: what they need in one round is read at once."""
+    """Run all of `parts` side by side: one read for the byte ranges of all of them in each round."""
     if len(parts) == 1:
         return [(yield from parts[0])]
     results: dict[int, T] = {}
-    asked: list[tuple[int, Picking[T], Sequence[Pieces]]] = []
+    asked: list[tuple[int, Picking[T], Sequence[ByteRanges]]] = []
     for number, part in enumerate(parts):
         try:
             asked.append((number, part, next(part)))
         except StopIteration as done:
             results[number] = done.value
     while asked:
-        data = yield [piece for _, _, pieces in asked for piece in pieces]
-        again: list[tuple[int, Picking[T], Sequence[Pieces]]] = []
+        data = yield [one for _, _, ranges in asked for one in ranges]
+        again: list[tuple[int, Picking[T], Sequence[ByteRanges]]] = []
         end = 0
-        for number, part, pieces in asked:
-            begin, end = end, end + len(pieces)
+        for number, part, ranges in asked:
+            begin, end = end, end + len(ranges)
             try:
                 again.append((number, part, part.send(data[begin:end])))
             except StopIteration as done:
@@ -53,7 +53,7 @@ def together(parts: Sequence[Picking[T]]) -> Picking[list[T]]:
     return [results[number] for number in range(len(parts))]
 
 
-def pick(picking: Picking[T], read: ReadPieces) -> T:
+def pick(picking: Picking[T], read: ReadJoined) -> T:
     """Bring `picking` what it asks for, one read per round, until it is done."""
     try:
         wanted = next(picking)

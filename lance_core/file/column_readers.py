@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.file.direct import Piece
+from lance_core.file.direct import PageRange
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.row_runs import Rows
@@ -44,8 +44,8 @@ class ColumnReader(Protocol):
             StorageError: the storage failed.
         """
 
-    def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """Return the pieces of rows `[start, end)`, for one read of several columns with `read_pieces`.
+    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
+        """Return the page ranges of rows `[start, end)`, for `decode_page_ranges` of several columns.
 
         Returns None if the column has to be read on its own. Raises the errors of `read`.
         """

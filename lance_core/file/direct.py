@@ -1,4 +1,4 @@
-"""Rows of pages that one call of a kernel reads and decodes, for all columns of a window."""
+"""Page ranges: rows of pages that one call of a kernel reads and decodes, for all columns of a window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from lance_core.encodings.v2_1.direct import DecodedRows, direct_array
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows `[start, end)` of pages of a column of an open file."""
+class PageRange:
+    """Rows `[start, end)` of pages of one column of an open file, which a kernel decodes to one array."""
 
     pages: kernels.MiniBlocks
     reader: kernels.PieceReader
     keeps_open: object
-    """Holds the descriptor of the reader for as long as the piece lives."""
+    """Holds the descriptor of the reader for as long as the page range exists."""
     start: int
     end: int
     leaf_type: pa.DataType
@@ -26,26 +26,27 @@ class Piece:
     """Type of the lists around the values; None without lists."""
 
     def array(self, rows: DecodedRows) -> pa.Array:
-        """Return the array of this piece from the result of the kernel."""
+        """Return the array of these rows from the result of the kernel."""
         return direct_array(rows, self.leaf_type, self.list_type)
 
 
-def read_pieces(pieces: Sequence[Piece]) -> list[pa.Array | None]:
-    """Return the array of each piece; None if the kernel cannot decode it: then the Python
-    decoder runs and raises the error.
+def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
+    """Return the array of each page range; None if the kernel cannot decode it.
+
+    Then the Python decoder has to run: it raises the error that names file, column and page.
     """
-    wanted = [(piece.pages, piece.reader, piece.start, piece.end) for piece in pieces]
+    wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
     decoded = kernels.decode_rows(wanted)
-    return [None if rows is None else piece.array(rows) for piece, rows in zip(pieces, decoded, strict=True)]
+    return [None if rows is None else one.array(rows) for one, rows in zip(ranges, decoded, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBatches:
-    """Rows of several batches in one piece of memory.
+    """Rows of several batches, in one array per column.
 
     Attributes:
-        num_bytes: Of all values; counted like `lance_core.scan.read.value_sizes`.
-        largest_bits: Of the values of the largest batch of more than one row.
+        num_bytes: Bytes of all values, counted like `lance_core.scan.read.value_sizes`.
+        largest_bits: Bits of the values of the largest batch with more than one row.
     """
 
     rows: pa.RecordBatch
@@ -54,13 +55,13 @@ class ReadBatches:
 
 
 def read_batches(
-    pieces: Sequence[Piece], cuts: npt.NDArray[np.int64], schema: pa.Schema
+    ranges: Sequence[PageRange], cuts: npt.NDArray[np.int64], schema: pa.Schema
 ) -> ReadBatches | None:
-    """Columns of the same rows, one piece each, in one step; `None` where something is wrong with any.
+    """Return columns of the same rows, one page range each; None if the kernel cannot decode one of them.
 
-    `cuts` are the rows where batches begin and end, from 0 on.
+    `cuts` are the rows where batches begin and end, counted from 0, first and last included.
     """
-    wanted = [(piece.pages, piece.reader, piece.start, piece.end) for piece in pieces]
+    wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
     found = kernels.decode_batches(wanted, cuts.data)
     if not all(found.is_there):
         return None

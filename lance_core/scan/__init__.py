@@ -12,7 +12,8 @@ scan reads, `validate` the check of a version, `changes` the rows that differ be
   values of chosen rows, `blobs` the values of blobs, `value_sizes` the sizes of values, `page_trace` a record
   of the pages that were read.
 - `run`: from plans to batches. `execute` runs a plan, `filtered_scan` a plan with a filter, `stored_scan` one
-  for rows that are written again. `windows` divides a plan, at the rows of `page_cuts`; `filter_windows` and
+  for rows that are written again. `windows` and
+  `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `matching_rows` divides them. `readahead` decodes ahead within a `budget`;
   `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.
 - `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,

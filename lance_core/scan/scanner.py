@@ -18,7 +18,7 @@ from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 from lance_core.scan.read.blobs import BlobFile
-from lance_core.scan.run.execute import count_passing, scan_batches, scan_projection, scan_table
+from lance_core.scan.run.execute import count_matching, scan_batches, scan_projection, scan_table
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.take.blobs import take_blobs
@@ -93,7 +93,7 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Rows that the scan returns; reads data only for a filter, and of that only the columns it names."""
-        return count_passing(self._snapshot, self._plan, self._budget, self._files)
+        return count_matching(self._snapshot, self._plan, self._budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
         """Return the pages that the scan reads of each fragment and column, and those that statistics rule

@@ -16,7 +16,7 @@ from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 """Types of data that files accept."""
 
-Pieces: TypeAlias = tuple[Block | memoryview, Block | memoryview]
+ByteRanges: TypeAlias = tuple[Block | memoryview, Block | memoryview]
 """Offsets and lengths (int64) of byte ranges that belong together."""
 
 
@@ -55,7 +55,7 @@ class ReadableFile(ABC):
     max_merged_read: int
     """Largest size of a read that covers several ranges, in bytes."""
 
-    def piece_reader(self) -> tuple[PieceReader, object] | None:
+    def range_reader(self) -> tuple[PieceReader, object] | None:
         """Return the reader for kernels that read by themselves, and the object that keeps it open; None if
         the file has no such reader.
         """
@@ -105,7 +105,7 @@ class ReadableFile(ABC):
         """Read the merged ranges of `read_ranges`. Remote storages read them at the same time."""
         return [self.read(merged.offset, merged.length) for merged in ranges]
 
-    def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
+    def read_joined(self, parts: Sequence[ByteRanges]) -> list[pa.Buffer]:
         """Return the bytes of many short ranges. There is one buffer per part, with the bytes of its ranges
         in order.
 
@@ -115,8 +115,8 @@ class ReadableFile(ABC):
         for numbers in parts:
             offsets, lengths = (np.frombuffer(memoryview(part), np.int64).tolist() for part in numbers)
             ranges.append(list(zip(offsets, lengths, strict=True)))
-        buffers = iter(self.read_ranges([piece for pieces in ranges for piece in pieces]))
-        return [_joined([next(buffers) for _ in pieces]) for pieces in ranges]
+        buffers = iter(self.read_ranges([one for some in ranges for one in some]))
+        return [_joined([next(buffers) for _ in some]) for some in ranges]
 
     @abstractmethod
     def close(self) -> None:

@@ -23,7 +23,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.kernels import Block, CorruptData, PieceReader
-from lance_core.storage.base import Bytes, Entry, Pieces, ReadableFile, Storage, StoredFile, WritableFile
+from lance_core.storage.base import ByteRanges, Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_state import directory_state
 from lance_core.storage.local_write import NewLocalFile, replace_file
@@ -220,11 +220,11 @@ class LocalFile(ReadableFile):
         self.size = status.st_size
         self.identity = _identity(status)
         self._descriptor: Descriptor | None = descriptor
-        self._pieces = PieceReader(descriptor.number, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES)
+        self._ranges = PieceReader(descriptor.number, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES)
 
-    def piece_reader(self) -> tuple[PieceReader, object] | None:
+    def range_reader(self) -> tuple[PieceReader, object] | None:
         descriptor = self._descriptor
-        return None if descriptor is None else (self._pieces, descriptor)
+        return None if descriptor is None else (self._ranges, descriptor)
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         self.check_range(offset, length)
@@ -246,12 +246,12 @@ class LocalFile(ReadableFile):
             done += count
         return buffer
 
-    def read_pieces(self, parts: Sequence[Pieces]) -> list[pa.Buffer]:
+    def read_joined(self, parts: Sequence[ByteRanges]) -> list[pa.Buffer]:
         descriptor = self._descriptor
         if descriptor is None:
             raise StorageError("file is closed", file=self.name)
         try:
-            data, error, end = self._pieces.read(parts)
+            data, error, end = self._ranges.read(parts)
         except CorruptData as problem:
             raise CorruptFileError(
                 "read outside the file",

@@ -5,12 +5,14 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import NotSupportedError, PermissionDeniedError, UnauthenticatedError
 
+from lance_core.deferred import DeferredError
 from lance_core.errors import AlreadyExistsError, PutUnknownError, StorageError, UnsupportedFeatureError
 from lance_core.storage.base import Bytes, WritableFile
 from lance_core.storage.object_errors import FAILURES, store_error
@@ -179,7 +181,7 @@ class _Upload:
         self._name = name
         self._parts: queue.Queue[bytearray | None] = queue.Queue(_PARTS_WAITING)
         self._is_aborted = False
-        self._error: BaseException | None = None
+        self._error = DeferredError(BaseException)  # obstore raises panics of its own code, too
         self._thread = threading.Thread(
             target=self._run, args=(clients.patient, key), name="lance-upload", daemon=True
         )
@@ -200,7 +202,7 @@ class _Upload:
         """Complete the upload."""
         self.send_end()
         self._thread.join()
-        if self._error is not None:
+        if self._error.error is not None:
             self._raise()
 
     def abort(self) -> None:
@@ -218,7 +220,7 @@ class _Upload:
                 pass
 
     def _run(self, store: Any, key: str) -> None:
-        try:
+        with self._error, suppress(_AbortedError):
             obstore.put(
                 store,
                 key,
@@ -227,10 +229,6 @@ class _Upload:
                 chunk_size=_PART,
                 max_concurrency=_PARTS_AT_ONCE,
             )
-        except _AbortedError:
-            pass
-        except BaseException as error:
-            self._error = error
 
     def _take_parts(self) -> Iterator[bytearray]:
         while (part := self._parts.get()) is not None:
@@ -239,6 +237,7 @@ class _Upload:
             raise _AbortedError
 
     def _raise(self) -> None:
-        if isinstance(self._error, FAILURES):
-            raise store_error(self._error, self._name) from None
-        raise StorageError("the upload ended early", file=self._name) from self._error
+        error = self._error.error
+        if isinstance(error, FAILURES):
+            raise store_error(error, self._name) from None
+        raise StorageError("the upload ended early", file=self._name) from error

@@ -15,7 +15,7 @@ from support.source_files import ROOT, imported_modules, modules
 # The parts of lance_core, ground first; parts of one line do not know each other. The root is what the
 # package offers, in its `__init__.py`.
 LAYERS = [
-    {"cache_use", "errors", "hints", "proto", "kernels", "pool", "version"},
+    {"cache_use", "deferred", "errors", "hints", "proto", "kernels", "pool", "version"},
     {"forks"},
     {"schema", "storage"},
     {"encodings"},

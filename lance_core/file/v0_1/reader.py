@@ -244,7 +244,7 @@ class ColumnReader:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""
         return read_rows(self, rows)
 
-    def pieces(self, start: int, end: int) -> None:
+    def page_ranges(self, start: int, end: int) -> None:
         """Return None: the column is read on its own."""
 
     def known_pages(self) -> None:

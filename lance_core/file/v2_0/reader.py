@@ -77,17 +77,17 @@ class ColumnReader:
             cuts.update(column.starts[bisect_left(column.starts, start) : bisect_left(column.starts, end)])
         arrays: list[pa.Array] = []
         for begin, stop in pairwise(sorted(cuts)):
-            arrays += self._read_piece(begin, stop)
+            arrays += self._read_rows(begin, stop)
         return arrays
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""
         try:
-            return pick(self.pick(rows), self._file.read_pieces)
+            return pick(self.pick(rows), self._file.read_joined)
         except OffsetOverflow:
             return read_rows(self, rows)  # it divides rows into several arrays
 
-    def pieces(self, start: int, end: int) -> None:
+    def page_ranges(self, start: int, end: int) -> None:
         """Return None: the column is read on its own."""
 
     def known_pages(self) -> None:
@@ -104,7 +104,7 @@ class ColumnReader:
             return read_rows(self, rows)
         return (yield from together(picks))
 
-    def _read_piece(self, start: int, end: int) -> list[pa.Array]:
+    def _read_rows(self, start: int, end: int) -> list[pa.Array]:
         """Read rows that lie in one page of every column with one value per row."""
         try:
             return [run(self._root.read(start, end), self._file.read_ranges)]
@@ -116,4 +116,4 @@ class ColumnReader:
                     column=self._field.name,
                 ) from None
             middle = (start + end) // 2
-            return self._read_piece(start, middle) + self._read_piece(middle, end)
+            return self._read_rows(start, middle) + self._read_rows(middle, end)

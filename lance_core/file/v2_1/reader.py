@@ -23,7 +23,7 @@ from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.direct import Piece
+from lance_core.file.direct import PageRange
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.row_runs import Rows
@@ -100,21 +100,21 @@ class ColumnReader:
         if start == end:
             return []
         if all(leaf.in_one_page(start, end) for leaf in self._leaves):
-            return self._read_piece(start, end)
+            return self._read_rows(start, end)
         cuts = {start, end}
         for leaf in self._leaves:
             cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
         rows = sorted(cuts)
         arrays: list[pa.Array] = []
         for begin, stop in pairwise(rows):
-            arrays += self._read_piece(begin, stop)
+            arrays += self._read_rows(begin, stop)
         return arrays
 
-    def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """Return the pieces that a kernel decodes for rows `[start, end)`, or None; see
+    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
+        """Return the page ranges that a kernel decodes for rows `[start, end)`, or None; see
         `lance_core.file.column_readers`.
         """
-        reader = self._file.piece_reader()
+        reader = self._file.range_reader()
         if reader is None or len(self._leaves) != 1 or not 0 <= start < end <= self.num_rows:
             return None
         parts = self._leaves[0].direct(start, end)
@@ -122,11 +122,11 @@ class ColumnReader:
             return None
         list_type = None if self._is_leaf else self._field.arrow_type
         leaf_type = self._leaves[0].arrow_type
-        return [Piece(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+        return [PageRange(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
-        reader = self._file.piece_reader()
+        reader = self._file.range_reader()
         if reader is None or not self._is_leaf:
             return None
         if self._known_pages is None:
@@ -142,7 +142,7 @@ class ColumnReader:
     def take(self, rows: Rows) -> list[pa.Array]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""
         try:
-            return pick(self.pick(rows), self._file.read_pieces)
+            return pick(self.pick(rows), self._file.read_joined)
         except OffsetOverflow:
             if len(rows) == 1:
                 raise self._too_large() from None
@@ -191,10 +191,10 @@ class ColumnReader:
             column=self._field.name,
         )
 
-    def _read_piece(self, start: int, end: int) -> list[pa.Array]:
+    def _read_rows(self, start: int, end: int) -> list[pa.Array]:
         """Read rows that lie in one page of every leaf."""
         reads = [leaf.plan(start, end) for leaf in self._leaves]
-        buffers = iter(self._file.read_ranges([piece for read in reads for piece in read.ranges]))
+        buffers = iter(self._file.read_ranges([one for read in reads for one in read.ranges]))
         try:
             slices = [
                 leaf.decode(read, [next(buffers) for _ in read.ranges], start)
@@ -204,7 +204,7 @@ class ColumnReader:
             if end - start == 1:
                 raise self._too_large() from None
             middle = (start + end) // 2
-            return self._read_piece(start, middle) + self._read_piece(middle, end)
+            return self._read_rows(start, middle) + self._read_rows(middle, end)
         return [self._put_together(slices, start, end - start)]
 
     def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:

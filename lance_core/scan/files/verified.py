@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.direct import Piece
+from lance_core.file.direct import PageRange
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages
 from lance_core.schema.fields import Field
@@ -62,10 +62,10 @@ class VerifiedColumn:
         self._verify(start, end)
         return self._reader.read(start, end)
 
-    def pieces(self, start: int, end: int) -> list[Piece] | None:
+    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
         """Check the pages of rows `[start, end)` before a kernel gets them."""
         self._verify(start, end)
-        return self._reader.pieces(start, end)
+        return self._reader.page_ranges(start, end)
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for a kernel once all of them are checked: a kernel may take any row of them."""

@@ -21,7 +21,7 @@ from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.direct import Piece
+from lance_core.file.direct import PageRange
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.scan.files.data_files import FragmentFiles
@@ -97,11 +97,11 @@ class StoredColumn:
     def read(self, start: int, end: int) -> list[pa.Array]:
         return self.present(self._reader.read(start, end))
 
-    def pieces(self, start: int, end: int) -> list[Piece] | None:
-        """Return the pieces of rows `[start, end)`, for reads of several columns at once; see
-        `ColumnReader.pieces`.
+    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
+        """Return the page ranges of rows `[start, end)`, for reads of several columns at once; see
+        `ColumnReader.page_ranges`.
         """
-        return self._reader.pieces(start, end)
+        return self._reader.page_ranges(start, end)
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Arrays as the reader gives them, as users see them."""
@@ -142,7 +142,7 @@ def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]
     try:
         for stored in by_file.values():
             picking = together([column.pick(rows) for column in stored])
-            for column, arrays in zip(stored, pick(picking, stored[0].file.read_pieces), strict=True):
+            for column, arrays in zip(stored, pick(picking, stored[0].file.read_joined), strict=True):
                 taken[id(column)] = arrays
     except OffsetOverflow:
         taken.clear()  # each column cuts its own arrays

@@ -1,8 +1,7 @@
-"""Running a planned scan: rows decoded by the shared pool, ahead of the reader within a budget.
+"""Execution of a plan: worker threads decode rows ahead of the reader, within a budget.
 
-A stream decodes windows of whole batches. A table is put together from larger pieces that follow the pages of
-each column on its own. With a filter, one run of jobs finds the rows that pass, and the windows of another
-are made from these.
+A stream decodes windows of whole batches. A table is joined from larger reads, which follow the pages of each
+column. With a filter, one sequence of jobs finds the matching rows, and another sequence decodes them.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.run.table_reads import TableReads, TableSource
 from lance_core.scan.run.window_batches import CutBatches, WholeWindows, WindowsTogether
-from lance_core.scan.run.windows import Pieces, TablePieces, Window, Windows
+from lance_core.scan.run.windows import Window, Windows
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lance_core.scan.run.matching_rows import PassingWindow
+    from lance_core.scan.run.matching_rows import MatchingWindow
 
 _DEFAULT = Strategy()
-# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second
-# before anything is read ahead, so that nothing holds up the first on its way, and little is read for a
-# client that wants no more.
+# Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second,
+# so that no read-ahead delays the sending of the first, and little is read for a client that stops there.
 _ALONE = 2
 
 
@@ -59,14 +58,14 @@ def scan_batch_runs(
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> Generator[BatchRun, None, None]:
-    """Yield the batches of a plan, in order, several at a time where they lie in one piece of memory.
+    """Yield the batches of a plan, in order, several at a time if they are slices of the same arrays.
 
     A plan gives the same batches whenever it runs, whatever the budget, the strategy, and the statistics that
-    are known. Nothing is read before the first batch is asked for. Closing the iterator cancels what was
-    started for it and gives back what it held.
+    are known. Nothing is read before the first batch is asked for. Closing the iterator cancels its jobs and
+    releases what they reserved.
 
     Raises:
-        LanceError: in the place of the first batch that cannot be read.
+        LanceError: instead of the first batch that cannot be read.
     """
     if not plan.schema.names:
         for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
@@ -87,41 +86,39 @@ def scan_projection(
 
 
 def _batches(runs: Iterator[BatchRun]) -> Iterator[pa.RecordBatch]:
-    # Mapped: a loop of its own would keep a run while the next one is asked for.
+    # A `for` loop would keep a run in memory while it asks for the next one.
     return chain.from_iterable(map(BatchRun.batches, runs))
 
 
 def _whole_runs(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[BatchRun]:
     for job in jobs:
-        windows: list[CutBatches] = job.result()
+        windows: list[CutBatches] = list(job.results())
         job.reservation.resize(sum(window.num_bytes for window in windows))
         yield from chain.from_iterable([window.runs for window in windows])
-        # The memory must be free when the budget is, which is when the next job is asked for.
-        del windows
+        del windows  # `run_ahead` releases the reservation next
 
 
-def _cut_runs(jobs: Iterator[Job[Window] | Job[PassingWindow]], plan: ScanPlan) -> Iterator[BatchRun]:
+def _cut_runs(jobs: Iterator[Job[Window] | Job[MatchingWindow]], plan: ScanPlan) -> Iterator[BatchRun]:
     cutter = BatchCutter(plan.schema, plan.options)
     for job in jobs:
         columns = _by_column(job, plan)
         cuts, num_bytes = cutter.fit(columns, job.work.cuts)
         job.reservation.resize(num_bytes)
         yield from cutter.cut(columns, cuts)
-        # The memory must be free when the budget is, which is when the next job is asked for.
-        del columns
+        del columns  # `run_ahead` releases the reservation next
 
 
 def scan_table(
     snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy = _DEFAULT
 ) -> pa.Table:
-    """Return the rows of a plan as one table, whose columns are chunked each in its own way.
+    """Return the rows of a plan as one table. Each column has chunks of its own.
 
     Raises:
         LanceError: something cannot be read.
     """
-    # The whole table will be in memory anyway: nothing is gained by a limit.
+    # The whole table will be in memory anyway, so a limit would save nothing.
     budget = MemoryBudget(sys.maxsize)
-    # With a limit it may end soon, as streams do.
+    # With a limit, the scan may end soon: it begins with small windows, as a stream does.
     strategy = replace(strategy, is_stream=plan.options.limit is not None)
     if not plan.schema.names:
         batches = _rowless_stream(snapshot, plan, budget, files, strategy)
@@ -135,15 +132,16 @@ def scan_table(
     return pa.Table.from_arrays(columns, schema=plan.schema)
 
 
-def count_passing(
+def count_matching(
     snapshot: Snapshot,
     plan: ScanPlan,
     budget: MemoryBudget,
     files: DataFiles,
     strategy: Strategy = _DEFAULT,
 ) -> int:
-    """Return the number of rows of a plan. Decodes the columns of its filter where statistics do not
-    decide.
+    """Return the number of rows of a plan.
+
+    Only columns of its filter are decoded, for rows that statistics do not decide.
 
     Raises:
         LanceError: something cannot be read.
@@ -158,7 +156,7 @@ def count_passing(
     count = 0
     with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
         for job in jobs:
-            count += sum(passing.num_rows for read in job.result() for passing in read)
+            count += sum(matches.num_rows for found in job.results() for matches in found)
     count = max(0, count - (options.offset or 0))
     return count if options.limit is None else min(count, options.limit)
 
@@ -167,13 +165,13 @@ def count_passing(
 def _runs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Iterator[BatchRun]]:
-    """The batches of a stream."""
+    """Begin a stream."""
     if plan.options.filter is None:
         projection = project(snapshot.manifest.schema, plan.options)
         with _unfiltered(snapshot, plan, projection, budget, files, strategy) as runs:
             yield runs
         return
-    with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+    with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
         yield _cut_runs(jobs, plan)
 
 
@@ -186,50 +184,52 @@ def _unfiltered(
     files: DataFiles,
     strategy: Strategy,
 ) -> Iterator[Iterator[BatchRun]]:
-    """The batches of a stream without a filter."""
+    """Begin a stream without a filter."""
     windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
-    if snapshot.storage.is_remote:  # columns are waited for side by side
+    if snapshot.storage.is_remote:  # requests for columns run side by side
         with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
             yield _cut_runs(jobs, plan)
         return
     whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
-    # A window that is sent, and another for each worker. With more of them, several streams at once would
-    # need more memory than the pool of blocks keeps.
+    # The window that is sent, and one per worker thread. With more, several streams at once would need more
+    # memory than the kernels keep for reuse.
     with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=_ALONE)) as whole_jobs:
         yield _whole_runs(whole_jobs)
 
 
 @contextmanager
-def _passing_jobs(
+def _matching_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Job[PassingWindow]]]:
-    from lance_core.scan.run.filtered_scan import passing_jobs  # late: most processes do not filter
+) -> Iterator[Iterator[Job[MatchingWindow]]]:
+    from lance_core.scan.run.filtered_scan import matching_jobs  # late: most processes do not filter
 
-    with passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+    with matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
         yield jobs
 
 
 @contextmanager
 def _table_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Job[Pieces] | Job[PassingWindow]]]:
-    """The jobs of a table."""
+) -> Iterator[Iterator[Job[TableReads] | Job[MatchingWindow]]]:
+    """Begin the jobs of a table."""
     if plan.options.filter is not None:
-        with _passing_jobs(snapshot, plan, budget, files, strategy) as jobs:
+        with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
             yield jobs
         return
     projection = project(snapshot.manifest.schema, plan.options)
-    pieces = TablePieces(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    reads = TableSource(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
     is_remote = snapshot.storage.is_remote
     most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
-    with closing(run_ahead(pieces, budget, most_jobs, is_remote)) as piece_jobs:
-        yield piece_jobs
+    with closing(run_ahead(reads, budget, most_jobs, is_remote)) as table_jobs:
+        yield table_jobs
 
 
-def _by_column(job: Job[Pieces] | Job[Window] | Job[PassingWindow], plan: ScanPlan) -> list[list[pa.Array]]:
-    """Return the arrays of each column that a job gives."""
+def _by_column(
+    job: Job[TableReads] | Job[Window] | Job[MatchingWindow], plan: ScanPlan
+) -> list[list[pa.Array]]:
+    """Return the arrays of each column from the results of a job."""
     columns: list[list[pa.Array]] = [[] for _ in plan.schema]
-    for read, arrays in zip(job.work.reads, job.result(), strict=True):
+    for read, arrays in zip(job.work.reads, job.results(), strict=True):
         columns[read.column] += arrays
     return columns
 
@@ -239,14 +239,14 @@ def _rowless_stream(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a plan without columns."""
     if plan.options.filter is not None:
-        yield from _rowless_batches(count_passing(snapshot, plan, budget, files, strategy), plan)
+        yield from _rowless_batches(count_matching(snapshot, plan, budget, files, strategy), plan)
         return
     for task in plan.tasks:
         yield from _rowless_batches(task.end - task.start, plan)
 
 
 def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """Batches without columns that still have a number of rows."""
+    """Yield batches without columns that have `num_rows` rows together."""
     most = plan.options.batch_rows or max(num_rows, 1)
     for start in range(0, num_rows, most):
         yield batch_of({}, min(most, num_rows - start)).replace_schema_metadata(plan.schema.metadata)

@@ -1,8 +1,6 @@
-"""The first half of a filtered scan: which rows pass.
+"""The first phase of a filtered scan: windows of the rows that pruning left, to find matching rows in.
 
-Windows of the rows that pruning left are handed to the pool. Of each one only the columns that the filter
-names are decoded, one condition after the other, so that a later condition is asked only of rows that passed
-the earlier ones.
+A window is read by one worker thread, which decodes only the columns that the filter names.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.errors import LanceError
-from lance_core.file.direct import Piece
+from lance_core.deferred import Lookahead
+from lance_core.file.direct import PageRange
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.pruning import Pruner, Segment
@@ -22,34 +20,35 @@ from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
-from lance_core.scan.run.row_filter import Passing, RowFilter
+from lance_core.scan.run.readahead import DirectRead, Source
+from lance_core.scan.run.row_filter import Matches, RowFilter
 
 # Windows begin between two mini-blocks of a flat column (docs/format.md, "Mini-block pages").
 _WINDOW_MULTIPLE = 4096
-# What a window may hold however narrow the columns of the filter are: a row number takes eight bytes.
+# Most rows of a window, however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
-# What passes is decoded behind the windows that are begun already. So that the first batch comes soon, the
-# windows of a stream begin small and double every few, up to the most.
+# Matching rows are decoded after the windows that have begun. So that the first batch comes soon, the windows
+# of a stream begin small, and double after every few windows, up to the most.
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 8 << 20
 _WINDOWS_PER_SIZE = 4
 _ROW_BYTES = 9.0
-# So many fragments are asked about at once.
+# Most fragments that are pruned together.
 _MOST_FRAGMENTS = 256
 _FIRST_FRAGMENTS_FAR = 16
-# So many small fragments make one window, since each window has a price of its own.
+# Most small fragments of one window, since each window has a price of its own.
 _MOST_TOGETHER = 32
-# A segment costs about as much as decoding this: rows that would save less are not left out.
+# A segment costs about as much as decoding this many bytes. Gaps that save less are read, too.
 _GAP_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
-class FilterRead:
-    """Finds the matching rows in some segments of one fragment.
+class FilterRead(DirectRead):
+    """Read of the filter's columns in some segments of one fragment; gives the matching rows.
 
     Attributes:
         num_bytes: Estimated size of the columns that are decoded for this.
-        place: Add this to a live-row number of the fragment to get the number of the row in the whole plan.
+        first_number: Add this to a live-row number of the fragment to get the row's number in the whole plan.
     """
 
     fragment: FragmentReader
@@ -57,26 +56,27 @@ class FilterRead:
     row_filter: RowFilter
     segments: tuple[Segment, ...]
     num_bytes: int
-    place: int
+    first_number: int
 
-    def run(self) -> list[Passing]:
-        return [self.row_filter.passing(self.fragment, segment, self.gatherer) for segment in self.segments]
+    def run(self) -> list[Matches]:
+        return [self.row_filter.matches(self.fragment, segment, self.gatherer) for segment in self.segments]
 
-    def pieces(self) -> list[Piece] | None:
-        """Return the piece of the first column of the only segment, if there is one: a small fragment
-        reads it first.
+    def page_ranges(self) -> list[PageRange] | None:
+        """Return the page range of the column that is read first, if this has one segment in one page range.
+
+        Small fragments are such reads: the kernel decodes the column for many of them at once.
         """
         first = self._first_column()
         if first is None:
             return None
-        some = first.pieces(self.segments[0].start, self.segments[0].end)
+        some = first.page_ranges(self.segments[0].start, self.segments[0].end)
         return some if some is not None and len(some) == 1 else None
 
-    def from_pieces(self, arrays: list[pa.Array]) -> list[Passing]:
+    def from_arrays(self, arrays: list[pa.Array]) -> list[Matches]:
         first = self._first_column()
         assert first is not None
         (segment,) = self.segments
-        return [self.row_filter.passing(self.fragment, segment, self.gatherer, first.present(arrays))]
+        return [self.row_filter.matches(self.fragment, segment, self.gatherer, first.present(arrays))]
 
     def _first_column(self) -> StoredColumn | None:
         if len(self.segments) != 1:
@@ -88,13 +88,13 @@ class FilterRead:
 
 @dataclass(frozen=True)
 class FilterWindow:
-    """Some rows that are filtered together."""
+    """Rows of one or more fragments that one job filters."""
 
     reads: tuple[FilterRead, ...]
 
 
-class FilterWindows:
-    """The windows of a plan, without the rows that statistics rule out."""
+class FilterWindows(Source[FilterWindow]):
+    """The windows of a plan without the rows that statistics rule out, in order."""
 
     def __init__(
         self,
@@ -110,48 +110,30 @@ class FilterWindows:
         self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
-        # Files stay open from one step to the next, so that there may be too many of them.
+        # The files of fragments that are pruned together stay open, so their number is limited.
         self._most_fragments = max(1, min(_MOST_FRAGMENTS, opener.most_files // 2))
         self._taken = 0
-        self._fragments = self._open_fragments()
-        self._current: _Segments | None = None
+        self._fragments = Lookahead(self._open_fragments())
         self._most_together = 1 if is_stream else _MOST_TOGETHER
-        self._error: LanceError | None = None
-
-    def is_ready(self) -> bool:
-        return True
 
     def take(self, num_bytes: int) -> FilterWindow | None:
-        """Return the next window of about `num_bytes` in the filter's columns; `None` at the end."""
+        """Return the next window of about `num_bytes` in the filter's columns; None at the end."""
         if self._is_stream:
             num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
         self._taken += 1
         reads: list[FilterRead] = []
-        while num_bytes > 0 and len(reads) < self._most_together and self._has_current(wait=not reads):
-            assert self._current is not None
-            read = self._current.take(num_bytes)
+        while num_bytes > 0 and len(reads) < self._most_together:
+            fragment = self._fragments.peek(in_turn=not reads)
+            if fragment is None:
+                break
+            read = fragment.take(num_bytes)
             if read is None:
-                self._current = None
+                self._fragments.take()
             else:
                 reads.append(read)
                 num_bytes -= read.num_bytes
         self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
         return FilterWindow(tuple(reads)) if reads else None
-
-    def _has_current(self, *, wait: bool) -> bool:
-        """Return whether there is a fragment to take from. What is wrong with the next is raised with
-        `wait`.
-        """
-        if self._error is not None and wait:
-            raise self._error
-        if self._current is None and self._error is None:
-            try:
-                self._current = next(self._fragments, None)
-            except LanceError as error:
-                self._error = error
-                if wait:
-                    raise
-        return self._current is not None
 
     def _open_fragments(self) -> Iterator[_Segments]:
         done = 0
@@ -170,7 +152,7 @@ class FilterWindows:
                 done += task.end - task.start
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
-        """Yield the tasks whose fragments are decided about at once: few first where somebody waits."""
+        """Yield the fragment scans that are pruned together: few at first if a reader waits for a batch."""
         start, count = 0, self._most_fragments
         if self._is_stream:
             count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
@@ -180,12 +162,12 @@ class FilterWindows:
             count = min(2 * count, self._most_fragments)
 
     def _open(self, task: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
-        """Return a fragment of which statistics leave something; the others have no files."""
+        """Return an open fragment; None for a fragment that was pruned, which has no `files`."""
         return None if files is None else self._opener.open(task, files)
 
 
 class _Segments:
-    """Segments of one fragment that are not filtered yet."""
+    """The segments of one fragment that are not taken yet."""
 
     def __init__(
         self,
@@ -193,12 +175,12 @@ class _Segments:
         gatherer: Gatherer,
         row_filter: RowFilter,
         segments: Sequence[Segment],
-        place: int,
+        first_number: int,
     ) -> None:
         self._fragment = fragment
         self._gatherer = gatherer
         self._filter = row_filter
-        self._place = place
+        self._first_number = first_number
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
         self._width = sum(widths.values()) + _ROW_BYTES
         gap = int(_GAP_BYTES / self._width)
@@ -208,7 +190,7 @@ class _Segments:
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
     def take(self, num_bytes: int) -> FilterRead | None:
-        """Return the next rows of about `num_bytes`, `None` when nothing is left."""
+        """Return a read of the next rows, of about `num_bytes`; None if all are taken."""
         room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
         chosen: list[Segment] = []
         num_rows = 0
@@ -222,11 +204,14 @@ class _Segments:
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
-        return FilterRead(self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._place)
+        return FilterRead(
+            self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._first_number
+        )
 
     def _end(self, segment: Segment, room: int) -> int:
-        """Return the end of the next part of a segment: an end of a page of the widest column, if one is
-        near.
+        """Return a row at which a segment is divided: a page end of the widest column, if one is near.
+
+        `room` is the aimed number of rows before it.
         """
         if segment.end - segment.start <= room + room // 2:
             return segment.end
@@ -239,8 +224,9 @@ class _Segments:
 
 
 def _joined(segments: Sequence[Segment], gap: int, everything: tuple[int, ...]) -> list[Segment]:
-    """Return the segments, those with less than `gap` rows between them made one, of which `everything` is
-    asked.
+    """Return the segments, joined if less than `gap` rows lie between them.
+
+    In a joined segment all conjuncts, which are `everything`, have to be evaluated.
     """
     joined: list[Segment] = []
     for segment in segments:

@@ -1,4 +1,4 @@
-"""The jobs of a scan with a filter: those that find the rows that pass, and those that decode them."""
+"""The jobs of a scan with a filter: first those that find matching rows, then those that decode them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
-from lance_core.scan.run.matching_rows import PassingRows, PassingWindow
+from lance_core.scan.run.matching_rows import MatchingRows, MatchingWindow
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.row_filter import RowFilter
 from lance_core.scan.run.strategy import Strategy
@@ -21,13 +21,13 @@ from lance_core.table.snapshot import Snapshot
 
 
 @contextmanager
-def passing_jobs(
+def matching_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Generator[Job[PassingWindow], None, None]]:
-    """The jobs that decode the rows that pass, cut as a stream needs them."""
+) -> Iterator[Generator[Job[MatchingWindow], None, None]]:
+    """Begin the jobs that decode the matching rows, divided into whole batches."""
     is_remote = snapshot.storage.is_remote
     with filter_jobs(snapshot, plan, budget, files, strategy) as found:
-        rows = PassingRows(found, plan.options, len(plan.schema), strategy.dense_share)
+        rows = MatchingRows(found, plan.options, len(plan.schema), strategy.dense_share)
         with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
             yield jobs
 
@@ -36,7 +36,7 @@ def passing_jobs(
 def filter_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[Generator[Job[FilterWindow], None, None]]:
-    """The jobs that find the rows that pass."""
+    """Begin the jobs that find the matching rows."""
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
@@ -48,7 +48,7 @@ def filter_jobs(
         is_stream=strategy.is_stream,
     )
     is_remote = snapshot.storage.is_remote
-    # Where few rows are wanted the first window often has them all.
+    # With a limit, the first window often has all rows that are wanted.
     num_alone = 0 if plan.options.limit is None else 1
     most_jobs = 2 + num_workers(is_remote)
     with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:

@@ -1,8 +1,7 @@
-"""The second half of a filtered scan: the rows that passed become batches, and the other columns are decoded
-for them.
+"""The second phase of a filtered scan: matching rows become batches, with the other columns decoded.
 
-Batches end by the numbers of passing rows and by their places in the scan, by nothing else: however much was
-pruned and however the windows were cut, the same rows make the same batches.
+The cuts between batches follow from the number of matching rows and from their row numbers in the plan alone.
+So the same rows make the same batches, whatever was pruned and however large the windows were.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import LanceError
-from lance_core.file.direct import Piece
+from lance_core.deferred import DeferredError
+from lance_core.file.direct import PageRange
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
@@ -24,69 +23,72 @@ from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import read_rows, select_rows
 from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.filter_windows import FilterWindow
-from lance_core.scan.run.readahead import Job
-from lance_core.scan.run.row_filter import Passing
+from lance_core.scan.run.readahead import DirectRead, Job, Source
+from lance_core.scan.run.row_filter import Matches
 
-# However few rows pass, a batch ends after so many rows of the scan, more and more of them, up to the most:
-# nobody waits for the first match until a batch is full.
-_FIRST_PLACES = 1 << 17
-_MOST_PLACES = 1 << 22
-# A stretch that decodes to so little is decoded whole, whichever of its rows are wanted.
+# A batch ends after this many rows of the plan, however few of them match, so that a reader gets rare matches
+# soon. The number doubles with each end, up to the most.
+_FIRST_SCANNED = 1 << 17
+_MOST_SCANNED = 1 << 22
+# A range of rows that decodes to at most this many bytes is decoded whole, whichever of its rows are wanted.
 _SHORT_BYTES = 32 << 10
 
 
 class BatchEnds:
-    """Positions at which batches end.
+    """Rule for the ends of batches: when a batch has its aimed rows, and when the scan passes certain rows.
 
-    A batch ends when it has the rows it should have, and where the scan crosses one of certain places.
+    Row numbers count the live rows of the plan.
     """
 
     def __init__(self) -> None:
         self._open_rows = 0
         self._aimed_rows = 0
-        self._step = _FIRST_PLACES
-        self._next_place = _FIRST_PLACES
+        self._step = _FIRST_SCANNED
+        self._next_end = _FIRST_SCANNED
 
-    def add(self, places: Counts, aimed_rows: int) -> list[int]:
-        """Rows of the batches that are now complete.
+    def add(self, numbers: Counts, aimed_rows: int) -> list[int]:
+        """Add matching rows. Return the number of rows of each batch that is complete now.
 
         Args:
-            places: The places of passing rows in the scan, ascending, counted in live rows of the plan.
-            aimed_rows: Rows of a batch that begins among them.
+            numbers: Row numbers of the matching rows, ascending.
+            aimed_rows: Aimed number of rows of a batch that begins with one of these rows.
         """
         complete = []
         start = 0
-        while start < len(places):
-            complete += self.reach(int(places[start]))
+        while start < len(numbers):
+            complete += self.reach(int(numbers[start]))
             if not self._open_rows:
                 self._aimed_rows = aimed_rows
             room = self._aimed_rows - self._open_rows
-            end = min(start + room, int(np.searchsorted(places, self._next_place)))
+            end = min(start + room, int(np.searchsorted(numbers, self._next_end)))
             self._open_rows += end - start
             if self._open_rows == self._aimed_rows:
                 complete += self.finish()
             start = end
         return complete
 
-    def reach(self, place: int) -> list[int]:
-        """Return the batches that are complete when all matching rows before `place` were added."""
+    def reach(self, number: int) -> list[int]:
+        """Return the number of rows of each batch that ends before row `number`.
+
+        All matching rows before it must have been added.
+        """
         complete = []
-        while place >= self._next_place:
+        while number >= self._next_end:
             complete += self.finish()
-            self._step = min(2 * self._step, _MOST_PLACES)
-            self._next_place += self._step
+            self._step = min(2 * self._step, _MOST_SCANNED)
+            self._next_end += self._step
         return complete
 
     def finish(self) -> list[int]:
-        """End the batch that is open, if one is."""
+        """End the open batch, if there is one. Return the number of its rows in a list."""
         complete = [self._open_rows] if self._open_rows else []
         self._open_rows = 0
         return complete
 
 
 @dataclass(frozen=True)
-class PassingRead:
-    """Decodes one column for rows that passed."""
+class MatchingRead(DirectRead):
+    """Read of one column at matching rows of a fragment, `rows` in physical row numbers."""
 
     fragment: FragmentReader
     column: int
@@ -100,11 +102,13 @@ class PassingRead:
             return select_rows(column.read(*self._span), self.rows - self.rows[0])
         return read_rows(column, self.rows, self.dense_share)
 
-    def pieces(self) -> list[Piece] | None:
+    def page_ranges(self) -> list[PageRange] | None:
         column = self.fragment.columns[self.column]
-        return column.pieces(*self._span) if self._is_short and isinstance(column, StoredColumn) else None
+        return (
+            column.page_ranges(*self._span) if self._is_short and isinstance(column, StoredColumn) else None
+        )
 
-    def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
+    def from_arrays(self, arrays: list[pa.Array]) -> list[pa.Array]:
         column = self.fragment.columns[self.column]
         assert isinstance(column, StoredColumn)
         return select_rows(column.present(arrays), self.rows - self.rows[0])
@@ -115,7 +119,7 @@ class PassingRead:
 
     @property
     def _is_short(self) -> bool:
-        """Whether decoding all between the first row and the last costs less than finding single rows."""
+        """Whether decoding all rows from the first to the last costs less than picking single rows."""
         first, end = self._span
         width = self.fragment.columns[self.column].bytes_per_row
         return self.dense_share <= 1 and (end - first) * width <= _SHORT_BYTES
@@ -123,7 +127,7 @@ class PassingRead:
 
 @dataclass(frozen=True)
 class HeldRead:
-    """Values that the filter needed, and that are there."""
+    """Read of values that were already decoded for the filter."""
 
     column: int
     arrays: list[pa.Array]
@@ -132,47 +136,41 @@ class HeldRead:
     def run(self) -> list[pa.Array]:
         return self.arrays
 
-    def pieces(self) -> None:
-        return None
-
-    def from_pieces(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        return self.arrays
-
 
 @dataclass(frozen=True)
-class PassingWindow:
-    """Whole batches of rows that passed.
+class MatchingWindow:
+    """Whole batches of matching rows.
 
     Attributes:
-        reads: For each column one or more, in the order of the rows.
+        reads: One or more reads per column, in the order of the rows.
         cuts: Where batches begin and end, first and last included.
     """
 
-    reads: tuple[PassingRead | HeldRead, ...]
+    reads: tuple[MatchingRead | HeldRead, ...]
     cuts: Counts
 
 
 @dataclass
-class _Part:
-    """Rows of one fragment that passed, and their values as far as they are held."""
+class _FragmentRows:
+    """Matching rows of one fragment, and the decoded values of these rows by column number."""
 
     fragment: FragmentReader
     rows: Offsets
     held: dict[int, list[pa.Array]]
 
-    def split(self, num_rows: int) -> tuple[_Part, _Part]:
-        """Return the first rows, and the others."""
+    def split(self, num_rows: int) -> tuple[_FragmentRows, _FragmentRows]:
+        """Return the first `num_rows` rows, and the others."""
         first, second = {}, {}
         for column, arrays in self.held.items():
             first[column], second[column] = _split(arrays, num_rows)
         return (
-            _Part(self.fragment, self.rows[:num_rows], first),
-            _Part(self.fragment, self.rows[num_rows:], second),
+            _FragmentRows(self.fragment, self.rows[:num_rows], first),
+            _FragmentRows(self.fragment, self.rows[num_rows:], second),
         )
 
 
-class PassingRows:
-    """Makes windows of batches from what the jobs of the first half find."""
+class MatchingRows(Source[MatchingWindow]):
+    """Divides the matching rows that the jobs of the first phase find into windows of whole batches."""
 
     def __init__(
         self,
@@ -189,22 +187,22 @@ class PassingRows:
         self._most_rows = options.batch_rows
         self._skip = options.offset or 0
         self._left = options.limit
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[_FragmentRows] = deque()
         self._batches: deque[tuple[int, float]] = deque()
-        """Complete batches that are not taken: their rows, and how many bytes each takes."""
+        """Complete batches that are not taken yet: number of rows, and bytes per row."""
         self._ends = BatchEnds()
         self._is_done = False
-        self._error: LanceError | None = None
+        self._error = DeferredError()
 
     def is_ready(self) -> bool:
-        """Look at all that is decoded: whether it makes a batch, or is all there is."""
+        """Return whether the finished jobs of the first phase make a batch, or are the last jobs."""
         while not self._batches and not self._is_done:
             if not self._advance(wait=False):
                 return False
         return True
 
-    def take(self, num_bytes: int) -> PassingWindow | None:
-        """Return the next batches that make `num_bytes`, at least one; `None` at the end."""
+    def take(self, num_bytes: int) -> MatchingWindow | None:
+        """Return the next batches of `num_bytes` together, at least one; None at the end."""
         while not self._batches and not self._is_done:
             self._advance(wait=True)
         sizes: list[int] = []
@@ -214,14 +212,13 @@ class PassingRows:
             sizes.append(rows)
             left -= rows * width
         if not sizes:
-            if self._error is not None:
-                raise self._error
+            self._error.raise_kept()
             return None
         cuts = np.cumsum([0, *sizes])
-        return PassingWindow(tuple(self._reads(self._take_parts(int(cuts[-1])))), cuts)
+        return MatchingWindow(tuple(self._reads(self._take_rows(int(cuts[-1])))), cuts)
 
     def _advance(self, *, wait: bool) -> bool:
-        """Look at the next window of the first half; tells whether it was decoded."""
+        """Add the matching rows of the next job of the first phase. Return False if it is not done yet."""
         if self._job is None:
             self._job = None if self._left == 0 else next(self._jobs, None)
             if self._job is None:
@@ -231,26 +228,24 @@ class PassingRows:
             return False
         job, self._job = self._job, None
         held = 0
-        results: Iterator[list[Passing]] = job.results()
-        try:
+        results: Iterator[list[Matches]] = job.results()
+        with self._error:  # raised after the batches that are complete by now
             for read, some in zip(job.work.reads, results, strict=True):
-                held += sum(passing.num_bytes for passing in some)
-                for passing in some:
-                    self._add(passing, read.place)
-        except LanceError as error:
-            self._error = error  # after the batches that are complete by now
+                held += sum(matches.num_bytes for matches in some)
+                for matches in some:
+                    self._add(matches, read.first_number)
         job.reservation.resize(held)
-        if self._error is not None:
+        if self._error.error is not None:
             self._jobs.close()
             self._is_done = True
         return True
 
-    def _add(self, passing: Passing, place: int) -> None:
-        fragment = passing.fragment
-        if passing.num_rows:
-            part = _Part(fragment, passing.rows, passing.held)
+    def _add(self, matches: Matches, first_number: int) -> None:
+        fragment = matches.fragment
+        if matches.num_rows:
+            part = _FragmentRows(fragment, matches.rows, matches.held)
             if self._skip:
-                skipped = min(self._skip, passing.num_rows)
+                skipped = min(self._skip, matches.num_rows)
                 self._skip -= skipped
                 part = part.split(skipped)[1]
             if self._left is not None:
@@ -260,9 +255,9 @@ class PassingRows:
                 self._parts.append(part)
                 width = self._width(fragment)
                 aimed_rows = min(max(1, int(self._aimed_bytes / width)), self._most_rows or (1 << 62))
-                places = fragment.live_rows_before(part.rows) + place
-                self._complete(self._ends.add(places, aimed_rows), width)
-        reached = int(fragment.live_rows_before(np.array([passing.end]))[0]) + place
+                numbers = fragment.live_rows_before(part.rows) + first_number
+                self._complete(self._ends.add(numbers, aimed_rows), width)
+        reached = int(fragment.live_rows_before(np.array([matches.end]))[0]) + first_number
         self._complete(self._ends.reach(reached), self._width(fragment))
 
     def _finish(self) -> None:
@@ -277,7 +272,7 @@ class PassingRows:
     def _width(self, fragment: FragmentReader) -> float:
         return max(sum(column.bytes_per_row for column in fragment.columns[: self._num_columns]), 0.125)
 
-    def _take_parts(self, num_rows: int) -> list[_Part]:
+    def _take_rows(self, num_rows: int) -> list[_FragmentRows]:
         """Return the next `num_rows` rows."""
         taken = []
         while num_rows:
@@ -289,12 +284,12 @@ class PassingRows:
             num_rows -= len(part.rows)
         return taken
 
-    def _reads(self, parts: list[_Part]) -> list[PassingRead | HeldRead]:
+    def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
         return [read for column in range(self._num_columns) for read in self._column_reads(column, parts)]
 
-    def _column_reads(self, column: int, parts: list[_Part]) -> list[PassingRead | HeldRead]:
+    def _column_reads(self, column: int, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
         """Return the reads of one column. Rows of one fragment are read together."""
-        reads: list[PassingRead | HeldRead] = []
+        reads: list[MatchingRead | HeldRead] = []
         for (_, is_held), group in groupby(parts, key=lambda part: (id(part.fragment), column in part.held)):
             same = list(group)
             fragment = same[0].fragment
@@ -304,12 +299,12 @@ class PassingRows:
                 arrays = [array for part in same for array in part.held[column]]
                 reads.append(HeldRead(column, arrays, num_bytes))
             else:
-                reads.append(PassingRead(fragment, column, rows, self._dense_share, num_bytes))
+                reads.append(MatchingRead(fragment, column, rows, self._dense_share, num_bytes))
         return reads
 
 
 def _split(arrays: list[pa.Array], num_rows: int) -> tuple[list[pa.Array], list[pa.Array]]:
-    """Return the first values of arrays that follow each other, and the others."""
+    """Return the first `num_rows` values of consecutive arrays, and the others."""
     first, second = [], []
     for array in arrays:
         taken = min(num_rows, len(array))

@@ -1,6 +1,4 @@
-"""Division of a range of rows into pieces: a pure function of sizes, so that the result is always the
-same.
-"""
+"""Division of a range of rows at the ends of pages. The result follows from its arguments alone."""
 
 from __future__ import annotations
 
@@ -13,27 +11,27 @@ def cut_rows(
     start: int,
     end: int,
     *,
-    rows_per_piece: int,
+    aimed_rows: int,
     growth: float,
     most_rows: int | None,
     multiple: int,
 ) -> Iterator[tuple[int, int]]:
-    """Cut `[start, end)` into pieces of about `rows_per_piece` rows, at `boundaries` where that fits.
+    """Yield consecutive row ranges of about `aimed_rows` rows that make up `[start, end)`.
 
-    Rows between two boundaries lie in one array; a piece that stays between them is a slice that costs no
-    copy. So neighbouring stretches between boundaries are gathered up to one piece, grown, and a longer
-    stretch is divided evenly.
+    Rows between two boundaries lie in one array, so a range that stays between them is a slice and costs no
+    copy. Ranges end at boundaries if that fits their size; longer distances between boundaries are divided
+    evenly.
 
     Args:
-        boundaries: Sorted row numbers; those outside the range are ignored.
-        rows_per_piece: Aimed number of rows, at least 1.
-        growth: How many times as many rows a piece may have so that it fits better.
-        most_rows: No piece has more rows. Where this is what limits a piece, pieces have exactly so many.
-        multiple: Cuts inside a stretch lie at multiples of this from its start, unless pieces are so small
-            that it would change their size by more than an eighth.
+        boundaries: Sorted row numbers; those outside `[start, end)` are ignored.
+        aimed_rows: Aimed number of rows, at least 1.
+        growth: A range may have up to this many times the aimed rows, to end at a boundary.
+        most_rows: Most rows of a range. If this is less than `aimed_rows`, ranges have exactly so many rows.
+        multiple: Between boundaries, cuts lie at multiples of this from the boundary, unless that changes the
+            size of ranges by more than an eighth.
     """
-    most = max(1, int(rows_per_piece * growth))
-    is_limited = most_rows is not None and most_rows <= rows_per_piece
+    most = max(1, int(aimed_rows * growth))
+    is_limited = most_rows is not None and most_rows <= aimed_rows
     if most_rows is not None:
         most = min(most, most_rows)
     inside = boundaries[bisect_right(boundaries, start) : bisect_left(boundaries, end)]
@@ -45,7 +43,7 @@ def cut_rows(
                 first = last
             if boundary - first > most:
                 num_rows = boundary - first
-                rows = most if is_limited else _even_rows(num_rows, rows_per_piece, most, multiple)
+                rows = most if is_limited else _even_rows(num_rows, aimed_rows, most, multiple)
                 yield from _divide(first, boundary, rows)
                 first = boundary
         last = boundary
@@ -53,8 +51,8 @@ def cut_rows(
         yield first, last
 
 
-def _even_rows(num_rows: int, rows_per_piece: int, most: int, multiple: int) -> int:
-    rows = -(-num_rows // max(round(num_rows / rows_per_piece), -(-num_rows // most)))
+def _even_rows(num_rows: int, aimed_rows: int, most: int, multiple: int) -> int:
+    rows = -(-num_rows // max(round(num_rows / aimed_rows), -(-num_rows // most)))
     if rows >= 8 * multiple:
         rows = min(-(-rows // multiple), most // multiple) * multiple
     return rows

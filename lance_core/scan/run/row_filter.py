@@ -23,14 +23,14 @@ from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import DENSE_SHARE, read_rows, select_rows
 from lance_core.scan.run.strategy import Strategy
 
-# From this share on a column of a later condition is decoded whole, though taking rows would be cheaper:
-# its values are learnt of, and the next filter gains.
+# If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
+# would be cheaper: then statistics of its values are gathered, which speed up the next filter.
 _LEARNING_SHARE = 1 / 32
 
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One of the conditions that all have to hold, and the columns it needs, by number."""
+    """One of the conditions that rows must all meet, and the numbers of the columns that it needs."""
 
     expression: Expression
     columns: tuple[int, ...]
@@ -50,31 +50,34 @@ class RowFilter:
         if strategy.prune and strategy.dense_share == DENSE_SHARE:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
-        """Columns of the filter that the scan returns too."""
+        """Numbers of the columns that both the filter needs and the scan returns."""
         self._names = {index: name for name, index in projection.inputs.items()}
 
     def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
-        """Return the number of the column that `passing` reads first; None if it needs none."""
+        """Return the number of the column that `matches` reads first; None if it reads none."""
         order = self._order(fragment, segment)
         return next(iter(self.conjuncts[order[0]].columns), None) if order else None
 
-    def passing(
+    def matches(
         self,
         fragment: FragmentReader,
         segment: Segment,
         gatherer: Gatherer,
         first: list[pa.Array] | None = None,
-    ) -> Passing:
-        """Return the live rows of a segment that pass, where `first` is what `first_column` holds, if that
-        is known.
+    ) -> Matches:
+        """Return the live rows of a segment that match.
+
+        Args:
+            gatherer: Gets the values that are decoded here, for statistics.
+            first: Values of `first_column` in the segment, deleted rows included, if they are known.
 
         Raises:
-            LanceError: rows cannot be decoded or judged.
+            LanceError: a page cannot be decoded, or a condition cannot be evaluated.
         """
         from lance_core.expressions import evaluate  # late: most processes do not filter
 
         start, end = segment.start, segment.end
-        rows: Offsets | None = None  # all live ones
+        rows: Offsets | None = None  # all live rows
         num_rows = fragment.num_live_rows(start, end)
         decoded: dict[int, list[pa.Array]] = {}
         waiting = self._order(fragment, segment)
@@ -94,21 +97,21 @@ class RowFilter:
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
             masks = [evaluate.passing(conjunct.expression, batch) for batch in batches_of(named, num_rows)]
             mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
-            num_passing = mask.true_count
-            if num_passing == num_rows:
+            num_matching = mask.true_count
+            if num_matching == num_rows:
                 continue
             chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
             rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
-            num_rows = num_passing
+            num_rows = num_matching
             needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
             decoded = {
                 index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
             }
         held = {index: decoded[index] for index in self.held if index in decoded}
-        return Passing(fragment, start, end, num_rows, rows, held)
+        return Matches(fragment, start, end, num_rows, rows, held)
 
     def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
-        """Return the conjuncts that are asked of a segment, the cheapest first."""
+        """Return the numbers of the conjuncts to evaluate in a segment, the cheapest first."""
         if len(segment.conjuncts) == 1:
             return list(segment.conjuncts)
         return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
@@ -118,11 +121,11 @@ class RowFilter:
 
 
 @dataclass
-class Passing:
-    """The live rows of the physical range `[start, end)` that passed.
+class Matches:
+    """The matching live rows of the physical range `[start, end)` of a fragment.
 
     Attributes:
-        held: The values of these rows in columns that were decoded for the filter and are returned too.
+        held: Values of these rows by column number, for columns that the filter needed and the scan returns.
     """
 
     fragment: FragmentReader
@@ -134,13 +137,13 @@ class Passing:
 
     @property
     def rows(self) -> Offsets:
-        """The physical numbers of the rows, ascending."""
+        """The physical row numbers, ascending."""
         if self._rows is None:
             self._rows = self.fragment.live_rows(self.start, self.end)
         return self._rows
 
     @property
     def num_bytes(self) -> int:
-        """About what is held for them."""
+        """About how many bytes the row numbers and the held values take."""
         arrays = (array for values in self.held.values() for array in values)
         return 8 * self.num_rows + sum(int(array.get_total_buffer_size()) for array in arrays)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader, open_column
-from lance_core.file.direct import Piece, read_batches, read_pieces
+from lance_core.file.direct import PageRange, decode_page_ranges, read_batches
 from lance_core.file.metadata import PageMetadata, read_file_metadata
 from lance_core.scan.read.value_sizes import bits_before, value_bits
 from lance_core.schema.physical_columns import owns_column
@@ -151,21 +151,21 @@ def test_pages_are_read_directly(written: tuple[Path, pa.Table], name: str) -> N
     path, rows = written
     column = Columns(path).open(name)
     expected = rows[name].combine_chunks()
-    first = column.pieces(0, NUM_ROWS)
+    first = column.page_ranges(0, NUM_ROWS)
     assert first is not None
-    assert joined(read_pieces(first)).equals(expected)
-    again = column.pieces(0, NUM_ROWS)
+    assert joined(decode_page_ranges(first)).equals(expected)
+    again = column.page_ranges(0, NUM_ROWS)
     assert again is not None
     assert len(again) <= len(first)
     if name in ("plain", "numbers"):
         assert len(again) == 1 < len(first)
-    assert joined(read_pieces(again)).equals(expected)
+    assert joined(decode_page_ranges(again)).equals(expected)
 
 
 @pytest.mark.parametrize("name", LONG_WAY)
 def test_other_pages_are_not(written: tuple[Path, pa.Table], name: str) -> None:
     path, _ = written
-    assert Columns(path).open(name).pieces(0, NUM_ROWS) is None
+    assert Columns(path).open(name).page_ranges(0, NUM_ROWS) is None
 
 
 @settings(max_examples=40, deadline=None)
@@ -179,10 +179,10 @@ def test_ranges_are_those_of_the_long_way(
     for name in DIRECT:
         column = columns.open(name)
         if is_known:
-            column.pieces(0, NUM_ROWS)
-        pieces = column.pieces(start, end)
+            column.page_ranges(0, NUM_ROWS)
+        pieces = column.page_ranges(start, end)
         assert pieces is not None
-        found = joined(read_pieces(pieces))
+        found = joined(decode_page_ranges(pieces))
         assert found.equals(joined(column.read(start, end)))
         assert found.equals(rows[name].combine_chunks().slice(start, end - start))
 
@@ -196,11 +196,11 @@ def test_batches_of_several_columns_in_one_step(
     num_rows = min(num_rows, NUM_ROWS - start)
     inside = np.array([0, *sorted(cut for cut in cuts if cut < num_rows), num_rows])
     columns = Columns(path)
-    chosen: dict[str, Piece] = {}
+    chosen: dict[str, PageRange] = {}
     for name in DIRECT:
         column = columns.open(name)
-        column.pieces(0, NUM_ROWS)
-        pieces = column.pieces(start, start + num_rows) or []
+        column.page_ranges(0, NUM_ROWS)
+        pieces = column.page_ranges(start, start + num_rows) or []
         if len(pieces) == 1:
             chosen[name] = pieces[0]
     found = read_batches(list(chosen.values()), inside, rows.select(list(chosen)).schema)
@@ -226,7 +226,7 @@ def test_cuts_that_do_not_fit_are_refused(written: tuple[Path, pa.Table]) -> Non
     path, rows = written
     column = Columns(path).open("plain")
     schema = rows.select(["plain"]).schema
-    (piece,) = column.pieces(0, 100) or []
+    (piece,) = column.page_ranges(0, 100) or []
     for cuts in ([0], [1, 100], [0, 99], [0, 101], [0, 50, 40, 100]):
         with pytest.raises(ValueError, match="cut"):
             read_batches([piece], np.array(cuts), schema)
@@ -243,15 +243,15 @@ def test_what_is_wrong_is_said_by_the_long_way(
     path.write_bytes(written[0].read_bytes())
     columns = Columns(path)
     column = columns.open(name)
-    column.pieces(0, NUM_ROWS)
+    column.page_ranges(0, NUM_ROWS)
     pages = columns.pages(name)
     offset, size = pages[-1].buffers[1]
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(b"\xff" * size)
-    pieces = column.pieces(0, NUM_ROWS)
+    pieces = column.page_ranges(0, NUM_ROWS)
     assert pieces is not None
-    assert None in [array if array is None else 0 for array in read_pieces(pieces)]
+    assert None in [array if array is None else 0 for array in decode_page_ranges(pieces)]
     rows = written[1].select([name])
     last = pieces[-1]
     cuts = np.array([0, last.end - last.start])
@@ -269,11 +269,11 @@ def test_a_file_that_was_truncated(written: tuple[Path, pa.Table], num_reads: in
     columns = Columns(path)
     names = ["plain", "text", "numbers"]
     for name in DIRECT * num_reads:
-        assert columns.open(name).pieces(0, NUM_ROWS) is not None
-        joined(read_pieces(columns.open(name).pieces(0, NUM_ROWS) or []))
-    pieces = [piece for name in names for piece in columns.open(name).pieces(0, NUM_ROWS) or []]
+        assert columns.open(name).page_ranges(0, NUM_ROWS) is not None
+        joined(decode_page_ranges(columns.open(name).page_ranges(0, NUM_ROWS) or []))
+    pieces = [piece for name in names for piece in columns.open(name).page_ranges(0, NUM_ROWS) or []]
     os.truncate(path, 10_000)
-    assert None in [array if array is None else 0 for array in read_pieces(pieces)]
+    assert None in [array if array is None else 0 for array in decode_page_ranges(pieces)]
     with pytest.raises(CorruptFileError, match="truncated"):
         columns.open("text").read(0, NUM_ROWS)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.picking import Pieces, pick
+from lance_core.encodings.picking import ByteRanges, pick
 from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
@@ -102,10 +102,10 @@ class HandmadePage:
     def picked(self, rows: Sequence[int]) -> pa.Array:
         """Single rows in the same form."""
 
-        def read_pieces(parts: Sequence[Pieces]) -> list[pa.Buffer]:
+        def read_joined(parts: Sequence[ByteRanges]) -> list[pa.Buffer]:
             return [pa.py_buffer(b"".join(map(memoryview, self._fetch(ranges_of(part))))) for part in parts]
 
-        leaf = pick(self.open().pick(self._fetch, np.array(rows, np.int64)), read_pieces)
+        leaf = pick(self.open().pick(self._fetch, np.array(rows, np.int64)), read_joined)
         return self._assembled(leaf, len(rows))
 
     def _assembled(self, leaf: LeafSlice, num_rows: int | None) -> pa.Array:
@@ -124,7 +124,7 @@ class HandmadePage:
         return array
 
 
-def ranges_of(pieces: Pieces) -> list[ByteRange]:
+def ranges_of(pieces: ByteRanges) -> list[ByteRange]:
     """Offset and length of each piece."""
     offsets, lengths = (np.frombuffer(memoryview(part), np.int64).tolist() for part in pieces)
     return list(zip(offsets, lengths, strict=True))

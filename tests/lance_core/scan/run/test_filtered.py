@@ -22,7 +22,7 @@ from lance_core.scan.read import row_selection
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.run import matching_rows
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import count_passing, scan_batches, scan_table
+from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
 from support.comparison import assert_tables_equal
@@ -45,8 +45,8 @@ def _small_steps():
         patch.setattr(zone_statistics, "ZONE_ROWS", 48)
         patch.setattr(zone_statistics, "_LEAST_ROWS", 1)
         patch.setattr(row_selection, "_BLOCK_ROWS", 64)
-        patch.setattr(matching_rows, "_FIRST_PLACES", 100)
-        patch.setattr(matching_rows, "_MOST_PLACES", 1000)
+        patch.setattr(matching_rows, "_FIRST_SCANNED", 100)
+        patch.setattr(matching_rows, "_MOST_SCANNED", 1000)
         yield
 
 
@@ -107,7 +107,7 @@ def test_every_strategy_gives_what_the_reference_gives(version, history):
                     assert sizes == (seen := seen or sizes), label
                 table = scan_table(ours.snapshot, plan, warm, strategy)
                 assert_tables_equal(expected, table, label=f"{label}, table")
-                count = count_passing(ours.snapshot, plan, MemoryBudget(1 << 30), warm, strategy)
+                count = count_matching(ours.snapshot, plan, MemoryBudget(1 << 30), warm, strategy)
                 assert count == expected.num_rows, label
 
 
@@ -219,7 +219,7 @@ def test_what_statistics_decide_is_not_decoded(ours):
         trace = Trace()
         plan = plan_scan(ours.snapshot, options_for(ours, condition))
         strategy = Strategy(trace=trace)
-        assert count_passing(ours.snapshot, plan, MemoryBudget(1 << 20), files, strategy) == expected
+        assert count_matching(ours.snapshot, plan, MemoryBudget(1 << 20), files, strategy) == expected
         assert sum(trace.pages_read(fragment, "id") for fragment in range(3)) == 0, condition
     num_rows, pages = traced(ours, "id < 100", files)
     assert num_rows == 90

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from lance_core.scan.run.page_cuts import cut_rows
 
 
-def cuts(boundaries, start, end, rows_per_piece, growth=1.5, most_rows=None, multiple=1):
+def cuts(boundaries, start, end, aimed_rows, growth=1.5, most_rows=None, multiple=1):
     return list(
         cut_rows(
             boundaries,
             start,
             end,
-            rows_per_piece=rows_per_piece,
+            aimed_rows=aimed_rows,
             growth=growth,
             most_rows=most_rows,
             multiple=multiple,
@@ -24,17 +24,15 @@ def cuts(boundaries, start, end, rows_per_piece, growth=1.5, most_rows=None, mul
     boundaries=st.lists(st.integers(0, 5000), max_size=40).map(sorted),
     start=st.integers(0, 3000),
     length=st.integers(0, 3000),
-    rows_per_piece=st.integers(1, 2000),
+    aimed_rows=st.integers(1, 2000),
     growth=st.sampled_from([1, 1.25, 1.5]),
     most_rows=st.none() | st.integers(1, 500),
     multiple=st.sampled_from([1, 8, 64]),
 )
-def test_pieces_cover_the_range_in_order(
-    boundaries, start, length, rows_per_piece, growth, most_rows, multiple
-):
-    pieces = cuts(boundaries, start, start + length, rows_per_piece, growth, most_rows, multiple)
+def test_pieces_cover_the_range_in_order(boundaries, start, length, aimed_rows, growth, most_rows, multiple):
+    pieces = cuts(boundaries, start, start + length, aimed_rows, growth, most_rows, multiple)
     assert [row for piece in pieces for row in range(*piece)] == list(range(start, start + length))
-    most = min(int(rows_per_piece * growth), most_rows or 10**9)
+    most = min(int(aimed_rows * growth), most_rows or 10**9)
     assert all(0 < last - first <= most for first, last in pieces)
 
 
