@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice, repeat
 
@@ -41,6 +41,13 @@ class Receiver(flight.FlightServerBase):
         writer.write(json.dumps({"result": result}).encode())
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
 @contextmanager
 def writing(server: Receiver, num_batches: int) -> Iterator[threading.Thread]:
     def write() -> None:
@@ -57,10 +64,13 @@ def writing(server: Receiver, num_batches: int) -> Iterator[threading.Thread]:
 def test_rows_wait_for_reports() -> None:
     """T28: a server that reports nothing is sent 128 MiB and hardly more, one that does gets all."""
     with Receiver() as server, writing(server, 200) as thread:
-        time.sleep(3)
-        assert 128 * MIB <= server.num_bytes <= 128 * MIB + BATCH.nbytes
-        thread.join(4)  # no report for 5 seconds: one more, in case that the two count differently
-        assert 128 * MIB + BATCH.nbytes < server.num_bytes <= 128 * MIB + 3 * BATCH.nbytes
+        wait_until(lambda: server.num_bytes >= 128 * MIB)
+        time.sleep(0.5)
+        assert server.num_bytes <= 128 * MIB + BATCH.nbytes
+        # After 5 seconds without a report the client sends one batch more: the two may count differently.
+        wait_until(lambda: server.num_bytes > 128 * MIB + BATCH.nbytes)
+        assert thread.is_alive()
+        assert server.num_bytes <= 128 * MIB + 3 * BATCH.nbytes
         server.may_report.set()
     assert server.num_bytes == 200 * BATCH.nbytes
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.command_line import run_verb
 from support.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
 from support.served import Root, StartServer
 from support.server import RunningServer
@@ -195,9 +196,15 @@ def test_the_server_stops_while_calls_rain_in(root: Root, serve: StartServer) ->
     "options",
     [["--port", "99999"], ["--memory-limit", "lots"], ["--advertise", "nowhere"], ["--no-such-option"]],
 )
-def test_wrong_usage_is_exit_code_2(root: Root, serve: StartServer, options: list[str]) -> None:
+def test_wrong_usage_is_exit_code_2(root: Root, options: list[str]) -> None:
+    done = run_verb("serve", root.path, *options, code=2)
+    assert done.stdout == ""
+    assert options[-1] in done.stderr
+
+
+def test_a_process_that_was_used_wrongly_ends_without_a_uri(root: Root, serve: StartServer) -> None:
     with pytest.raises(AssertionError, match="no URI"):
-        serve(root.path, *options)
+        serve(root.path, "--port", "99999")
 
 
 def test_a_port_in_use_is_exit_code_1(root: Root, serve: StartServer, tmp_path: Path) -> None:

@@ -46,27 +46,39 @@ def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
 
 
 def command_of(mode: str) -> dict[str, Any]:
-    """Files of a few rows each, so that some are complete when the client dies."""
+    """Return a command that writes files of a few rows each, so that some are complete when the client dies.
+
+    The server reports every batch: a client waits until the server has taken all its rows, and dies then.
+    """
     if mode == "merge_insert":
-        return {"dataset": "t", "mode": mode, "on": ["x"], "when_matched": "update_all"}
-    if mode == "replace_columns":
-        return {"dataset": "t", "mode": mode, "fragment_id": 0}
-    if mode == "stage":
-        return {"dataset": "t", "stage": True, "max_rows_per_file": 15_000}
-    name = "new" if mode == "create" else "t"
-    return {"dataset": name, "mode": mode, "max_rows_per_file": 15_000}
+        fields = {"dataset": "t", "mode": mode, "on": ["x"], "when_matched": "update_all"}
+    elif mode == "replace_columns":
+        fields = {"dataset": "t", "mode": mode, "fragment_id": 0}
+    elif mode == "stage":
+        fields = {"dataset": "t", "stage": True, "max_rows_per_file": 15_000}
+    else:
+        name = "new" if mode == "create" else "t"
+        fields = {"dataset": name, "mode": mode, "max_rows_per_file": 15_000}
+    return {**fields, "report_bytes": 1}
+
+
+def wait_for_reports(reports: flight.FlightMetadataReader) -> None:
+    """Wait until the server reports that it took all rows."""
+    while json.loads(reports.read().to_pybytes())["progress"]["rows"] < ROWS:
+        pass
 
 
 _CHILD = """
-import json, os, signal, sys, time
+import json, os, signal, sys
 import numpy as np, pyarrow as pa
 from pyarrow import flight
 uri, command, rows, end = sys.argv[1:]
 table = pa.table({"x": np.arange(int(rows)), "y": np.random.default_rng(1).random(int(rows))})
 descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": json.loads(command)}))
-writer, _ = flight.connect(uri).do_put(descriptor, table.schema)
+writer, reports = flight.connect(uri).do_put(descriptor, table.schema)
 writer.write_table(table, max_chunksize=int(rows) // 5)
-time.sleep(0.3)
+while json.loads(reports.read().to_pybytes())["progress"]["rows"] < int(rows):
+    pass
 print("written", flush=True)
 if end == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
@@ -122,8 +134,8 @@ def messages(mode: str) -> list[bytes]:
     return [first, *(flight_data(header, body) for header, body in batches)]
 
 
-def cancel_after(server: RunningServer, requests: list[bytes]) -> None:
-    """Send messages over plain gRPC, leave the stream open, and cancel the call."""
+def cancel_after(server: RunningServer, requests: list[bytes], report: bytes | None = None) -> None:
+    """Send messages over plain gRPC, leave the stream open, and cancel the call after a report of the server."""
     sent = threading.Event()
     done = threading.Event()
 
@@ -135,13 +147,16 @@ def cancel_after(server: RunningServer, requests: list[bytes]) -> None:
     with grpc.insecure_channel(server.address) as channel:
         running = channel.stream_stream(SERVICE + "DoPut")(stream())
         assert sent.wait(20)
-        time.sleep(0.3)
+        if report is None:
+            time.sleep(0.3)  # nothing tells that the server has read the last message
+        else:
+            assert any(report in answer for answer in running)
         running.cancel()
         done.set()
 
 
 def cancels(server: RunningServer, mode: str) -> None:
-    cancel_after(server, messages(mode))
+    cancel_after(server, messages(mode), report=b'"rows": 50000')
 
 
 def cancels_after_the_finish(server: RunningServer, mode: str) -> None:
@@ -159,9 +174,9 @@ def loses_the_connection(server: RunningServer, mode: str) -> None:
     """A cable is pulled: somebody between client and server drops both connections without a word."""
     with Forwarder(server.address) as forwarder:
         client = flight.connect(f"grpc://{forwarder.address}")
-        writer, _ = client.do_put(descriptor_of(command_of(mode)), TABLE.schema)
+        writer, reports = client.do_put(descriptor_of(command_of(mode)), TABLE.schema)
         writer.write_table(TABLE, max_chunksize=10_000)
-        time.sleep(0.3)
+        wait_for_reports(reports)
         forwarder.drop()
         with pytest.raises(flight.FlightUnavailableError):
             writer.close()
