@@ -22,6 +22,9 @@ from support.served import Root, StartServer
 from support.server import RunningServer
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
+AT_ONCE_S = 15.0
+"""A server that waits out its grace takes twice as long."""
+GRACE = ("--drain-grace", str(2 * AT_ONCE_S))
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +75,11 @@ def reader() -> Iterator[Callable[[RunningServer], Reader]]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_idle_server_stops_at_once(root: Root, serve: StartServer, number: int) -> None:
-    server = serve(root.path)
+    server = serve(root.path, *GRACE)
     assert call(server.address, "GetFlightInfo", path_descriptor("trips")).code is grpc.StatusCode.OK
     began = time.perf_counter()
     assert server.stop(number) == 0
-    assert time.perf_counter() - began < 3
+    assert time.perf_counter() - began < AT_ONCE_S
 
 
 _SLOW_START = """
@@ -141,7 +144,7 @@ def test_a_stalled_client_does_not_keep_the_server(
     assert server.stop() == 0
     took = time.perf_counter() - began
     print(f"10 stalled clients, grace 0.5 s: gone after {took:.1f} s")
-    assert 0.5 <= took < 4
+    assert 0.5 <= took < AT_ONCE_S
     assert all(client.finish() is not grpc.StatusCode.OK for client in stalled)
 
 
@@ -162,13 +165,13 @@ def test_streams_hear_when_the_grace_is_over(
 def test_a_second_signal_ends_it_at_once(
     large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader], number: int
 ) -> None:
-    server = serve(large)
+    server = serve(large, *GRACE)
     reader(server)
     server.process.send_signal(signal.SIGTERM)
     _refused(server)
     began = time.perf_counter()
     assert server.stop(number) == 128 + number
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < AT_ONCE_S
 
 
 def test_the_server_stops_while_calls_rain_in(root: Root, serve: StartServer) -> None:
@@ -219,7 +222,8 @@ def test_a_port_in_use_is_exit_code_1(root: Root, serve: StartServer, tmp_path: 
 
 def _refused(server: RunningServer) -> dict[str, object]:
     """Return the report of a call that a draining server refuses, once it does."""
-    for _ in range(200):
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
         outcome = call(server.address, "GetFlightInfo", path_descriptor("large"))
         if outcome.code is grpc.StatusCode.UNAVAILABLE and "x-lance-error" in outcome.trailers:
             return outcome.report

@@ -48,9 +48,9 @@ def test_neighbours_share_an_endpoint_beyond_the_cap() -> None:
 
 def test_tiny_pieces_cost_nothing() -> None:
     """T19: a billion pieces are grouped by arithmetic, not one after the other."""
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(split([FragmentScan(0, 0, 10**9)], rows_per_endpoint=1)) == 1024
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 tasks = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.integers(1, 30)), max_size=8).map(

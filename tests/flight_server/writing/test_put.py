@@ -370,9 +370,10 @@ def test_uploads_beyond_the_cap_are_refused_as_retryable(serve: StartServer, ser
     """T6: a silent upload holds its place, and the others hear of it at once."""
     server = serve(served, "--max-puts", "1")
     with server.client() as client:
-        writer, _ = client.do_put(descriptor_of({"dataset": "t", "mode": "create"}), TABLE.schema)
+        command = {"dataset": "t", "mode": "create", "report_bytes": 1}
+        writer, reports = client.do_put(descriptor_of(command), TABLE.schema)
         writer.write_table(TABLE)
-        time.sleep(0.5)
+        assert reports.read() is not None  # the upload runs
         with pytest.raises(flight.FlightUnavailableError, match="1 uploads are running") as caught:
             put(client, {"dataset": "u", "mode": "create"}, TABLE)
         assert json.loads(caught.value.extra_info)["retryable"]

@@ -135,7 +135,7 @@ def messages(mode: str) -> list[bytes]:
 
 
 def cancel_after(server: RunningServer, requests: list[bytes], report: bytes | None = None) -> None:
-    """Send messages over plain gRPC, leave the stream open, and cancel the call after a report of the server."""
+    """Send messages over plain gRPC, leave the stream open, and cancel the call after a report."""
     sent = threading.Event()
     done = threading.Event()
 

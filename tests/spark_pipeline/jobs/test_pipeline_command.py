@@ -18,6 +18,7 @@ import pytest
 
 import spark_pipeline
 from flight_client import Client
+from support.command_line import run_verb
 from support.spark import JAVA_OPTIONS
 
 PIPELINE = [sys.executable, "-m", "flight_server.cli", "pipeline"]
@@ -97,11 +98,17 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         (["run", "pyproject.toml"], 1, "error: pyproject.toml: build-system: unknown table"),
     ],
 )
-def test_wrong_usage(arguments: list[str], code: int, message: str) -> None:
-    done = run(*arguments)
-    shown = " ".join(done.stderr.replace("│", " ").split())
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in shown
+def test_wrong_usage(arguments: list[str], code: int, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = run_verb("pipeline", *arguments, code=code)
+    assert done.stdout == ""
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_wrong_usage_of_a_process() -> None:
+    done = run("ingest", "a.parquet", "no-target")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not a target: no-target" in done.stderr
     assert "Traceback" not in done.stderr
 
 
