@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from flight_server.logs import log_event
@@ -30,7 +31,7 @@ from lance_core.scan.session import Session
 from lance_core.storage import LocalStorage, Storage, scheme_of
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.refs import branch_names, branch_storage, find_tag, tag_names
-from lance_core.table.snapshot import Snapshot, version_before
+from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
 from lance_core.table.snapshot_cache import SnapshotCache
 from lance_core.table.versions import latest_version
 
@@ -59,7 +60,8 @@ class Catalog:
         """Serve the datasets below `root`, whose reads use `session`."""
         self._root = root
         self._base_directories = (root, *base_directories)
-        self._snapshots = SnapshotCache(cache_bytes, self._open_base, session)
+        self._snapshots = SnapshotCache(cache_bytes, self._open_version)
+        self._session = session
         self._reported: set[str] = set()
 
     @property
@@ -267,6 +269,9 @@ class Catalog:
         """Return the names of the tags and branches of a dataset; errors are those of `locate`."""
         root = self.storage(self.locate(name))
         return tag_names(root), branch_names(root)
+
+    def _open_version(self, storage: Storage, version: int) -> Snapshot:
+        return replace(open_snapshot(storage, version, self._open_base), session=self._session)
 
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
         if scheme_of(base.path) == "file":

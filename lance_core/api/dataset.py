@@ -33,8 +33,7 @@ from lance_core.storage import scheme_of, storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription, index_statistics
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import open_snapshot, version_before
-from lance_core.table.snapshot_cache import open_kept
+from lance_core.table.snapshot import open_kept, open_snapshot, version_before
 from lance_core.table.versions import VERSIONS, latest_version, list_versions
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session, session_of
 from lance_core.storage import Storage, storage_for
 from lance_core.table.refs import branch_storage, no_branch, read_tag
-from lance_core.table.snapshot import Snapshot
-from lance_core.table.snapshot_cache import open_kept
+from lance_core.table.snapshot import Snapshot, open_kept
 
 Reference = int | str | tuple[str | None, int | None]
 """A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""

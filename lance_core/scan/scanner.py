@@ -26,8 +26,7 @@ from lance_core.scan.take.keys import as_keys
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field, Schema
 from lance_core.schema.paths import check_names
-from lance_core.table.snapshot import Snapshot
-from lance_core.table.snapshot_cache import kept_snapshots
+from lance_core.table.snapshot import Snapshot, kept_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd

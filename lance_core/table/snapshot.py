@@ -13,7 +13,8 @@ from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.deletions import Offsets, read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest, parse_manifest
-from lance_core.table.versions import latest_manifest, list_versions, manifest_path
+from lance_core.table.snapshot_cache import SnapshotCache
+from lance_core.table.versions import latest_manifest, latest_version, list_versions, manifest_path
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,6 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Callable[..., "Snapshot"], tuple[object, ...]]:
         """Pickle what opens the same version again: neither the manifest nor what was learnt from it."""
-        from lance_core.table.snapshot_cache import reopen  # which imports this module
-
         return reopen, (self.storage, self.manifest.version, self.manifest.identity, self.open_base)
 
     def storage_of(self, base_id: int | None) -> Storage:
@@ -83,6 +82,41 @@ def open_snapshot(
     if manifest.has_row_counts:
         return snapshot
     return replace(snapshot, manifest=counted_manifest(storage, manifest, open_base))
+
+
+kept_snapshots = SnapshotCache(64 << 20, open_snapshot)
+"""Snapshots of local tables that this process opened by path."""
+
+
+def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
+    """Open a version like `open_snapshot`, but reuse a local manifest that was read before.
+
+    Remote manifests are not cached: asking whether a manifest changed takes as long as reading it.
+    """
+    if storage.is_remote:
+        return open_snapshot(storage, version)
+    return kept_snapshots.open(storage, latest_version(storage) if version is None else version)
+
+
+def reopen(storage: Storage, version: int, identity: str, opener: BaseOpener) -> Snapshot:
+    """Open the version of a pickled snapshot.
+
+    Args:
+        storage: storage of the table.
+        version: number of the version.
+        identity: `Manifest.identity` of the version.
+        opener: opens the base paths of the table.
+
+    Raises:
+        VersionNotFoundError: the version was removed, or the table was dropped and made again.
+        LanceError: another error of `open_snapshot`.
+    """
+    snapshot = open_kept(storage, version) if opener is open_base else open_snapshot(storage, version, opener)
+    if snapshot.manifest.identity != identity:
+        raise VersionNotFoundError(
+            f"version {version} belongs to a dataset that was dropped and made again after the pickle"
+        )
+    return snapshot
 
 
 def read_manifest(storage: Storage, version: int, path: str | None = None) -> Manifest:

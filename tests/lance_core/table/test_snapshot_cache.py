@@ -8,6 +8,7 @@ import pytest
 import lance_core
 from lance_core.errors import DatasetNotFoundError
 from lance_core.storage import LocalStorage
+from lance_core.table.snapshot import open_snapshot
 from lance_core.table.snapshot_cache import SnapshotCache
 
 
@@ -59,11 +60,11 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     for first in range(5, 50, 5):
         write(tmp_path / "a", first, "append")
     storage = LocalStorage(str(tmp_path / "a"))
-    whole = SnapshotCache(1 << 20)
+    whole = SnapshotCache(1 << 20, open_snapshot)
     for version in range(1, 11):
         whole.open(storage, version)
     assert whole.use().entries == 10
-    cache = SnapshotCache(whole.use().bytes // 2)
+    cache = SnapshotCache(whole.use().bytes // 2, open_snapshot)
     for version in (*range(1, 11), 10, 1):
         cache.open(storage, version)
         assert cache.use().bytes <= cache.use().max_bytes
