@@ -9,17 +9,12 @@ Tasks and results are plain data that travels as JSON, so that many machines can
 
 from lance_core.changes.compaction.commit import commit
 from lance_core.changes.compaction.compact import compact
-from lance_core.changes.compaction.execute import discard, execute
 from lance_core.changes.compaction.lost_coverage import lost_coverage, lost_coverage_of
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import plan
-from lance_core.changes.compaction.tasks import (
-    CompactionMetrics,
-    CompactionPlan,
-    CompactionTask,
-    LostCoverage,
-    RewriteResult,
-)
+from lance_core.changes.compaction.results import CompactionMetrics, LostCoverage, RewriteResult
+from lance_core.changes.compaction.rewrite import discard
+from lance_core.changes.compaction.tasks import CompactionPlan, CompactionTask, execute
 
 __all__ = [
     "CompactionMetrics",

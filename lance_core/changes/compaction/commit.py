@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lance_core.changes.compaction.indices import move_indices, segments_to_move
-from lance_core.changes.compaction.plan import check_indices
-from lance_core.changes.compaction.tasks import RewriteResult
+from lance_core.changes.compaction.indices import check_indices, move_indices, segments_to_move
+from lance_core.changes.compaction.results import RewriteResult
 from lance_core.changes.retry import made_before
 from lance_core.commit.commit import commit as commit_transaction
 from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError

@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from lance_core.changes.compaction.commit import commit
-from lance_core.changes.compaction.execute import discard, execute
 from lance_core.changes.compaction.lost_coverage import lost_coverage
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import plan
-from lance_core.changes.compaction.tasks import CompactionMetrics, CompactionTask, RewriteResult
+from lance_core.changes.compaction.results import CompactionMetrics, RewriteResult
+from lance_core.changes.compaction.rewrite import discard
+from lance_core.changes.compaction.tasks import CompactionTask, execute
 from lance_core.changes.retry import with_retries
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.table.manifest import Manifest

@@ -9,8 +9,10 @@ from uuid import UUID, uuid4
 
 import pyroaring
 
-from lance_core.changes.compaction.tasks import RewriteResult
+from lance_core.changes.compaction.results import RewriteResult
 from lance_core.commit.index_section import (
+    FRAGMENT_REUSE,
+    MEM_WAL,
     IndexSectionEditor,
     coverage,
     kind_of,
@@ -30,7 +32,21 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.indices import DIRECTORY
+from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
+
+
+def check_indices(manifest: Manifest) -> None:
+    """Refuse a table whose fragments cannot be replaced.
+
+    Raises:
+        UnsupportedFeatureError: An index of the system says where rows are; nothing here can update it.
+    """
+    for segment in manifest.index_segments:
+        if segment.name in (FRAGMENT_REUSE, MEM_WAL):
+            raise UnsupportedFeatureError(
+                "compaction beside an index", file=manifest.name, found=segment.name
+            )
 
 
 def segments_to_move(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyroaring
 
-from lance_core.changes.compaction.tasks import LostCoverage
+from lance_core.changes.compaction.results import LostCoverage
 from lance_core.errors import VersionNotFoundError
 from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
+from lance_core.changes.compaction.indices import check_indices
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.tasks import CompactionPlan, CompactionTask
 from lance_core.errors import UnsupportedFeatureError
@@ -18,9 +19,6 @@ from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.dataset_options import file_version
-
-SYSTEM_INDICES = ("__lance_frag_reuse", "__lance_mem_wal")
-"""Indices that say where rows are: fragments cannot be replaced without changing them."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,6 @@ def plan(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
         if len(group) > 1 or group[0].is_worth_alone
     ]
     return CompactionPlan(manifest.version, list(_limited(tasks, options)))
-
-
-def check_indices(manifest: Manifest) -> None:
-    """Refuse a table whose fragments cannot be replaced.
-
-    Raises:
-        UnsupportedFeatureError: it has an index that says where rows are.
-    """
-    for segment in manifest.index_segments:
-        if segment.name in SYSTEM_INDICES:
-            raise UnsupportedFeatureError(
-                "compaction beside an index", file=manifest.name, found=segment.name
-            )
 
 
 def _target_version(manifest: Manifest, options: CompactionOptions) -> FileVersion:

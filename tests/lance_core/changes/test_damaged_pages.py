@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.changes.compaction.execute import execute
+from lance_core.changes.compaction import execute
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import plan
 from lance_core.errors import CorruptFileError

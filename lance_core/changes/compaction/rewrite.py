@@ -1,4 +1,4 @@
-"""One task of a compaction: the rows of some fragments, in order and without deleted ones, in new files."""
+"""Rewriting fragments: their live rows, in the same order, go to new data files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from lance_core.changes.checked_reads import scan_for_change, stored_for_change
 from lance_core.changes.columns.column_file import delete_files
+from lance_core.changes.compaction.indices import check_indices
 from lance_core.changes.compaction.options import CompactionOptions
-from lance_core.changes.compaction.plan import check_indices
-from lance_core.changes.compaction.tasks import CompactionTask, RewriteResult
+from lance_core.changes.compaction.results import Messages, RewriteResult
 from lance_core.changes.stored_rows import refuse_external_blobs
 from lance_core.commit.lineage_encoding import encode_row_ids, encode_versions
 from lance_core.errors import CommitConflictError
@@ -29,58 +29,68 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.write.fragments import FileLimits, FragmentWriter
 
 
-def execute(snapshot: Snapshot, task: CompactionTask, *, sync: bool = True) -> RewriteResult:
-    """Write the new fragments of a task; nobody sees them before the commit.
+def rewrite_fragments(
+    snapshot: Snapshot,
+    read_version: int,
+    messages: Messages,
+    options: CompactionOptions,
+    *,
+    sync: bool = True,
+) -> RewriteResult:
+    """Write the live rows of neighbouring fragments to new fragments. They become visible with the commit.
 
     Args:
-        snapshot: any version of the table.
-        task: made by `plan` on this table.
-        sync: make the files durable before returning.
+        snapshot: Any version of the table.
+        read_version: The version that has the fragments.
+        messages: The fragments, as the manifest of that version describes them.
+        options: Sizes of the new fragments and files.
+        sync: Make the files durable before returning.
 
     Raises:
-        CommitConflictError: the version that was planned on is gone, or is another one.
-        UnsupportedFeatureError: a column that cannot be written.
-        LanceError: something cannot be read or written; no files are left.
+        VersionNotFoundError: The version was cleaned up.
+        CommitConflictError: The version does not have these fragments, so it belongs to another table.
+        UnsupportedFeatureError: A column cannot be written, or the table has an index that forbids rewriting.
+        LanceError: Something cannot be read or written; no files are left.
     """
-    if snapshot.manifest.version != task.read_version:
-        snapshot = snapshot.open_version(task.read_version)
+    if snapshot.manifest.version != read_version:
+        snapshot = snapshot.open_version(read_version)
     manifest = snapshot.manifest
     check_indices(manifest)
-    ids = [message.id for message in task.messages]
     known = {message.id: message for message in manifest.message.fragments}
-    if any(known.get(message.id) != message for message in task.messages):
+    if any(known.get(message.id) != message for message in messages):
         raise CommitConflictError("the task was planned on another table", retryable=False)
+    ids = [message.id for message in messages]
     names = [field.name for field in manifest.schema.fields]
     refuse_external_blobs(snapshot, ScanOptions(fragments=tuple(ids)), names)
     writers: list[FragmentWriter] = []
     try:
-        fragments = _write(snapshot, task, ids, writers, sync)
+        fragments = _write(snapshot, ids, options, writers, sync)
         if manifest.has_stable_row_ids:
             _add_lineage(snapshot, ids, fragments)
     except BaseException:
         for writer in writers:
-            with suppress(Exception):  # what went wrong first is what matters
+            with suppress(Exception):  # the first error is the one to report
                 writer.abort()
         raise
-    return RewriteResult(task.read_version, task.messages, fragments)
+    return RewriteResult(read_version, messages, fragments)
 
 
 def discard(storage: Storage, results: Iterable[RewriteResult]) -> None:
-    """Remove what tasks wrote, of which nothing was committed."""
+    """Remove the files of results that were not committed."""
     delete_files(storage, (file.path for each in results for new in each.new for file in new.files))
 
 
 def _write(
-    snapshot: Snapshot, task: CompactionTask, ids: list[int], writers: list[FragmentWriter], sync: bool
-) -> tuple[table_pb2.DataFragment, ...]:
-    """Return the new fragments of a task; `writers` is told who writes them."""
-    manifest, options = snapshot.manifest, task.options
+    snapshot: Snapshot, ids: list[int], options: CompactionOptions, writers: list[FragmentWriter], sync: bool
+) -> Messages:
+    """Write the new fragments, and append each writer to `writers` before it writes anything."""
+    manifest = snapshot.manifest
     version = FileVersion.from_name(manifest.data_storage_version)
     files = WriteOptions(batch_rows=options.max_rows_per_group)
     batches = stored_for_change(snapshot, ids, manifest.schema.fields, batch_rows=options.batch_size)
     fragments: list[table_pb2.DataFragment] = []
     batch = next(batches, None)
-    for size in _sizes(sum(fragment.num_rows for fragment in task.fragments), options):
+    for size in _sizes(sum(manifest.fragment_by_id[each].num_rows for each in ids), options):
         limits = replace(FileLimits(), max_rows=size)
         if options.max_bytes_per_file is not None:
             limits = replace(limits, max_bytes=options.max_bytes_per_file)
@@ -103,7 +113,7 @@ def _write(
 
 
 def _sizes(num_rows: int, options: CompactionOptions) -> list[int]:
-    """Return the rows of each new file: as many files as have the target, as equal as can be."""
+    """Return the numbers of rows of the new files; they differ by at most one."""
     num_files = max(1, num_rows // max(1, options.target_rows_per_fragment)) if num_rows else 0
     return [num_rows // num_files + (number < num_rows % num_files) for number in range(num_files)]
 
