@@ -24,7 +24,6 @@ LISTS = ROOT / "tests" / "docs" / "public_names"
 
 DOORS = (
     "lance_core",
-    "lance_core.api",
     "lance_core.api.serving",
     "flight_server",
     "flight_client",

@@ -21,8 +21,7 @@ from flight_server.cli.rendering import count, printable
 from flight_server.cli.targets import connect, is_remote, open_target
 from flight_server.cli.values import readable_bytes
 from flight_server.writing.changes import written_by
-from lance_core.api.dataset import dataset
-from lance_core.api.write import write_dataset
+from lance_core.api.dataset import dataset, write_dataset
 from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.source_rows import SourceRows

@@ -84,7 +84,7 @@ class StagedWrites:
         """Run one task of a compaction; the receipt, and what it did.
 
         Raises:
-            LanceError: as `lance_core.changes.compaction.execute` does.
+            LanceError: as `CompactionTask.execute` does.
         """
         with self._mutations.opened(reference) as opened:
             result = execute(opened.snapshot, task)

@@ -1,1 +1,184 @@
-"""Datasets as a caller holds them, with the names, arguments and results of the reference library."""
+"""The public interface: all names that users of the package need, with those of the reference library.
+
+A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
+here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
+`blob`, `commit`, `dataset`, `optimize`, `progress`, `udf`. (`lance_core.file` is not `lance.file` but the
+file format itself.) docs/pylance.md lists what is missing.
+
+    dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
+                   column_changes, history, indexing and commit, which all inherit from opened.
+    fragment       LanceFragment; fragment_metadata: the description of a fragment as plain data
+    operations     LanceOperation and Transaction; transactions: the same objects from committed messages
+    write          data files without a commit
+    merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
+                   objects that methods of a dataset take or return
+    late           the import of names at their first use
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.api.dataset import (
+    Branch,
+    Branches,
+    DeleteResult,
+    IndexInformation,
+    LanceDataset,
+    LanceScanner,
+    Tag,
+    Tags,
+    UpdateResult,
+    Version,
+    dataset,
+    write_dataset,
+)
+from lance_core.api.fragment import (
+    DataFile,
+    DeletionFile,
+    FragmentMetadata,
+    LanceFragment,
+    RowDatasetVersionMeta,
+    RowIdMeta,
+)
+from lance_core.api.late import import_late
+from lance_core.cache_use import CacheUse
+from lance_core.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    CorruptFileError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    IndexNotFoundError,
+    InvalidInputError,
+    LanceError,
+    RefConflictError,
+    RefNotFoundError,
+    StorageError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lance_core.scan.read.blobs import BlobFile
+from lance_core.scan.scanner import cache_stats, set_cache_directory
+from lance_core.scan.session import Session
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.indices import IndexDescription
+
+if TYPE_CHECKING:
+    from lance_core.api.delta import DatasetDelta
+    from lance_core.api.merge_insert import MergeInsertBuilder
+    from lance_core.api.operations import Index, LanceOperation, Transaction
+    from lance_core.api.optimize import (
+        Compaction,
+        CompactionMetrics,
+        CompactionOptions,
+        CompactionPlan,
+        CompactionTask,
+        DatasetOptimizer,
+        LostCoverage,
+        RewriteResult,
+    )
+    from lance_core.api.udf import BatchUDF, batch_udf
+    from lance_core.api.write import write_fragments
+    from lance_core.maintenance.cleanup import (
+        CleanupCandidateFile,
+        CleanupExplanation,
+        CleanupReferencedBranch,
+        CleanupStats,
+    )
+    from lance_core.version import __version__
+    from lance_core.write.fragments import FragmentWriteProgress
+
+__all__ = [
+    "BatchUDF",
+    "BlobFile",
+    "Branch",
+    "Branches",
+    "CacheUse",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupReferencedBranch",
+    "CleanupStats",
+    "CommitConflictError",
+    "CommitUnknownError",
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "CorruptFileError",
+    "DataFile",
+    "DatasetBasePath",
+    "DatasetDelta",
+    "DatasetExistsError",
+    "DatasetNotFoundError",
+    "DatasetOptimizer",
+    "DeleteResult",
+    "DeletionFile",
+    "FragmentMetadata",
+    "FragmentWriteProgress",
+    "Index",
+    "IndexDescription",
+    "IndexInformation",
+    "IndexNotFoundError",
+    "InvalidInputError",
+    "LanceDataset",
+    "LanceError",
+    "LanceFragment",
+    "LanceOperation",
+    "LanceScanner",
+    "LostCoverage",
+    "MergeInsertBuilder",
+    "RefConflictError",
+    "RefNotFoundError",
+    "RewriteResult",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "Session",
+    "StorageError",
+    "Tag",
+    "Tags",
+    "Transaction",
+    "UnsupportedFeatureError",
+    "UpdateResult",
+    "Version",
+    "VersionNotFoundError",
+    "__version__",
+    "batch_udf",
+    "cache_stats",
+    "dataset",
+    "set_cache_directory",
+    "write_dataset",
+    "write_fragments",
+]
+
+_LATE = {
+    "BatchUDF": "lance_core.api.udf",
+    "CleanupCandidateFile": "lance_core.maintenance.cleanup",
+    "CleanupExplanation": "lance_core.maintenance.cleanup",
+    "CleanupReferencedBranch": "lance_core.maintenance.cleanup",
+    "CleanupStats": "lance_core.maintenance.cleanup",
+    "Compaction": "lance_core.api.optimize",
+    "CompactionMetrics": "lance_core.api.optimize",
+    "CompactionOptions": "lance_core.api.optimize",
+    "CompactionPlan": "lance_core.api.optimize",
+    "CompactionTask": "lance_core.api.optimize",
+    "DatasetDelta": "lance_core.api.delta",
+    "DatasetOptimizer": "lance_core.api.optimize",
+    "FragmentWriteProgress": "lance_core.write.fragments",
+    "Index": "lance_core.api.operations",
+    "LanceOperation": "lance_core.api.operations",
+    "LostCoverage": "lance_core.api.optimize",
+    "MergeInsertBuilder": "lance_core.api.merge_insert",
+    "RewriteResult": "lance_core.api.optimize",
+    "Transaction": "lance_core.api.operations",
+    "__version__": "lance_core.version",
+    "batch_udf": "lance_core.api.udf",
+    "write_fragments": "lance_core.api.write",
+}
+
+__getattr__ = import_late(__name__, _LATE)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """The part of a dataset's interface that changes its columns.
 
-Most processes only read, and start sooner without what writes: it is imported when it is first needed.
+Most processes only read. They start sooner, since the code that changes columns is imported when it is first
+used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColumnChanges(OpenedDataset):
-    """Columns added, removed and changed. Each method makes a version and moves to it."""
+    """Methods that add, drop, alter and join columns. Each moves this object to the version that it makes."""
 
     def add_columns(
         self,
@@ -35,20 +36,21 @@ class ColumnChanges(OpenedDataset):
 
         Args:
             transforms: SQL expressions by name; a function from record batches to batches (see
-                `lance_core.batch_udf`); rows that can be written, one for every row of the dataset
-                and in its order; or, for columns of nulls, which need no data: types by name, a field,
-                fields or a schema.
-            read_columns: what the function gets, `_rowid` and `_rowaddr` included; all columns if not given.
-            reader_schema: what an iterable of batches is turned into.
-            batch_size: most rows that the function gets, or that an expression is computed of, at once.
-            transaction_id: a UUID that the transaction gets as its own id.
-            sync: on local disks make everything durable before returning.
+                `lance_core.batch_udf`); any data that `write_dataset` takes, with one row per row of the
+                dataset in dataset order; or for columns of nulls, without data: types by name, a field, a
+                list of fields or a schema.
+            read_columns: Columns that the function gets; `_rowid` and `_rowaddr` are possible. All columns if
+                left out.
+            reader_schema: Schema that an iterable of batches is converted to.
+            batch_size: Largest number of rows that the function or an expression gets at once.
+            transaction_id: UUID of the transaction.
+            sync: On local disks make everything durable before returning.
 
         Raises:
-            InvalidInputError: a column exists already, an expression cannot be used, or there is not one
-                value per row.
-            UnsupportedFeatureError: a type that the dataset cannot hold.
-            CommitConflictError: another commit made it impossible.
+            InvalidInputError: A column exists already, an expression is not valid, or there is not exactly
+                one value per row.
+            UnsupportedFeatureError: Files of the dataset's version cannot hold a type.
+            CommitConflictError: Another commit is in conflict with this one.
         """
         from lance_core.changes.columns.add import add_columns, add_null_columns
 
@@ -69,14 +71,14 @@ class ColumnChanges(OpenedDataset):
     def drop_columns(
         self, columns: list[str], *, transaction_id: str | None = None, sync: bool = True
     ) -> None:
-        """Remove columns, or children of structs, given by their dotted paths, and the indices on them.
+        """Drop columns and the indices on them. A dotted path names a child of a struct.
 
-        Data stays in the files; compaction leaves it out.
+        The data stays in the files until a compaction rewrites them.
 
         Raises:
-            InvalidInputError: there is no such column, or none would be left.
-            TypeError: not a list of names.
-            CommitConflictError: another commit made it impossible.
+            InvalidInputError: There is no such column, or no column would be left.
+            TypeError: `columns` is no list of names.
+            CommitConflictError: Another commit is in conflict with this one.
         """
         from lance_core.changes.columns.drop import drop_columns
 
@@ -86,19 +88,19 @@ class ColumnChanges(OpenedDataset):
     def alter_columns(
         self, *alterations: Mapping[str, Any], transaction_id: str | None = None, sync: bool = True
     ) -> None:
-        """Change names, types and nullability.
+        """Change names, types and nullability of columns.
 
         Args:
-            alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type` (a type of
-                Arrow, or its name as in a CAST). Integers can become other integers, floats other floats, and
-                so on; all values have to fit.
-            transaction_id: a UUID that the transaction gets as its own id.
-            sync: on local disks make everything durable before returning.
+            alterations: Dicts with `path` and the new `name`, `nullable` or `data_type` (an Arrow type, or
+                its name as in a CAST). Integers can become other integers, floats other floats, and so on;
+                all values have to fit.
+            transaction_id: UUID of the transaction.
+            sync: On local disks make everything durable before returning.
 
         Raises:
-            InvalidInputError: there is no such column, a name is taken, values do not fit the type, or a
-                column with nulls is to allow none.
-            CommitConflictError: another commit made it impossible.
+            InvalidInputError: There is no such column, a name is taken, a value does not fit the type, or a
+                column with nulls is made non-nullable.
+            CommitConflictError: Another commit is in conflict with this one.
         """
         from lance_core.changes.columns.alter import Alteration, alter_columns
 
@@ -115,19 +117,20 @@ class ColumnChanges(OpenedDataset):
         transaction_id: str | None = None,
         sync: bool = True,
     ) -> None:
-        """Add the columns of other rows that have the same key, and nulls where there are none.
+        """Join the columns of other rows to this dataset by key. Rows without a partner get nulls.
 
         Args:
-            data_obj: rows that can be written; they are held in memory.
-            left_on: the key in the dataset, `_rowid` and `_rowaddr` included.
-            right_on: the key in `data_obj`; the same name if not given. Of equal keys the last row counts.
-            schema: what an iterable of batches is turned into.
-            transaction_id: a UUID that the transaction gets as its own id.
-            sync: on local disks make everything durable before returning.
+            data_obj: Any data that `write_dataset` takes; held in memory.
+            left_on: Key column of the dataset; `_rowid` and `_rowaddr` are possible.
+            right_on: Key column of `data_obj`; the same name if left out. Of rows with equal keys the last
+                one is used.
+            schema: Schema that an iterable of batches is converted to.
+            transaction_id: UUID of the transaction.
+            sync: On local disks make everything durable before returning.
 
         Raises:
-            InvalidInputError: there is no such key, keys have different types, or a column exists already.
-            CommitConflictError: another commit made it impossible.
+            InvalidInputError: There is no such key, keys have different types, or a column exists already.
+            CommitConflictError: Another commit is in conflict with this one.
         """
         from lance_core.changes.columns.join import join_columns
         from lance_core.changes.source_rows import SourceRows
@@ -149,11 +152,12 @@ def new_columns(
     reader_schema: pa.Schema | None = None,
     batch_size: int | None = None,
 ) -> ColumnSource:
-    """Return the argument of `add_columns` as a source of values.
+    """Return the source of values for the arguments of `LanceDataset.add_columns`.
 
     Raises:
-        InvalidInputError: an iterable of batches without a schema.
-        TypeError: something else, expressions that are no text, or `read_columns` that is not a list.
+        InvalidInputError: An iterable of batches comes without a schema, or a dict mixes expressions and
+            types.
+        TypeError: `transforms` has another type, or `read_columns` is no list of names.
     """
     from lance_core.api.udf import BatchUDF
     from lance_core.changes.columns.column_sources import ExpressionColumns, FunctionColumns, StreamColumns
@@ -168,7 +172,9 @@ def new_columns(
     if callable(transforms):
         return FunctionColumns(transforms, read_columns, None, batch_size)
     if isinstance(transforms, dict):
-        raise InvalidInputError("expressions must be SQL text, or all of them types", found=transforms)
+        raise InvalidInputError(
+            "values of the dict must all be SQL text, or all be Arrow types", found=transforms
+        )
     return StreamColumns(*batches_of(transforms, reader_schema))
 
 
@@ -177,7 +183,7 @@ def _are_types(given: dict[str, Any]) -> bool:
 
 
 def table_of(data: Any, schema: pa.Schema | None) -> pa.Table:
-    """Everything that can be written as one table."""
+    """Return any data that `write_dataset` takes as one table."""
     from lance_core.write.batch_sources import batches_of
 
     given, batches = batches_of(data, schema)

@@ -1,16 +1,12 @@
-"""Writes in two steps: files first, in as many places as one likes, then one commit of all of them."""
+"""The commit of files that were written before, on one machine or many."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_core.api.opened import OpenedDataset
-from lance_core.api.operations import LanceOperation, Transaction
-from lance_core.commit.commit import commit
-from lance_core.commit.next_manifest import TableSettings
-from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     CommitConflictError,
     DatasetNotFoundError,
@@ -22,13 +18,18 @@ from lance_core.storage import storage_for
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version
 
+if TYPE_CHECKING:
+    from lance_core.api.operations import LanceOperation, Transaction
+
+__all__ = ["CommitConflictError", "Committing"]
+
 
 class Committing(OpenedDataset):
-    """Committing operations whose files are there already."""
+    """The part of a dataset's interface that commits operations whose files exist already."""
 
     @property
     def lance_schema(self) -> Schema:
-        """The columns with their field ids."""
+        """The schema with the ids of its fields, for operations."""
         return self._snapshot.manifest.schema
 
     @classmethod
@@ -47,32 +48,39 @@ class Committing(OpenedDataset):
         enable_stable_row_ids: bool | None = None,
         sync: bool = True,
     ) -> Self:
-        """Make a version out of an operation.
+        """Commit an operation as a new version.
 
         Args:
-            base_uri: path or URL of the dataset, or an open one.
-            operation: what to do; or a whole transaction, whose id makes that it is done once.
-            read_version: the version that the operation was made on; not needed for an overwrite or a
-                restore, nor where a transaction says it.
-            commit_lock, detached: not supported.
-            storage_options: settings of the storage that the URI names.
-            enable_v2_manifest_paths: how a new dataset names its manifests; newest first if not given.
-            max_retries: how often other writers may be faster. With 0 an overwrite is refused if there is any
-                version after the one that was read.
-            commit_message: noted in the transaction.
-            enable_stable_row_ids: let the rows of a new dataset keep their ids when they are moved.
-            sync: on local disks make everything durable before returning.
+            base_uri: Path or URL of the dataset, or an opened dataset.
+            operation: An operation or a transaction. A transaction is committed once, however often it is
+                passed: its id identifies it.
+            read_version: The version that the operation was made on. Not needed for an overwrite, a restore
+                or a transaction.
+            commit_lock, detached: Not supported.
+            storage_options: Settings of the storage that the URI names.
+            enable_v2_manifest_paths: Name the manifests of a new dataset so that the newest is listed first.
+            max_retries: How often other writers may be faster. With 0 an overwrite is refused if there is a
+                version after `read_version`.
+            commit_message: Text that is stored in the transaction.
+            enable_stable_row_ids: Let the rows of a new dataset keep their row ids when they move.
+            sync: On local disks make everything durable before returning.
 
         Returns:
             The dataset at the new version.
 
         Raises:
-            InvalidInputError: the operation, or its arguments, make no sense.
-            UnsupportedFeatureError: what is not supported.
-            CommitConflictError: another version makes this one impossible.
-            CommitUnknownError: nobody can say whether the version was made.
-            TypeError: `operation` is something else.
+            InvalidInputError: The operation or an argument is not valid.
+            UnsupportedFeatureError: The operation or an argument is not supported.
+            CommitConflictError: Another commit is in conflict with this one.
+            CommitUnknownError: The storage did not tell whether the version was made.
+            TypeError: `operation` is no operation and no transaction.
         """
+        # Late: most processes only read.
+        from lance_core.api.operations import LanceOperation, Transaction
+        from lance_core.commit.commit import commit
+        from lance_core.commit.next_manifest import TableSettings
+        from lance_core.commit.transaction_lookup import find_committed
+
         if not isinstance(operation, LanceOperation.BaseOperation | Transaction):
             raise TypeError(
                 f"operation must be one of LanceOperation, or a Transaction, got {type(operation).__name__}"
@@ -90,7 +98,12 @@ class Committing(OpenedDataset):
             if earlier is not None:
                 return cls(uri, storage_options=storage_options, snapshot=Snapshot(storage, earlier))
         else:
-            read_version = _read_version(cls._latest(storage), operation, read_version)
+            if read_version is None:
+                if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
+                    raise InvalidInputError(
+                        "read_version is required for all operations except Overwrite and Restore"
+                    )
+                read_version = cls._latest(storage)
             message = Transaction(read_version, operation).to_message()
             if commit_message is not None:
                 message.transaction_properties["__lance_commit_message"] = commit_message
@@ -115,11 +128,3 @@ class Committing(OpenedDataset):
             return latest_version(storage)
         except DatasetNotFoundError:
             return 0
-
-
-def _read_version(latest: int, operation: LanceOperation.BaseOperation, given: int | None) -> int:
-    if given is not None:
-        return given
-    if isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
-        return latest
-    raise InvalidInputError("read_version is required for all operations except Overwrite and Restore")

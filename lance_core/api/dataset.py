@@ -1,4 +1,4 @@
-"""Datasets as a caller opens them, with the names, arguments and results of the reference library."""
+"""Datasets as a caller opens and writes them, with the names and arguments of the reference library."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-from pyroaring import FrozenBitMap
 
 from lance_core.api.column_changes import ColumnChanges
 from lance_core.api.commit import Committing
 from lance_core.api.fragment import LanceFragment
-from lance_core.api.history import History
+from lance_core.api.history import History, Version
+from lance_core.api.indexing import IndexInformation, Indexing
+from lance_core.api.late import import_late
 from lance_core.api.opened import Reference
-from lance_core.api.row_changes import RowChanges
-from lance_core.api.tags_and_branches import Branches, Tags
-from lance_core.errors import (
-    DatasetNotFoundError,
-    InvalidInputError,
-    UnsupportedFeatureError,
-)
+from lance_core.api.row_changes import DeleteResult, RowChanges, UpdateResult
+from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
+from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
 from lance_core.hints import did_you_mean, near_names
 from lance_core.scan.read.blobs import BlobFile
 from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
@@ -31,35 +28,51 @@ from lance_core.scan.session import Session
 from lance_core.scan.take.keys import as_keys
 from lance_core.storage import scheme_of, storage_for
 from lance_core.table.bases import DatasetBasePath
-from lance_core.table.indices import IndexDescription, index_statistics
-from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import open_kept, open_snapshot, version_before
-from lance_core.table.versions import VERSIONS, latest_version, list_versions
+from lance_core.table.snapshot import open_kept, version_before
+from lance_core.table.versions import VERSIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lance_core.api.delta import DatasetDelta
+    from lance_core.api.merge_insert import MergeInsertBuilder
+    from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
+    from lance_core.write.dataset import Mode
+    from lance_core.write.fragments import FragmentWriteProgress
 
+__all__ = [
+    "Branch",
+    "Branches",
+    "DatasetDelta",
+    "DatasetOptimizer",
+    "DeleteResult",
+    "Index",
+    "IndexInformation",
+    "LanceDataset",
+    "LanceOperation",
+    "LanceScanner",
+    "MergeInsertBuilder",
+    "Tag",
+    "Tags",
+    "Transaction",
+    "UpdateResult",
+    "Version",
+    "dataset",
+    "write_dataset",
+]
 
-class Version(TypedDict):
-    """One entry of `LanceDataset.versions`."""
-
-    version: int
-    timestamp: datetime
-    metadata: dict[str, str]
-
-
-class IndexInformation(TypedDict):
-    """One entry of `LanceDataset.list_indices`."""
-
-    name: str
-    type: str
-    uuid: str
-    fields: list[str]
-    version: int
-    fragment_ids: FrozenBitMap
-    base_id: int | None
+__getattr__ = import_late(
+    __name__,
+    {
+        "DatasetDelta": "lance_core.api.delta",
+        "DatasetOptimizer": "lance_core.api.optimize",
+        "Index": "lance_core.api.operations",
+        "LanceOperation": "lance_core.api.operations",
+        "MergeInsertBuilder": "lance_core.api.merge_insert",
+        "Transaction": "lance_core.api.operations",
+    },
+)
 
 
 def dataset(
@@ -78,23 +91,23 @@ def dataset(
 ) -> LanceDataset:
     """Open a dataset.
 
-    Of the reference's arguments those that size its reads and caches, and `read_params`, change nothing here:
-    reads follow the pages, and datasets share the caches of their session.
+    `block_size`, `read_params` and the sizes of caches have no effect: reads follow the pages, and datasets
+    share the caches of their session.
 
     Args:
         uri: Path or URL of the dataset's directory.
-        version: Version to open, or the name of a tag; the latest version if left out.
-        asof: Open the last version committed before this time: local time unless it carries a zone; text is
-            ISO 8601. Has no effect when `version` is given.
+        version: Version or tag to open; the latest version if left out.
+        asof: Open the last version committed before this time. A time without a zone is local time; text is
+            ISO 8601. Has no effect if `version` is given.
         storage_options: Settings of the storage that the URI names.
         session: Caches, memory and settings of reads and changes, also of other versions that are opened from
-            the dataset. By default datasets share one session of the process.
+            the dataset. By default all datasets share one session of the process.
 
     Raises:
-        TypeError: `session` is something else, such as a session of the reference.
-        DatasetNotFoundError: there is no dataset, not this version or tag, or none as old as `asof`.
-        UnsupportedFeatureError: the dataset uses a feature that is not supported, named in the message; or
-            `commit_lock` or `default_scan_options` is given.
+        TypeError: `session` is no session of this package.
+        DatasetNotFoundError: There is no dataset, no such version or tag, or no version as old as `asof`.
+        UnsupportedFeatureError: The dataset uses a feature that is not supported, or `commit_lock` or
+            `default_scan_options` is given. The message names it.
     """
     for name, value in (("commit_lock", commit_lock), ("default_scan_options", default_scan_options)):
         if value is not None:
@@ -112,11 +125,116 @@ def dataset(
     return opened.checkout_version(_version_before(opened, asof))
 
 
-class LanceDataset(RowChanges, ColumnChanges, History, Committing):
+def write_dataset(
+    data_obj: Any,
+    uri: str | PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: Mode = "create",
+    *,
+    max_rows_per_file: int | None = 1024 * 1024,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int | None = 90 * 1024 * 1024 * 1024,
+    max_page_bytes: int | None = None,
+    progress: FragmentWriteProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    transaction_id: str | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
+    sync: bool = True,
+) -> LanceDataset:
+    """Write data as a new dataset, or as a new version of a dataset.
+
+    Memory is bounded whatever the size of the data. The new version becomes visible with the commit at the
+    end. If a write fails or is killed, the dataset stays as it was.
+
+    Args:
+        data_obj: An Arrow table, batch, reader, dataset or scanner, a dataset or scanner of this package, a
+            pandas or polars frame, columns as a dict, rows as a list of dicts, any object with
+            `__arrow_c_stream__`, or an iterable of record batches together with `schema`.
+        uri: Path or URL of the dataset, or an opened dataset. Then the opened version is what the new version
+            is made on.
+        schema: Schema that frames, dicts and iterables are converted to.
+        mode: "create" (there must be no dataset), "append" or "overwrite". The last two create a dataset if
+            there is none.
+        max_rows_per_file: Rows after which a new file, and fragment, begins.
+        max_rows_per_group: Rows per batch of 0.1 files. Later file versions have no such batches.
+        max_bytes_per_file: Approximate size at which a new file begins, in bytes.
+        max_page_bytes: Approximate size at which a page of one column ends, in bytes.
+        progress: Called when fragments begin and end.
+        storage_options: Settings of the storage that the URI names.
+        data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means the version of
+            the dataset, and "stable" for a new one. Appending with another version is an error.
+        enable_v2_manifest_paths: Name the manifests of a new dataset so that the newest is listed first.
+        enable_stable_row_ids: Let the rows of a new dataset keep their row ids when they move.
+        auto_cleanup_options: `interval` (versions) and `older_than_seconds`. They become settings of a new
+            dataset, and commits clean up by them.
+        commit_message, transaction_properties: Texts that are stored in the transaction.
+        transaction_id: UUID of the transaction.
+        external_blob_mode: "reference" leaves blobs that are given by a URI where they are. "ingest" reads
+            them one after the other and stores them in the dataset; `storage_options` apply to their storage,
+            too.
+        allow_external_blob_outside_bases: Allow "reference", which is refused otherwise.
+        blob_pack_file_size_threshold: Largest size of a side file that blobs share, in bytes. It overrides
+            the fields' own setting.
+        sync: On local disks make everything durable before returning. The reference does not.
+
+    Returns:
+        The dataset at the new version.
+
+    Raises:
+        DatasetExistsError: `mode` is "create" and there is a dataset.
+        InvalidInputError: An argument is out of range, or columns do not fit the dataset.
+        UnsupportedFeatureError: A type or file version cannot be written.
+        CommitConflictError: Another commit is in conflict with this one.
+        CommitUnknownError: The storage did not tell whether the version was made.
+        StorageError: The storage failed; nothing was written.
+    """
+    # Late: most processes only read.
+    from lance_core.api.write import cleanup_settings, data_file_options, file_limits
+    from lance_core.write.dataset import write_data
+    from lance_core.write.dataset_options import DatasetWriteOptions, file_version
+
+    opened, path = (uri, uri.uri) if isinstance(uri, LanceDataset) else (None, fspath(uri))
+    options = DatasetWriteOptions(
+        file_version=file_version(data_storage_version),
+        enable_stable_row_ids=enable_stable_row_ids,
+        limits=file_limits(max_rows_per_file, max_bytes_per_file),
+        files=data_file_options(
+            max_page_bytes,
+            max_rows_per_group,
+            external_blob_mode=external_blob_mode,
+            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+            blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+            storage_options=storage_options,
+        ),
+        progress=progress,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties or {},
+        transaction_id=transaction_id,
+        config=cleanup_settings(auto_cleanup_options),
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        sync=sync,
+    )
+    base = opened.snapshot if opened is not None else None
+    storage = base.storage if base else storage_for(path, storage_options)
+    snapshot = write_data(storage, data_obj, schema, mode, options, base=base)
+    if opened is not None:
+        return opened.at(snapshot)
+    return LanceDataset(path, storage_options=storage_options, snapshot=snapshot)
+
+
+class LanceDataset(RowChanges, ColumnChanges, History, Indexing, Committing):
     """One version of a dataset."""
 
     def __len__(self) -> int:
-        """Return the number of rows that are not deleted; without rows a dataset is false, as a list is."""
+        """Return the number of live rows. Without rows a dataset is false, like a list."""
         return self.count_rows()
 
     @staticmethod
@@ -130,11 +248,11 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         Args:
             base_uri: Path or URL of the dataset.
             storage_options: Settings of the storage that the URI names.
-            ignore_not_found: Do nothing where there is no dataset.
+            ignore_not_found: Do nothing if there is no dataset.
 
         Raises:
-            DatasetNotFoundError: there is no dataset.
-            StorageError: the storage failed; `lance_core.maintenance.drop` says what is left then.
+            DatasetNotFoundError: There is no dataset.
+            StorageError: The storage failed; `lance_core.maintenance.drop` says what is left then.
         """
         from lance_core.maintenance.drop import drop_table  # late: most processes only read
 
@@ -145,31 +263,17 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
                 raise
 
     @property
-    def latest_version(self) -> int:
-        """The version that was committed last, whichever is opened."""
-        return latest_version(self._storage)
-
-    def versions(self) -> list[Version]:
-        """All versions, oldest first, with local commit time and a summary of each."""
-        numbers = list_versions(self._storage)
-        return [_describe(open_snapshot(self._storage, number).manifest) for number in numbers]
-
-    def get_version(self) -> Version:
-        """Return the entry of `versions` for the opened version."""
-        return _describe(self._snapshot.manifest)
-
-    @property
     def tags(self) -> Tags:
-        """Names of versions."""
+        """The tags of all branches."""
         return Tags(self)
 
     @property
     def branches(self) -> Branches:
-        """The branches beside the main one."""
+        """All branches except the main one."""
         return Branches(self)
 
     def config(self) -> dict[str, str]:
-        """Settings of the table."""
+        """Return the settings of the table."""
         return dict(self._snapshot.manifest.config)
 
     @property
@@ -183,109 +287,49 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return dict(self._snapshot.manifest.schema.metadata)
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
-        """Other places that files of this version may be in, by id."""
+        """Return the base paths by id: directories outside the dataset with files of this version."""
         return dict(self._snapshot.manifest.base_paths)
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns, with the nullability and metadata of their fields."""
-        return self._snapshot.manifest.schema.to_arrow()
-
-    @property
     def data_storage_version(self) -> str:
-        """Version of the data files."""
+        """File version of the data files."""
         return self._snapshot.manifest.data_storage_version
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they are moved."""
+        """Whether rows keep their row ids when they move."""
         return self._snapshot.manifest.has_stable_row_ids
 
-    @property
-    def has_index(self) -> bool:
-        """Whether any index is listed."""
-        return bool(self._snapshot.manifest.index_segments)
-
-    def describe_indices(self) -> list[IndexDescription]:
-        """Return the indices by name, as the manifest lists them."""
-        return self._snapshot.manifest.describe_indices()
-
-    def list_indices(self) -> list[IndexInformation]:
-        """One entry per index segment; `describe_indices` tells more."""
-        return [
-            IndexInformation(
-                name=index.name,
-                type=index.index_type,
-                uuid=segment.uuid,
-                fields=list(index.field_names),
-                version=segment.dataset_version_at_last_update,
-                fragment_ids=segment.fragment_ids,
-                base_id=segment.base_id,
-            )
-            for index in self.describe_indices()
-            for segment in index.segments
-        ]
-
-    def index_statistics(self, index_name: str) -> dict[str, object]:
-        """Return how much of the table an index covers. Facts that only the files of the index contain are
-        left out.
-
-        Raises:
-            KeyError: there is no such index.
-        """
-        for index in self.describe_indices():
-            if index.name == index_name:
-                return index_statistics(index, self._snapshot.manifest.fragments)
-        raise KeyError(f"no index {index_name!r}")
-
-    def drop_index(self, name: str, *, transaction_id: str | None = None, sync: bool = True) -> None:
-        """Drop an index by its name, and move to the version without it.
-
-        Files of the index stay as long as an older version needs them: `cleanup_old_versions` removes them.
-
-        Args:
-            name: Of the index, as `describe_indices` tells it; not of a column.
-            transaction_id: A UUID that the transaction gets as its own; repeating it gives the first result.
-            sync: On local disks make the version durable before returning.
-
-        Raises:
-            IndexNotFoundError: there is no such index.
-            UnsupportedFeatureError: the index belongs to the system.
-            CommitConflictError: another commit made it impossible.
-        """
-        from lance_core.changes.drop_index import drop_index
-
-        self._snapshot = drop_index(self.snapshot, name, transaction_id=transaction_id, sync=sync)
-
     def get_fragments(self) -> list[LanceFragment]:
-        """All fragments in dataset order."""
+        """Return all fragments in dataset order."""
         return [LanceFragment(self, fragment) for fragment in self._snapshot.manifest.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return the fragment of this id, if there is one."""
+        """Return the fragment with this id, None if there is none."""
         for fragment in self._snapshot.manifest.fragments:
             if fragment.id == fragment_id:
                 return LanceFragment(self, fragment)
         return None
 
     def count_rows(self, filter: Any = None, **arguments: Any) -> int:
-        """Rows that are not deleted and pass the filter, if one is given; without one no data is read.
+        """Count live rows; with a filter, those that match. Without a filter no data is read.
 
         Args:
             filter: As for `scanner`.
-            arguments: Others of `scanner`.
+            arguments: Other arguments of `scanner`.
         """
         return self.scanner([], filter, **arguments).count_rows()
 
     def validate(self) -> None:
-        """Check every file of this version: every byte of 2.x files of ours, and that all others decode.
+        """Check every file of this version.
 
-        Changes check the pages that they read without being asked. This finds damage in all other pages.
+        Of 2.x files that this library wrote every byte is checked. All other files have to decode. Changes
+        check the pages that they read anyway; this method finds damage in all other pages.
 
         Raises:
-            CorruptFileError: the first thing that is wrong; names file, column and page.
+            CorruptFileError: The first damage; names file, column and page.
         """
-        from lance_core.scan.validate import validate_snapshot  # late, as all that most processes do without
+        from lance_core.scan.validate import validate_snapshot  # late: most processes do without
 
         validate_snapshot(self._snapshot)
 
@@ -302,21 +346,21 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         """Return a scan of this version.
 
         Args:
-            columns: Names or dotted paths in output order, or SQL expressions by name; `None` means all
-                columns, an empty list rows without columns. `_rowid`, `_rowaddr` and `_rowoffset` are
+            columns: Names or dotted paths in output order, or SQL expressions by name. `None` means all
+                columns, an empty list means rows without columns. `_rowid`, `_rowaddr` and `_rowoffset` are
                 computed.
-            filter: SQL text or a `pyarrow.compute.Expression`: only rows for which it is true are returned.
-            limit: Most rows to return.
-            offset: Rows to skip; with a filter, of those that pass.
+            filter: SQL text or a `pyarrow.compute.Expression`; rows for which it is true are returned.
+            limit: Largest number of rows to return.
+            offset: Number of rows to skip; with a filter, of matching rows.
             fragments: Fragments to read, in this order.
-            arguments: `batch_size`, `batch_size_bytes`, `with_row_id`, `with_row_address`, and others of the
-                reference as far as `lance_core.scan.scanner.scan_options` says.
+            arguments: `batch_size`, `batch_size_bytes`, `with_row_id`, `with_row_address`, and the other
+                arguments of the reference that `lance_core.scan.scanner.scan_options` lists.
 
         Raises:
-            InvalidInputError: a column does not exist or is named twice, a number is out of range, an
-                expression cannot be used.
-            UnsupportedFeatureError: an argument or a column that is not supported yet.
-            TypeError: an argument of another type.
+            InvalidInputError: A column does not exist or is named twice, a number is out of range, or an
+                expression is not valid.
+            UnsupportedFeatureError: An argument or a column is not supported.
+            TypeError: An argument has another type.
         """
         ids = None if fragments is None else tuple(_fragment_id(fragment) for fragment in fragments)
         options = scan_options(
@@ -325,7 +369,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return LanceScanner(self._snapshot, options)
 
     def to_table(self, *args: Any, **arguments: Any) -> pa.Table:
-        """All rows at once; arguments are those of `scanner`."""
+        """Return all rows at once; arguments are those of `scanner`."""
         return self.scanner(*args, **arguments).to_table()
 
     def to_batches(self, *args: Any, **arguments: Any) -> Iterator[pa.RecordBatch]:
@@ -333,7 +377,7 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return self.scanner(*args, **arguments).to_batches()
 
     def to_pandas(self, *args: Any, **arguments: Any) -> pd.DataFrame:
-        """All rows as a pandas frame; arguments are those of `scanner`."""
+        """Return all rows as a pandas frame; arguments are those of `scanner`."""
         return self.scanner(*args, **arguments).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -345,23 +389,25 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         return self.to_table(limit=num_rows, **arguments)
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """Return the rows at offsets, in the order given; an offset given twice gives its row twice.
+        """Return the rows at row offsets, in the given order.
+
+        An offset that is given twice gives its row twice.
 
         Args:
-            indices: Integers in a list, an Arrow or a NumPy array; they count rows that are not deleted.
+            indices: Integers in a list, an Arrow or a NumPy array. They count live rows.
             columns: As for `scanner`.
 
         Raises:
-            InvalidInputError: an offset is out of range, or a column does not exist.
+            InvalidInputError: An offset is out of range, or a column does not exist.
         """
         taker = row_taker(self._snapshot, columns)
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"))])
 
     def _take_rows(self, row_ids: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """Return the rows of row ids, in the order given; ids of rows that are deleted or never were are
-        left out.
+        """Return the rows with these row ids, in the given order. Ids without a live row are left out.
 
-        Without stable row ids they are row addresses, and one beyond the table is an `InvalidInputError`.
+        Without stable row ids the ids are row addresses, and an address outside the table is an
+        `InvalidInputError`.
         """
         taker = row_taker(self._snapshot, columns)
         return pa.Table.from_batches([taker.by_row_id(as_keys(row_ids, "row_ids"))])
@@ -372,15 +418,15 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         columns: list[str] | dict[str, str] | None = None,
         randomize_order: bool = True,
     ) -> pa.Table:
-        """Rows chosen at random, none twice.
+        """Return rows chosen at random, each at most once.
 
         Args:
-            num_rows: How many.
+            num_rows: Number of rows.
             columns: As for `scanner`.
-            randomize_order: Give them in random order instead of that of the dataset, which is read faster.
+            randomize_order: Return them in random order. Dataset order is faster.
 
         Raises:
-            InvalidInputError: there are fewer rows, or a column does not exist.
+            InvalidInputError: There are fewer rows, or a column does not exist.
         """
         total = self.count_rows()
         if not 0 <= num_rows <= total:
@@ -391,27 +437,25 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
     def take_blobs(
         self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None
     ) -> list[BlobFile | None]:
-        """Return the blobs of single rows as files that are read on demand, None if a value is null.
+        """Return the blobs of single rows as files that read on demand, None for a null.
 
         Args:
             blob_column: Name or dotted path of a blob column.
-            ids, addresses, indices: Row ids, row addresses or row offsets; one of the three, in any order.
+            ids, addresses, indices: Row ids, row addresses or row offsets, in any order; one of the three.
 
         Raises:
-            InvalidInputError: not exactly one of the three, or the column holds no blobs.
-            LanceError: as for `take` and `_take_rows`.
+            InvalidInputError: Not exactly one of the three is given, or the column holds no blobs.
+            LanceError: The errors of `take` and `_take_rows`.
         """
         return blob_files(self._snapshot, blob_column, ids=ids, addresses=addresses, indices=indices)
 
     def insert(self, data: Any, *, mode: Literal["append", "overwrite"] = "append", **arguments: Any) -> None:
         """Write a new version on top of this one and move to it; arguments are those of `write_dataset`."""
-        from lance_core.api.write import write_dataset  # it makes datasets
-
         self._snapshot = write_dataset(data, self, mode=mode, **arguments).snapshot
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction."""
+        """Operations that make the dataset faster to read, such as compaction."""
         from lance_core.api.optimize import DatasetOptimizer  # late: most processes only read
 
         return DatasetOptimizer(self)
@@ -420,11 +464,11 @@ class LanceDataset(RowChanges, ColumnChanges, History, Committing):
         """Return another version of the dataset. This object stays at its version.
 
         Args:
-            version: A number names a version of the branch that is open, text a tag of any branch, a pair a
+            version: A number is a version of the opened branch. Text is a tag of any branch. A pair is a
                 branch (`None` or "main": the main one) and its version (`None`: the latest).
 
         Raises:
-            DatasetNotFoundError: there is no such version, tag or branch.
+            DatasetNotFoundError: There is no such version, tag or branch.
         """
         return self.at(self.open_reference(version))
 
@@ -453,11 +497,6 @@ def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
     return version
 
 
-def _local(time: datetime) -> datetime:
-    """The reference reports commit times in the local zone, without naming it."""
-    return time.astimezone().replace(tzinfo=None)
-
-
 def _hint_beside(path: str) -> str:
     """Return the end of a message about a path without a dataset: datasets beside it with similar names."""
     parent, name = os.path.split(path.rstrip("/"))
@@ -469,29 +508,3 @@ def _hint_beside(path: str) -> str:
     near = [os.path.join(parent, by_stem[stem]) for stem in near_names(name.removesuffix(".lance"), by_stem)]
     near = [each for each in near if os.path.isdir(os.path.join(each, VERSIONS))]
     return did_you_mean(path, near) if near else ""
-
-
-def _describe(manifest: Manifest) -> Version:
-    return Version(
-        version=manifest.version, timestamp=_local(manifest.timestamp), metadata=summarize_version(manifest)
-    )
-
-
-def summarize_version(manifest: Manifest) -> dict[str, str]:
-    """Return the `metadata` of a version in `LanceDataset.versions`: what its fragments and files sum up
-    to.
-    """
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]
-    physical_rows = sum(fragment.physical_rows for fragment in fragments)
-    totals = {
-        "total_data_file_rows": physical_rows,
-        "total_data_files": len(files),
-        "total_deletion_file_rows": sum(deleted),
-        "total_deletion_files": len(deleted),
-        "total_files_size": sum(file.size for file in files),
-        "total_fragments": len(fragments),
-        "total_rows": physical_rows - sum(deleted),
-    }
-    return {name: str(total) for name, total in totals.items()}

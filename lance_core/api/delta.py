@@ -17,35 +17,34 @@ _ROW_IDS = pa.schema([(ROW_ID, pa.uint64())])
 
 
 class DatasetDelta:
-    """The rows that were inserted, updated and deleted; made by `LanceDataset.delta`."""
+    """The rows that were inserted, updated and deleted between two versions; see `LanceDataset.delta`."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
 
     def list_transactions(self) -> list[Transaction]:
-        """Return the transactions of the versions after the earlier one, up to the later one."""
+        """Return the transactions of all versions after the earlier one, up to the later one."""
         return [from_message(message) for message in self._changes.transactions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Return the rows of the later version that the earlier one does not have.
+        """Return the rows of the later version that the earlier version lacks.
 
         Returns:
-            All columns, `_rowid`, `_row_created_at_version` and `_row_last_updated_at_version`.
+            All columns of the dataset, `_rowid`, `_row_created_at_version` and
+            `_row_last_updated_at_version`.
         """
         return _scan(self._changes.end, self._changes.inserted)
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Return the rows of both versions that were written since the earlier one, as they are in the
-        later one.
+        """Return the rows of both versions that were updated in between, with their later values.
 
         Returns:
-            Columns as for `get_inserted_rows`.
+            The columns of `get_inserted_rows`.
         """
         return _scan(self._changes.end, self._changes.updated)
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return the row ids (`_rowid`) of the rows of the earlier version that the later one does not
-        have.
+        """Return the row ids (`_rowid`) of the rows of the earlier version that the later version lacks.
 
         Without stable row ids they are the row addresses in the earlier version.
         """

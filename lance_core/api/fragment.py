@@ -1,4 +1,4 @@
-"""A fragment of a dataset as a caller holds it."""
+"""Fragments of a dataset as a caller holds them, with the names and arguments of the reference library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.api.column_changes import new_columns, table_of
-from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.api.fragment_metadata import (
+    DataFile,
+    DeletionFile,
+    FragmentMetadata,
+    RowDatasetVersionMeta,
+    RowIdMeta,
+)
+from lance_core.api.late import import_late
+from lance_core.api.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take.keys import as_keys
@@ -22,16 +30,29 @@ from lance_core.table.fragment import MAX_ROWS, Fragment
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-    from lance_core.api.dataset import LanceDataset
+    from lance_core.api.write import write_fragments
     from lance_core.changes.columns.column_sources import ColumnSource
     from lance_core.write.dataset import Mode
     from lance_core.write.fragments import FragmentWriteProgress
 
 
-class LanceFragment:
-    """A horizontal slice of one version of a dataset."""
+__all__ = [
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "LanceFragment",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "write_fragments",
+]
 
-    def __init__(self, dataset: LanceDataset, metadata: Fragment) -> None:
+__getattr__ = import_late(__name__, {"write_fragments": "lance_core.api.write"})
+
+
+class LanceFragment:
+    """A fragment of one version of a dataset: a range of its rows."""
+
+    def __init__(self, dataset: OpenedDataset, metadata: Fragment) -> None:
         self._dataset = dataset
         self._metadata = metadata
 
@@ -49,18 +70,18 @@ class LanceFragment:
         storage_options: Mapping[str, str] | None = None,
         sync: bool = True,
     ) -> FragmentMetadata:
-        """Write all rows as one fragment, and commit nothing; `write_fragments` makes as many as it takes.
+        """Write all rows as one fragment, without a commit. `write_fragments` can make several fragments.
 
         Args:
-            dataset_uri, data, schema, max_rows_per_group, progress: see `write_fragments`.
-            fragment_id: noted in the result. A commit of `LanceOperation.Append` gives another one.
-            mode, data_storage_version, storage_options, sync: as there.
+            dataset_uri, data, schema, max_rows_per_group, progress: As for `write_fragments`.
+            fragment_id: Id in the result. A commit of `LanceOperation.Append` replaces it.
+            mode, data_storage_version, storage_options, sync: As for `write_fragments`.
 
         Raises:
-            InvalidInputError: no rows.
-            LanceError: as `write_fragments` does.
+            InvalidInputError: There are no rows.
+            LanceError: The errors of `write_fragments`.
         """
-        from lance_core.api.write import write_fragments  # late: readers need no writers
+        from lance_core.api.write import write_fragments  # late: most processes only read
 
         written = write_fragments(
             data,
@@ -84,45 +105,44 @@ class LanceFragment:
 
     @property
     def fragment_id(self) -> int:
-        """Unique for the life of the dataset."""
+        """Id of the fragment. No later fragment of the dataset gets the same id."""
         return self._metadata.id
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """The entry of this fragment in the manifest, as plain data."""
+        """The description of this fragment in the manifest, as plain data."""
         return FragmentMetadata.from_message(self._metadata.message)
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the dataset, whatever columns the files of this fragment hold."""
+        """Schema of the dataset, also if the files of this fragment lack some of its columns."""
         return self._dataset.schema
 
     @property
     def physical_rows(self) -> int:
-        """Rows in the data files, deleted ones included."""
+        """Number of rows in the data files, deleted rows included."""
         return self._metadata.physical_rows
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """Number of deleted rows."""
         return self._metadata.num_deleted_rows or 0
 
     def data_files(self) -> list[DataFile]:
-        """Return the files that hold the columns of this fragment; paths are relative to the `data/` they
-        are in.
+        """Return the data files of this fragment.
+
+        Paths are relative to `data/` of the dataset or base path.
         """
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """Return the file that names the deleted rows, relative to the dataset or its base path, if there
-        is one.
-        """
+        """Return the path of the deletion file, relative to the dataset or base path; None without one."""
         found = self._metadata.deletion_file
         return None if found is None else found.path
 
     def validate(self) -> None:
-        """Check every file of this fragment, as `LanceDataset.validate` does those of all."""
-        from lance_core.scan.validate import validate_snapshot  # late, as all that most processes do without
+        """Check every file of this fragment; see `LanceDataset.validate`."""
+        from lance_core.scan.validate import validate_snapshot  # late: most processes do without
 
         validate_snapshot(self._dataset.snapshot, [self._metadata])
 
@@ -133,10 +153,10 @@ class LanceFragment:
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, Schema]:
-        """Write new columns of this fragment, and commit nothing.
+        """Write new columns of this fragment, without a commit.
 
-        The arguments are those of `LanceDataset.add_columns`; a stream has the rows of this fragment that are
-        not deleted.
+        The arguments are those of `LanceDataset.add_columns`. A stream has one row per live row of this
+        fragment.
 
         Returns:
             The fragment with the new file, and the schema of the dataset with the new columns, for
@@ -147,11 +167,11 @@ class LanceFragment:
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, Schema]:
-        """Write new columns of this fragment that are joined by key, and commit nothing.
+        """Join columns of other rows to this fragment by key, without a commit.
 
         The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
         """
-        from lance_core.changes.columns.join import JoinedColumns  # late, as all that writes
+        from lance_core.changes.columns.join import JoinedColumns  # late: most processes only read
         from lance_core.changes.source_rows import SourceRows
 
         with SourceRows(table_of(data_obj, schema)) as source:
@@ -166,18 +186,23 @@ class LanceFragment:
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Write other values for columns of this fragment, and commit nothing.
+        """Write other values for columns of this fragment, without a commit.
 
         Args:
-            data_obj: a key and the columns that change; held in memory. Rows without a key in it stay.
-            left_on: the key in the dataset, `_rowid` and `_rowaddr` included.
-            right_on: the key in `data_obj`; the same name if not given.
-            schema: what an iterable of batches is turned into.
-            with_offsets: tell which rows changed.
+            data_obj: Keys and the columns that change; held in memory. Rows whose key is missing keep their
+                values.
+            left_on: Key column of the dataset; `_rowid` and `_rowaddr` are possible.
+            right_on: Key column of `data_obj`; the same name if left out.
+            schema: Schema that an iterable of batches is converted to.
+            with_offsets: Also return which rows changed.
 
         Returns:
-            The fragment with the new file and the ids of the fields that it has, for `LanceOperation.Update`;
-            and on request the physical offsets of the rows that changed, as a portable Roaring bitmap.
+            The fragment with the new file, and the ids of the fields in this file, for
+            `LanceOperation.Update`. With `with_offsets` also the physical offsets of the changed rows, as a
+            portable Roaring bitmap.
+
+        Raises:
+            LanceError: The errors of `lance_core.changes.columns.update.update_columns`.
         """
         from lance_core.changes.columns.update import update_columns
 
@@ -195,7 +220,7 @@ class LanceFragment:
         return FragmentMetadata.from_message(message), schema
 
     def count_rows(self, filter: Any = None) -> int:
-        """Rows that are not deleted and pass the filter, if one is given."""
+        """Count live rows of this fragment; with a filter, those that match."""
         return self.scanner([], filter=filter).count_rows()
 
     def scanner(self, columns: list[str] | dict[str, str] | None = None, **arguments: Any) -> LanceScanner:
@@ -221,29 +246,24 @@ class LanceFragment:
         return self.to_table(limit=num_rows)
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """Return the rows at offsets in this fragment; see `LanceDataset.take`."""
+        """Return the rows at row offsets in this fragment; see `LanceDataset.take`."""
         taker = row_taker(self._dataset.snapshot, columns)
         return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])
 
     def delete(self, predicate: str | pc.Expression) -> FragmentMetadata | None:
-        """Write a deletion file for the rows that a condition is true for, without making a version.
+        """Write a deletion file for the rows that meet a condition, without a commit.
+
+        Args:
+            predicate: SQL text or a `pyarrow.compute.Expression`.
 
         Returns:
-            The fragment with that file, for a `LanceOperation.Delete`; None when no row is left.
+            The fragment with the deletion file, for `LanceOperation.Delete`; None if no row is left.
 
         Raises:
-            InvalidInputError: the predicate cannot be used.
-            LanceError: something cannot be read or written.
+            InvalidInputError: The predicate is not valid.
+            LanceError: Something cannot be read or written.
         """
-        from lance_core.changes.rows.delete import delete_from_fragment  # late: readers need no writers
+        from lance_core.changes.rows.delete import delete_from_fragment  # late: most processes only read
 
         left = delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)
         return None if left is None else FragmentMetadata.from_message(left.message)
-
-
-def __getattr__(name: str) -> object:
-    if name == "write_fragments":  # where the reference has it; writing is imported by who writes
-        from lance_core.api.write import write_fragments
-
-        return write_fragments
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

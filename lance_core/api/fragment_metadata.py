@@ -1,4 +1,4 @@
-"""Descriptions of fragments as plain data: for writes in many places that are committed at once.
+"""Descriptions of fragments as plain data, for writers on many machines and one commit.
 
 Names, arguments and JSON are those of the reference library.
 """
@@ -22,18 +22,18 @@ class DataFile:
     """A file with some columns of a fragment."""
 
     path: str
-    """Relative to `data/` of the dataset, or of its base path."""
+    """Path relative to `data/` of the dataset or base path."""
     fields: list[int]
     """Field ids, one per stored column."""
     column_indices: list[int] = field(default_factory=list)
-    """The column in the file of each field; empty for 0.1 files."""
+    """Column in the file, per field; empty for 0.1 files."""
     file_major_version: int = 0
     file_minor_version: int = 0
     file_size_bytes: int | None = None
     base_id: int | None = None
 
     def field_ids(self) -> list[int]:
-        """Return the fields."""
+        """Return the field ids, like `fields`."""
         return self.fields
 
     @classmethod
@@ -50,7 +50,7 @@ class DataFile:
         )
 
     def to_message(self) -> table_pb2.DataFile:
-        """Return the form that manifests and transactions have it in."""
+        """Return the message that manifests and transactions store."""
         return table_pb2.DataFile(
             path=self.path,
             fields=self.fields,
@@ -83,7 +83,7 @@ class DeletionFile:
 
     @classmethod
     def from_json(cls, json_data: str) -> Self:
-        """From what `json` returns."""
+        """Return the description from the JSON of `json`."""
         return cls(**json.loads(json_data))
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
@@ -103,13 +103,15 @@ class DeletionFile:
         )
 
     def to_message(self) -> table_pb2.DeletionFile:
-        """Return the form that manifests and transactions have it in.
+        """Return the message that manifests and transactions store.
 
         Raises:
-            InvalidInputError: an unknown kind of file.
+            InvalidInputError: `file_type` is neither "array" nor "bitmap".
         """
         if self.file_type not in (_ARRAY, _BITMAP):
-            raise InvalidInputError("kind of deletion file", expected="array or bitmap", found=self.file_type)
+            raise InvalidInputError(
+                "file_type of a deletion file", expected="array or bitmap", found=self.file_type
+            )
         is_bitmap = self.file_type == _BITMAP
         return table_pb2.DeletionFile(
             file_type=table_pb2.DeletionFile.BITMAP if is_bitmap else table_pb2.DeletionFile.ARROW_ARRAY,
@@ -122,7 +124,7 @@ class DeletionFile:
 
 @dataclass(frozen=True)
 class _Sequence:
-    """A serialized sequence with one entry per physical row."""
+    """A serialized sequence with one entry per physical row of a fragment."""
 
     data: bytes = field(repr=False)
 
@@ -138,10 +140,10 @@ class _Sequence:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """From what `asdict` returns.
+        """Return the sequence from the result of `asdict`.
 
         Raises:
-            UnsupportedFeatureError: the sequence is not in the manifest.
+            UnsupportedFeatureError: The sequence is stored outside the manifest.
         """
         if cls._KEY not in data:
             raise UnsupportedFeatureError("sequences of rows outside the manifest", found=list(data))
@@ -149,7 +151,7 @@ class _Sequence:
 
     @classmethod
     def from_json(cls, json_data: str) -> Self:
-        """From what `json` returns."""
+        """Return the description from the JSON of `json`."""
         return cls.from_dict(json.loads(json_data))
 
 
@@ -160,7 +162,7 @@ class RowIdMeta(_Sequence):
 
 
 class RowDatasetVersionMeta(_Sequence):
-    """The versions in which the rows of a fragment were made, or changed."""
+    """The versions in which the rows of a fragment were created, or last updated."""
 
 
 @dataclass
@@ -177,12 +179,12 @@ class FragmentMetadata:
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """Number of deleted rows."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted."""
+        """Number of live rows."""
         return self.physical_rows - self.num_deletions
 
     def to_json(self) -> dict[str, Any]:
@@ -200,10 +202,10 @@ class FragmentMetadata:
 
     @classmethod
     def from_json(cls, json_data: str) -> Self:
-        """From the JSON text of what `to_json` returns, here or in the reference.
+        """Return the description from JSON text of the result of `to_json`, here or in the reference.
 
         Raises:
-            UnsupportedFeatureError: data overlay files, or sequences of rows outside the manifest.
+            UnsupportedFeatureError: The fragment has data overlay files, or a sequence outside the manifest.
         """
         data = json.loads(json_data)
         if data.get("overlays"):
@@ -225,7 +227,7 @@ class FragmentMetadata:
         """Return the description of a fragment in a manifest.
 
         Raises:
-            UnsupportedFeatureError: data overlay files, or sequences of rows in a column.
+            UnsupportedFeatureError: The fragment has data overlay files, or row ids in a column.
         """
         if message.overlays:
             raise UnsupportedFeatureError("data overlay files")
@@ -249,7 +251,7 @@ class FragmentMetadata:
         )
 
     def to_message(self) -> table_pb2.DataFragment:
-        """Return the form that manifests and transactions have it in."""
+        """Return the message that manifests and transactions store."""
         message = table_pb2.DataFragment(
             id=self.id,
             files=[file.to_message() for file in self.files],
@@ -268,4 +270,4 @@ _SEQUENCES: Mapping[str, tuple[type[Any], str]] = {
     "created_at_version_meta": (RowDatasetVersionMeta, "inline_created_at_versions"),
     "last_updated_at_version_meta": (RowDatasetVersionMeta, "inline_last_updated_at_versions"),
 }
-"""Attribute, its class, and the field of the message."""
+"""Class and message field of each attribute that is a sequence."""

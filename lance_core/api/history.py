@@ -1,17 +1,18 @@
-"""Settings, branches, clones, going back to older versions and removing them, as the reference names it."""
+"""The part of a dataset's interface for its versions, branches, clones and settings."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lance_core.api.opened import OpenedDataset, Reference, branch_uri
 from lance_core.storage import storage_for
+from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot
-from lance_core.table.versions import list_versions
+from lance_core.table.versions import latest_version, list_versions
 
 if TYPE_CHECKING:
     from lance_core.api.operations import Transaction
@@ -21,8 +22,32 @@ if TYPE_CHECKING:
 _DEFAULT_AGE = timedelta(days=14)
 
 
+class Version(TypedDict):
+    """One entry of `LanceDataset.versions`."""
+
+    version: int
+    timestamp: datetime
+    """Time of the commit, in the local time zone, without a zone."""
+    metadata: dict[str, str]
+    """Totals of the version, see `summarize_version`."""
+
+
 class History(OpenedDataset):
     """Methods for the versions of a dataset."""
+
+    @property
+    def latest_version(self) -> int:
+        """The latest version of the opened branch, whichever version is opened."""
+        return latest_version(self._storage)
+
+    def versions(self) -> list[Version]:
+        """Return all versions, oldest first, with the local time of the commit and a summary of each."""
+        numbers = list_versions(self._storage)
+        return [_describe(open_snapshot(self._storage, number).manifest) for number in numbers]
+
+    def get_version(self) -> Version:
+        """Return the entry of `versions` for the opened version."""
+        return _describe(self._snapshot.manifest)
 
     def create_branch(
         self,
@@ -30,22 +55,22 @@ class History(OpenedDataset):
         reference: Reference | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Begin a branch with a version, the opened one if none is given.
+        """Create a branch that begins with a version.
 
-        A branch is a table of its own that begins with the files of that version; no data is copied.
+        A branch is a table of its own. It begins with the files of that version; no data is copied.
 
         Args:
-            branch: Its name: segments of letters, digits, ".", "-" and "_" between single slashes.
-            reference: As for `checkout_version`.
-            storage_options: Settings for the branch that is returned, where they are others.
+            branch: Name of the branch: segments of letters, digits, ".", "-" and "_" between single slashes.
+            reference: The version, as for `checkout_version`; the opened version if left out.
+            storage_options: Settings of the storage of the branch; those of this dataset if left out.
 
         Returns:
-            The branch, at its first version, which has the number of the version that it began with.
+            The branch at its first version, which has the number of the version that it began with.
 
         Raises:
-            InvalidInputError: no branch may have this name.
-            RefConflictError: there is such a branch.
-            DatasetNotFoundError: there is no such version.
+            InvalidInputError: The name is not allowed.
+            RefConflictError: The branch exists.
+            DatasetNotFoundError: There is no such version.
         """
         from lance_core.maintenance.branches import create_branch
 
@@ -62,19 +87,19 @@ class History(OpenedDataset):
         storage_options: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> Self:
-        """Begin another dataset with a version of this one; no data is copied.
+        """Create another dataset that begins with a version of this one; no data is copied.
 
-        Cleaning up this dataset breaks the clone, unless a tag keeps the version.
+        A cleanup of this dataset breaks the clone, unless a tag keeps the version.
 
         Args:
-            target_path: Path or URL where no dataset is.
-            reference: As for `checkout_version`.
-            storage_options: Settings of the storage of the clone; those of this dataset if not given.
-            arguments: Others of `LanceDataset`.
+            target_path: Path or URL of the clone. There must be no dataset.
+            reference: The version, as for `checkout_version`.
+            storage_options: Settings of the storage of the clone; those of this dataset if left out.
+            arguments: Other arguments of `LanceDataset`.
 
         Raises:
-            DatasetExistsError: there is a dataset at `target_path`.
-            DatasetNotFoundError: there is no such version.
+            DatasetExistsError: There is a dataset at `target_path`.
+            DatasetNotFoundError: There is no such version.
         """
         from lance_core.maintenance.clone import clone_table
 
@@ -84,11 +109,12 @@ class History(OpenedDataset):
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """Return the transaction of a version of the opened branch; None if it left none, as old libraries
-        did.
+        """Return the transaction of a version of the opened branch, None if the version has none.
+
+        Old libraries stored no transactions.
 
         Raises:
-            DatasetNotFoundError: there is no such version.
+            DatasetNotFoundError: There is no such version.
         """
         from lance_core.api.transactions import transaction_of
 
@@ -98,18 +124,18 @@ class History(OpenedDataset):
         """Return the transactions of the opened version and of earlier versions, newest first.
 
         Args:
-            recent_transactions: Most versions to look at; there is at least one.
+            recent_transactions: Largest number of versions to look at; values below 1 count as 1.
         """
         versions = [number for number in list_versions(self._storage) if number <= self.version]
         recent = versions[-max(recent_transactions, 1) :]
         return [self.read_transaction(number) for number in reversed(recent)]
 
     def restore(self) -> None:
-        """Make the opened version the latest one again, as a new version, and move to it.
+        """Make a new latest version with the content of the opened version, and move to it.
 
         Raises:
-            CommitConflictError: other commits make this one impossible.
-            CommitUnknownError: nobody can say whether the version was made.
+            CommitConflictError: Another commit is in conflict with this one.
+            CommitUnknownError: The storage did not tell whether the version was made.
         """
         from lance_core.changes.settings import restore_version
 
@@ -119,34 +145,37 @@ class History(OpenedDataset):
         """Change settings of the table and move to the new version.
 
         Args:
-            values: Settings; None removes one.
-            replace: Drop the settings that are not named.
+            values: New values of settings; None removes a setting.
+            replace: Remove all settings that are not named.
 
         Returns:
             All settings.
 
         Raises:
-            CommitConflictError: another commit changed one of them since the opened version.
+            CommitConflictError: Another commit changed one of these settings since the opened version.
         """
         self._update(config=values, replace=replace)
         return dict(self.snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
-        """Remove settings of the table, those of them that are there, and move to the new version."""
+        """Remove settings of the table and move to the new version.
+
+        Settings that do not exist are ignored.
+        """
         self._update(config=dict.fromkeys(keys))
 
     def update_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
-        """Change what is noted on the table, as `update_config` does with settings; returns all of it."""
+        """Change the metadata of the table like `update_config`; return all of it."""
         self._update(table_metadata=values, replace=replace)
         return dict(self.snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Entries, *, replace: bool = False) -> dict[str, str]:
-        """Change the metadata of the schema, as `update_config` does with settings; returns all of it."""
+        """Change the metadata of the schema like `update_config`; return all of it."""
         self._update(schema_metadata=values, replace=replace)
         return dict(self.snapshot.manifest.schema.metadata)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of the schema. Deprecated: `update_schema_metadata` does it, too."""
+        """Replace the metadata of the schema. Deprecated: use `update_schema_metadata`."""
         _warn("replace_schema_metadata", "update_schema_metadata(metadata, replace=True)")
         self.update_schema_metadata(new_metadata, replace=True)
 
@@ -154,17 +183,17 @@ class History(OpenedDataset):
         """Change the metadata of fields, and move to the new version.
 
         Args:
-            field_updates: Changes by the dotted path of the field; None removes a key.
-            replace: Drop keys that are not named, of these fields.
+            field_updates: New values by the dotted path of the field; None removes a key.
+            replace: Remove all keys of these fields that are not named.
 
         Raises:
-            InvalidInputError: there is no such field.
-            CommitConflictError: another commit changed the schema or its metadata.
+            InvalidInputError: There is no such field.
+            CommitConflictError: Another commit changed the schema or its metadata.
         """
         self._update(field_metadata=field_updates, replace=replace)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of a field. Deprecated: `update_field_metadata` does it, too."""
+        """Replace the metadata of a field. Deprecated: use `update_field_metadata`."""
         _warn("replace_field_metadata", "update_field_metadata with field paths and replace=True")
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
@@ -181,23 +210,25 @@ class History(OpenedDataset):
     ) -> CleanupStats:
         """Remove old versions of the opened branch, and files that no version needs.
 
-        The opened version and those after it stay, and so do versions with tags and those that branches began
-        with. Versions go that every given limit lets go; without any, those older than two weeks.
+        The opened version and later versions stay. So do versions with a tag and versions that a branch began
+        with. Of the other versions those are removed that meet every given condition; without a condition,
+        those older than two weeks.
 
         Args:
-            older_than: Only versions of this age. While others write it has to be longer than a commit takes.
-            retain_versions: Number of the newest versions to keep.
-            delete_unverified: Remove also young files that no version refers to. They may belong to a commit
-                that is under way; without this they stay for seven days.
-            error_if_tagged_old_versions: Refuse when a version that would go has a tag; else it stays.
-            delete_rate_limit: Most files to remove in a second.
-            versions: Only these versions.
-            delete_concurrency: Files to remove at the same time.
+            older_than: Remove only versions of at least this age. While others write, it must be longer than
+                a commit takes.
+            retain_versions: Keep this number of the newest versions.
+            delete_unverified: Also remove young files that no version refers to. They may belong to a commit
+                that is under way. Otherwise such files stay for seven days.
+            error_if_tagged_old_versions: If a version to remove has a tag, refuse instead of keeping it.
+            delete_rate_limit: Largest number of files to remove per second.
+            versions: Remove only these versions.
+            delete_concurrency: Number of files to remove at the same time.
 
         Raises:
-            InvalidInputError: a limit makes no sense.
-            RefConflictError: a version that would go has a tag.
-            CorruptFileError: a manifest or ref cannot be read; nothing was removed.
+            InvalidInputError: A number is out of range.
+            RefConflictError: A version to remove has a tag.
+            CorruptFileError: A manifest or ref cannot be read; nothing was removed.
         """
         from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
 
@@ -224,13 +255,17 @@ class History(OpenedDataset):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """Return what `cleanup_old_versions` would remove; nothing is removed.
+        """Return what `cleanup_old_versions` would remove, and remove nothing.
 
         Args:
-            older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, versions: As there.
+            older_than, retain_versions, delete_unverified, error_if_tagged_old_versions, versions: As for
+                `cleanup_old_versions`.
             delete_rate_limit: Has no effect.
-            include_files: Name the files, too.
-            max_files: Most files to name.
+            include_files: Also list the files.
+            max_files: Largest number of files to list.
+
+        Raises:
+            ValueError: `max_files` is not positive.
         """
         from lance_core.maintenance.cleanup import CleanupPolicy, explain_cleanup
 
@@ -266,3 +301,27 @@ def _age(
     if older_than is None and retain_versions is None and versions is None:
         return _DEFAULT_AGE
     return older_than
+
+
+def _describe(manifest: Manifest) -> Version:
+    # The reference reports local times without a zone.
+    timestamp = manifest.timestamp.astimezone().replace(tzinfo=None)
+    return Version(version=manifest.version, timestamp=timestamp, metadata=summarize_version(manifest))
+
+
+def summarize_version(manifest: Manifest) -> dict[str, str]:
+    """Return the `metadata` of a version in `LanceDataset.versions`: totals of its fragments and files."""
+    fragments = manifest.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]
+    physical_rows = sum(fragment.physical_rows for fragment in fragments)
+    totals = {
+        "total_data_file_rows": physical_rows,
+        "total_data_files": len(files),
+        "total_deletion_file_rows": sum(deleted),
+        "total_deletion_files": len(deleted),
+        "total_files_size": sum(file.size for file in files),
+        "total_fragments": len(fragments),
+        "total_rows": physical_rows - sum(deleted),
+    }
+    return {name: str(total) for name, total in totals.items()}

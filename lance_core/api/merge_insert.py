@@ -1,4 +1,4 @@
-"""Merging rows into a dataset, with the names, arguments and results of the reference library."""
+"""The builder of a merge of rows, with the names, arguments and results of the reference library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class MergeInsertBuilder:
-    """Says what becomes of which rows, then merges; every method but `execute` returns the builder."""
+    """A merge of rows into a dataset: first set the actions per kind of row, then `execute` it.
+
+    The methods that set something return the builder.
+    """
 
     def __init__(self, dataset: OpenedDataset, on: tuple[str, ...]) -> None:
         self._dataset = dataset
@@ -33,36 +36,36 @@ class MergeInsertBuilder:
         self._retry_timeout = RETRY_TIMEOUT
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Give rows of the dataset that a row of the source matches the values of that row.
+        """Update matched rows of the dataset with the values of their source rows.
 
         Args:
-            condition: SQL on `source.<column>` and `target.<column>`; only where it is true. What matches
-                without fulfilling it stays as it is, and is not inserted either.
+            condition: SQL on `source.<column>` and `target.<column>`. Only pairs that meet it are updated.
+                Other matched rows keep their values, and their source rows are not inserted.
         """
         return self._with(when_matched="update_all", when_matched_condition=condition)
 
     def when_matched_delete(self) -> Self:
-        """Delete rows of the dataset that a row of the source matches."""
+        """Delete rows of the dataset that match a source row."""
         return self._with(when_matched="delete", when_matched_condition=None)
 
     def when_matched_fail(self) -> Self:
-        """Refuse the whole merge if a row of the source matches one of the dataset."""
+        """Refuse the merge if a source row matches a row of the dataset."""
         return self._with(when_matched="fail", when_matched_condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Insert rows of the source that match no row of the dataset."""
+        """Insert source rows that match no row of the dataset."""
         return self._with(when_not_matched="insert_all")
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
-        """Delete rows of the dataset that no row of the source matches.
+        """Delete rows of the dataset that match no source row.
 
         Args:
-            expr: SQL on columns of the dataset; only where it is true.
+            expr: SQL on columns of the dataset. Only rows that meet it are deleted.
         """
         return self._with(when_not_matched_by_source="delete", when_not_matched_by_source_condition=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often the merge is computed again on a newer version after a conflict; default: 10."""
+        """Set how often the merge is retried on a newer version after a conflict; default: 10."""
         self._conflict_retries = max_retries
         return self
 
@@ -72,17 +75,18 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> Self:
-        """Accepted and without effect: keys are always scanned, and pruned by statistics."""
+        """Do nothing: keys are always scanned, and pruned by statistics."""
         return self
 
     def write_mode(self, mode: Literal["auto", "rewrite_rows", "rewrite_columns"]) -> Self:
         """Set how updated rows are written.
 
         Raises:
-            UnsupportedFeatureError: anything but whole rows.
+            UnsupportedFeatureError: The mode is "rewrite_columns".
+            InvalidInputError: There is no such mode.
         """
         if mode == "rewrite_columns":
-            raise UnsupportedFeatureError("merging by writing columns anew", found=mode)
+            raise UnsupportedFeatureError("write_mode", found=mode)
         if mode not in ("auto", "rewrite_rows"):
             raise InvalidInputError(
                 "write_mode", expected="auto, rewrite_rows or rewrite_columns", found=mode
@@ -90,7 +94,12 @@ class MergeInsertBuilder:
         return self
 
     def data_storage_version(self, version: str) -> Self:
-        """Return the version of the data files; only that of the dataset is possible."""
+        """Set the file version of new data files, which can only be the version of the dataset.
+
+        Raises:
+            InvalidInputError: There is no such version.
+            UnsupportedFeatureError: The dataset has another version.
+        """
         require_own_file_version(self._dataset.snapshot, version)
         return self
 
@@ -102,24 +111,24 @@ class MergeInsertBuilder:
         transaction_id: str | None = None,
         sync: bool = True,
     ) -> Counts:
-        """Merge, and move the dataset to the version that this makes.
+        """Merge, and move the dataset to the new version.
 
         Args:
-            data_obj: the source: whatever `write_dataset` takes. It has the columns that rows are matched by,
-                and some or all others. What is not an Arrow table in memory is spooled to a temporary file.
-            schema: as for `write_dataset`.
-            transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
-            sync: on local disks make everything durable before returning. The reference does not.
+            data_obj: Source rows: any data that `write_dataset` takes. They have the key columns and some or
+                all other columns. If they are no Arrow table in memory, a temporary file holds them.
+            schema: As for `write_dataset`.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make everything durable before returning. The reference does not.
 
         Returns:
-            How many rows: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
+            Numbers of rows: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
 
         Raises:
-            LanceError: see `lance_core.changes.rows.merge_insert.merge_insert`.
+            LanceError: The errors of `lance_core.changes.rows.merge_insert.merge_insert`.
         """
         self._plan.check()
         with SourceRows(data_obj, schema) as source:
-            self._dataset._snapshot, counts = merge_insert(
+            made, counts = merge_insert(
                 self._dataset.snapshot,
                 source,
                 self._plan,
@@ -128,22 +137,24 @@ class MergeInsertBuilder:
                 transaction_id=transaction_id,
                 sync=sync,
             )
+        self._dataset.move_to(made)
         return counts
 
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, sync: bool = True
     ) -> tuple[Transaction, Counts]:
-        """Write what the merge changes, without making a version of it.
+        """Write the files of the merge, without a commit.
 
         Args:
-            data_obj, schema, sync: as for `execute`.
+            data_obj, schema, sync: As for `execute`.
 
         Returns:
-            A transaction for `LanceDataset.commit`, and how many rows it changes. It does not tell which rows
-            of a fragment it deletes, so that other changes of these fragments are a conflict.
+            A transaction for `LanceDataset.commit`, and the numbers of rows as from `execute`. The
+            transaction does not tell which rows of a fragment it deletes, so every other change of these
+            fragments is a conflict.
 
         Raises:
-            LanceError: as for `execute`.
+            LanceError: The errors of `execute`.
         """
         with SourceRows(data_obj, schema) as source:
             change = make_row_change(

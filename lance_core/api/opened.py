@@ -1,4 +1,4 @@
-"""Base of a dataset's interface: the opened version, and moving to another version."""
+"""Base of a dataset's interface: the opened version, and the move to another version."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import replace
 from os.path import abspath
 from typing import Any, Self
 
+import pyarrow as pa
+
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session, session_of
 from lance_core.storage import Storage, storage_for
@@ -14,11 +16,14 @@ from lance_core.table.refs import branch_storage, no_branch, read_tag
 from lance_core.table.snapshot import Snapshot, open_kept
 
 Reference = int | str | tuple[str | None, int | None]
-"""A version number of the opened branch, a tag, or a branch and a version of it (`None`: main, latest)."""
+"""A version number of the opened branch, a tag, or a pair of a branch and a version of it.
+
+In the pair `None` means the main branch, or the latest version.
+"""
 
 
 class OpenedDataset:
-    """One version of a dataset, without what can be done with it."""
+    """One version of a dataset. The classes that inherit from it add the methods for users."""
 
     def __init__(
         self,
@@ -29,31 +34,33 @@ class OpenedDataset:
         snapshot: Snapshot | None = None,
         session: Session | None = None,
     ) -> None:
-        """Open a dataset, see `dataset`; or take a `snapshot` of it that is open already."""
+        """Open a dataset like `lance_core.dataset`; if `snapshot` is given, it is the opened version."""
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
         self._session = session
         self._snapshot = self._bound(snapshot or open_kept(storage_for(uri, storage_options), number))
-        # Tags and branches are kept at the root of the main branch, even of a branch opened by its path.
+        # The main branch stores tags and branches, also if another branch is opened by its path.
         self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
         self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
         if version is not None and number is None:
             self._snapshot = self.open_reference(version)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle a local path as an absolute one: another process may work in another directory. The session
-        stays behind: reads of the other process use its default one.
+        """Return the state to pickle.
+
+        Local paths become absolute, since another process may work in another directory. The session is left
+        out: the other process uses its default session.
         """
-        places = {name: _absolute(getattr(self, name)) for name in ("_uri", "_main_uri")}
-        return {**self.__dict__, **places, "_session": None}
+        paths = {name: _absolute(getattr(self, name)) for name in ("_uri", "_main_uri")}
+        return {**self.__dict__, **paths, "_session": None}
 
     def __repr__(self) -> str:
         return f"LanceDataset(uri={self.uri!r}, version={self.version})"
 
     @property
     def uri(self) -> str:
-        """Address of the dataset, as it was given."""
+        """Path or URL of the dataset, as it was given."""
         return self._uri
 
     @property
@@ -68,8 +75,13 @@ class OpenedDataset:
 
     @property
     def root(self) -> Storage:
-        """Storage of the main branch, which has the tags and branches of all branches."""
+        """Storage of the main branch, which stores the tags and branches."""
         return self._root
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with the nullability and metadata of their fields."""
+        return self._snapshot.manifest.schema.to_arrow()
 
     @property
     def version(self) -> int:
@@ -77,11 +89,11 @@ class OpenedDataset:
         return self._snapshot.manifest.version
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Let this object be another version of the same dataset, which is open already."""
+        """Move this object to another version of the same dataset, which is open already."""
         self._snapshot = self._bound(snapshot)
 
     def at(self, snapshot: Snapshot) -> Self:
-        """Return the dataset at another version, which is open already."""
+        """Return the same dataset at another version, which is open already."""
         other = object.__new__(type(self))
         other.__dict__ |= self.__dict__
         other._snapshot = self._bound(snapshot)
@@ -93,11 +105,11 @@ class OpenedDataset:
         return session_of(self._snapshot)
 
     def _bound(self, snapshot: Snapshot) -> Snapshot:
-        """Let reads of a snapshot use the session that the dataset was opened with, if it was with one."""
+        """Return the snapshot with the session of the dataset, if the dataset was opened with one."""
         return snapshot if self._session is None else replace(snapshot, session=self._session)
 
     def open_reference(self, reference: Reference) -> Snapshot:
-        """Return a version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
+        """Open a version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
             return self._bound(open_kept(self._storage, reference))
         if isinstance(reference, str):
@@ -114,19 +126,20 @@ class OpenedDataset:
 
 
 def branch_uri(uri: str, branch: str) -> str:
-    """Return the address of a branch of the dataset whose main branch is at `uri`."""
+    """Return the path or URL of a branch; `uri` is that of the main branch."""
     path, query = _parts(uri)
     return f"{path}/tree/{branch}{query}"
 
 
 def _absolute(uri: str) -> str:
-    """Return the same place, whatever the working directory is."""
+    """Return a local path as an absolute path."""
     return uri if "://" in uri else abspath(uri)
 
 
 def _main_uri(uri: str, branch: str | None) -> str:
-    """Return the address of the main branch, from the branch opened at `uri`; `uri` itself if it was
-    moved.
+    """Return the path or URL of the main branch; `uri` is that of the opened branch.
+
+    If the branch was moved away from its dataset, return `uri` itself.
     """
     path, query = _parts(uri)
     suffix = f"/tree/{branch}"
@@ -134,6 +147,6 @@ def _main_uri(uri: str, branch: str | None) -> str:
 
 
 def _parts(uri: str) -> tuple[str, str]:
-    """Return the path of a dataset, and the query with its question mark, where it is an URL that has one."""
+    """Return the path of a dataset, and the query of its URL with the question mark, or an empty text."""
     path, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
     return path.rstrip("/"), mark + query

@@ -1,7 +1,11 @@
-"""Operations of a commit, with the names and arguments of the reference library."""
+"""Operations of a commit, with the names and arguments of the reference library.
+
+`lance_core.api.transactions` makes the same objects from committed transactions.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,23 +25,23 @@ from lance_core.table.bases import DatasetBasePath
 
 @dataclass
 class Index:
-    """A segment of an index that somebody built."""
+    """A segment of an index whose files exist already."""
 
     uuid: str
     name: str
     fields: list[int]
     dataset_version: int
     fragment_ids: Iterable[int]
-    """The fragments that it covers."""
+    """Ids of the fragments that the segment covers."""
     index_version: int
     created_at: datetime | None = None
     base_id: int | None = None
     index_details: tuple[str, bytes] | None = None
-    """The type URL of its details, and these."""
+    """Details of the index kind: a type URL and a protobuf message."""
     covering_fields: list[int] = field(default_factory=list)
 
     def to_message(self) -> table_pb2.IndexMetadata:
-        """Return the form that manifests and transactions have it in."""
+        """Return the message that manifests and transactions store."""
         message = table_pb2.IndexMetadata(
             uuid=table_pb2.UUID(uuid=UUID(self.uuid).bytes),
             name=self.name,
@@ -56,18 +60,22 @@ class Index:
 
 
 class LanceOperation:
-    """Operations. The writer of the files makes an operation and passes it to `LanceDataset.commit`."""
+    """Operations. Whoever wrote the files makes an operation, and passes it to `LanceDataset.commit`."""
 
-    class BaseOperation:
+    class BaseOperation(ABC):
         """Base of all operations."""
 
+        @abstractmethod
         def describe(self, transaction: TransactionMessage) -> None:
-            """Make this the operation of a transaction that has none."""
-            raise NotImplementedError
+            """Set this operation in a transaction that has no operation yet.
+
+            Raises:
+                LanceError: The operation cannot be committed.
+            """
 
     @dataclass
     class Append(BaseOperation):
-        """More fragments. They get their ids when they are committed."""
+        """Add fragments. The commit gives them their ids."""
 
         fragments: Iterable[FragmentMetadata]
 
@@ -76,7 +84,7 @@ class LanceOperation:
 
     @dataclass
     class Overwrite(BaseOperation):
-        """Other fragments and another schema; also how a dataset begins."""
+        """Replace all fragments and the schema, or create a dataset."""
 
         new_schema: Schema | pa.Schema
         fragments: Iterable[FragmentMetadata]
@@ -92,7 +100,7 @@ class LanceOperation:
 
     @dataclass
     class Delete(BaseOperation):
-        """Fragments with other deletion files, and fragments of which no row is left."""
+        """Give fragments other deletion files, and remove fragments without live rows."""
 
         updated_fragments: Iterable[FragmentMetadata]
         deleted_fragment_ids: Iterable[int]
@@ -104,7 +112,7 @@ class LanceOperation:
 
     @dataclass
     class Update(BaseOperation):
-        """Rows that were moved to new fragments with other values, or columns that were rewritten."""
+        """Move rows with other values to new fragments, or rewrite columns of fragments."""
 
         removed_fragment_ids: list[int] = field(default_factory=list)
         updated_fragments: list[FragmentMetadata] = field(default_factory=list)
@@ -112,9 +120,9 @@ class LanceOperation:
         fields_modified: list[int] = field(default_factory=list)
         fields_for_preserving_frag_bitmap: list[int] = field(default_factory=list)
         update_mode: str = ""
-        """`rewrite_rows`, which is what nothing means, or `rewrite_columns`."""
+        """`rewrite_rows` or `rewrite_columns`; an empty text means `rewrite_rows`."""
         updated_fragment_offsets: dict[int, bytes] | None = None
-        """By fragment the rows whose columns were rewritten, as serialized Roaring bitmaps."""
+        """Rows whose columns were rewritten: a serialized Roaring bitmap per fragment id."""
 
         def describe(self, transaction: TransactionMessage) -> None:
             if self.update_mode not in ("", "rewrite_rows", "rewrite_columns"):
@@ -133,7 +141,7 @@ class LanceOperation:
 
     @dataclass
     class Merge(BaseOperation):
-        """All fragments with more columns, or other ones."""
+        """Replace all fragments by the same fragments with added or rewritten columns."""
 
         fragments: Iterable[FragmentMetadata]
         schema: Schema
@@ -146,7 +154,7 @@ class LanceOperation:
 
     @dataclass
     class Project(BaseOperation):
-        """A schema with fewer columns, other names, or in another order."""
+        """Replace the schema by one with fewer columns, other names or another order."""
 
         schema: Schema
         preserves_nullability: bool = False
@@ -157,14 +165,14 @@ class LanceOperation:
 
     @dataclass
     class RewriteGroup:
-        """Fragments, and those that have their rows now."""
+        """Fragments, and the new fragments with the same rows."""
 
         old_fragments: Iterable[FragmentMetadata]
         new_fragments: Iterable[FragmentMetadata]
 
     @dataclass
     class RewrittenIndex:
-        """An index that was written anew because rows have other addresses."""
+        """An index that was rewritten, since its rows have other addresses now."""
 
         old_id: str
         new_id: str
@@ -174,7 +182,7 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """Fragments in the place of others with the same rows."""
+        """Replace fragments by others with the same rows."""
 
         groups: Iterable[LanceOperation.RewriteGroup]
         rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
@@ -204,14 +212,14 @@ class LanceOperation:
 
     @dataclass
     class DataReplacementGroup:
-        """A file for a fragment, in the place of the one with the same fields."""
+        """A new file of a fragment. It replaces the file with the same fields."""
 
         fragment_id: int
         new_file: DataFile
 
     @dataclass
     class DataReplacement(BaseOperation):
-        """Files with other values of the same columns."""
+        """Replace files by files with other values of the same columns."""
 
         replacements: list[LanceOperation.DataReplacementGroup]
 
@@ -221,7 +229,7 @@ class LanceOperation:
 
     @dataclass
     class CreateIndex(BaseOperation):
-        """Indices that somebody built, and those that go."""
+        """Add and remove index segments."""
 
         new_indices: list[Index]
         removed_indices: list[Index]
@@ -234,14 +242,14 @@ class LanceOperation:
 
     @dataclass
     class UpdateMap:
-        """Changes of a map: keys with their new values, None to remove a key."""
+        """Changes of a map: new values by key. None removes a key; `replace` removes all keys not named."""
 
         updates: Mapping[str, str | None]
         replace: bool = False
 
     @dataclass
     class UpdateConfig(BaseOperation):
-        """Settings and metadata; fields are named by their ids."""
+        """Change settings and metadata. Fields are named by their ids."""
 
         config_updates: LanceOperation.UpdateMap | None = None
         table_metadata_updates: LanceOperation.UpdateMap | None = None
@@ -262,7 +270,7 @@ class LanceOperation:
 
 @dataclass
 class Transaction:
-    """An operation on the version that it was made on, with an id."""
+    """An operation, the version it was made on, and an id."""
 
     read_version: int
     operation: LanceOperation.BaseOperation
@@ -270,10 +278,10 @@ class Transaction:
     transaction_properties: dict[str, str] | None = field(default_factory=dict)
 
     def to_message(self) -> TransactionMessage:
-        """Return the form that is committed.
+        """Return the message that is committed.
 
         Raises:
-            InvalidInputError: the id is no UUID, or the operation makes no sense.
+            InvalidInputError: The id is no UUID, or the operation is not valid.
         """
         message = transactions.new_transaction(
             self.read_version, uuid=self.uuid, properties=self.transaction_properties
@@ -291,7 +299,7 @@ def _changes(given: LanceOperation.UpdateMap | None) -> TransactionMessage.Updat
 
 
 def _with_ids(schema: Schema) -> Schema:
-    """Fields of a table that is there are known by their ids, which a plain schema lacks."""
+    """Return the schema, or refuse an Arrow schema: it lacks the ids of the fields."""
     if not isinstance(schema, Schema):
         raise InvalidInputError("schema", expected="one with field ids, such as lance_schema of a dataset")
     return schema

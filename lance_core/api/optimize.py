@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from lance_core.api.opened import OpenedDataset
 from lance_core.changes import compaction
 from lance_core.changes.compaction import (
     CompactionMetrics,
@@ -15,9 +16,6 @@ from lance_core.changes.compaction import (
     LostCoverage,
     RewriteResult,
 )
-
-if TYPE_CHECKING:
-    from lance_core.api.dataset import LanceDataset
 
 __all__ = [
     "Compaction",
@@ -32,31 +30,36 @@ __all__ = [
 
 
 class Compaction:
-    """Compaction in three steps, of which the second can run on many machines."""
+    """Compaction in three steps: plan, execute the tasks (on many machines if needed), commit."""
 
     @staticmethod
-    def plan(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Plan which fragments become which.
+    def plan(dataset: OpenedDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+        """Plan which fragments are rewritten together.
 
         Args:
-            dataset: the version to compact.
-            options: by name, see `CompactionOptions`; those not given come from the settings of the table
-                (`lance.compaction.*`).
+            dataset: The version to compact.
+            options: Options by name, see `CompactionOptions`. Options that are left out come from the
+                settings of the table (`lance.compaction.*`).
 
         Raises:
-            InvalidInputError: an option that does not exist.
-            UnsupportedFeatureError: an option that is not supported, or an index that says where rows are.
+            InvalidInputError: An option does not exist.
+            UnsupportedFeatureError: An option is not supported, or an index of the system forbids rewriting.
         """
         return compaction.plan(dataset.snapshot, _options(dataset, options))
 
     @staticmethod
     def commit(
-        dataset: LanceDataset, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
+        dataset: OpenedDataset, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
-        """Make one version out of the results of tasks, all or some, and move `dataset` to it.
+        """Commit results of tasks as one version, and move `dataset` to it.
+
+        Args:
+            dataset: The dataset at any version.
+            rewrites: Results of all tasks of a plan, or of some.
+            options: Checked only; the tasks carry their options.
 
         Raises:
-            CommitConflictError: fragments were changed since; the files of the results stay.
+            CommitConflictError: Fragments were changed since the plan; the files of the results stay.
         """
         _options(dataset, options)
         made = compaction.commit(dataset.snapshot, rewrites)
@@ -65,8 +68,8 @@ class Compaction:
         return replace(metrics, lost_coverage=compaction.lost_coverage(made.storage, made.manifest))
 
     @staticmethod
-    def execute(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
-        """All three steps; see `DatasetOptimizer.compact_files`."""
+    def execute(dataset: OpenedDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
+        """Run all three steps; see `DatasetOptimizer.compact_files`."""
         snapshot, metrics = compaction.compact(dataset.snapshot, _options(dataset, options))
         dataset.move_to(snapshot)
         return metrics
@@ -75,7 +78,7 @@ class Compaction:
 class DatasetOptimizer:
     """Operations that make a dataset faster to read: `LanceDataset.optimize`."""
 
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: OpenedDataset) -> None:
         self._dataset = dataset
 
     def compact_files(
@@ -97,20 +100,20 @@ class DatasetOptimizer:
         excluded_fragment_ids: list[int] | None = None,
         data_storage_version: str | None = None,
     ) -> CompactionMetrics:
-        """Join small fragments, and leave out deleted rows and dropped columns; the order of rows stays.
+        """Rewrite small fragments as larger ones, without deleted rows and dropped columns.
 
-        Arguments are the options of `CompactionOptions`. Memory is bounded whatever the size of the dataset.
-        The dataset moves to the new version, unless nothing is to be gained.
+        The order of rows stays. The arguments are those of `CompactionOptions`. Memory is bounded whatever
+        the size of the dataset. If there is something to rewrite, the dataset moves to the new version.
 
         Raises:
-            InvalidInputError: an option that makes no sense.
-            UnsupportedFeatureError: an option or a column that is not supported, or an index that says where
-                rows are.
-            CommitConflictError: other writers changed the same fragments again and again.
+            InvalidInputError: An option is out of range.
+            UnsupportedFeatureError: An option or a column is not supported, or an index of the system forbids
+                rewriting.
+            CommitConflictError: Other writers changed the same fragments too often.
         """
         options = {name: value for name, value in locals().items() if name != "self"}
         return Compaction.execute(self._dataset, options)
 
 
-def _options(dataset: LanceDataset, given: Mapping[str, Any] | None) -> CompactionOptions:
+def _options(dataset: OpenedDataset, given: Mapping[str, Any] | None) -> CompactionOptions:
     return CompactionOptions.parse(given or {}, dataset.snapshot.manifest.config)

@@ -1,6 +1,7 @@
-"""Methods that change rows of a dataset, with the names, arguments and results of the reference library.
+"""The part of a dataset's interface that changes its rows.
 
-Most processes only read, and start sooner without what writes: it is imported when it is first needed.
+Most processes only read. They start sooner, since the code that changes rows is imported when it is first
+used.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class UpdateResult(TypedDict):
 
 
 class RowChanges(OpenedDataset):
-    """Delete, update and merge. Each moves this object to the version that it makes.
+    """Methods that delete, update and merge rows. Each moves this object to the version that it makes.
 
-    Rows are not changed in place: a deletion file names those that are gone, and new values stand in new
-    fragments. With stable row ids a row keeps its id.
+    Rows are not changed in place: deletion files name the deleted rows, and new fragments hold new values.
+    With stable row ids a row keeps its id.
     """
 
     def delete(
@@ -48,21 +49,21 @@ class RowChanges(OpenedDataset):
         transaction_id: str | None = None,
         sync: bool = True,
     ) -> DeleteResult:
-        """Delete the rows that a condition is true for; a version is made even where there are none.
+        """Delete the rows that meet a condition. A version is made even if no row meets it.
 
         Args:
             predicate: SQL text or a `pyarrow.compute.Expression`.
-            conflict_retries: how often to do it again on a newer version, when other writers changed the
-                same rows. Changes of other rows are no conflict.
-            retry_timeout: how long after the first attempt another one may begin.
-            transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
-            sync: on local disks make everything durable before returning. The reference does not.
+            conflict_retries: How often to retry on a newer version after other writers changed the same
+                rows. Changes of other rows are no conflict.
+            retry_timeout: No attempt begins later than this after the first.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make everything durable before returning. The reference does not.
 
         Raises:
-            InvalidInputError: the predicate cannot be used.
-            CommitConflictError: other writers were in the way too often.
-            CommitUnknownError: nobody can say whether the version was made.
-            StorageError: the storage failed; nothing was changed.
+            InvalidInputError: The predicate is not valid.
+            CommitConflictError: Other writers changed the same rows too often.
+            CommitUnknownError: The storage did not tell whether the version was made.
+            StorageError: The storage failed; nothing was changed.
         """
         from lance_core.changes.rows.delete import delete
 
@@ -87,17 +88,19 @@ class RowChanges(OpenedDataset):
         transaction_id: str | None = None,
         sync: bool = True,
     ) -> UpdateResult:
-        """Give columns new values in the rows that a condition is true for.
+        """Set columns to new values in the rows that meet a condition.
 
         Args:
-            updates: SQL expressions by column name; they see the old values, and become the type of the
-                column. A value that does not fit refuses the whole update; integers do not wrap around.
+            updates: SQL expressions by column name. They see the old values, and their results are cast to
+                the type of the column. If a value does not fit, the update is refused; integers do not wrap
+                around.
             where: SQL text or a `pyarrow.compute.Expression`; None means all rows.
-            conflict_retries, retry_timeout, transaction_id, sync: as for `delete`.
-            data_storage_version: None, or the version that the data files have.
+            conflict_retries, retry_timeout, transaction_id, sync: As for `delete`.
+            data_storage_version: None, or the file version of the dataset.
 
         Raises:
-            LanceError: as for `delete`; InvalidInputError also names a column, expression or value.
+            InvalidInputError: A column, an expression, the condition or a value is not valid.
+            LanceError: The errors of `delete`.
         """
         from lance_core.changes.rows.update import update
 
@@ -114,10 +117,10 @@ class RowChanges(OpenedDataset):
         return UpdateResult(num_rows_updated=num_rows)
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Begin to merge other rows into this dataset.
+        """Return a builder that merges other rows into this dataset.
 
         Args:
-            on: columns whose values make rows match; the primary key of the dataset if not given.
+            on: Key columns: rows with equal values match. The primary key of the dataset if left out.
         """
         from lance_core.api.merge_insert import MergeInsertBuilder
 
@@ -134,13 +137,13 @@ class RowChanges(OpenedDataset):
         """Return the changes between two versions of this branch.
 
         Args:
-            compared_against: an older version, which the opened one is compared with; without the others.
-            begin_version, end_version: versions to compare; both of them.
+            compared_against: An older version to compare the opened version with.
+            begin_version, end_version: The versions to compare, instead of `compared_against`.
 
         Raises:
-            InvalidInputError: not exactly one of the two ways, or the versions are the wrong way round.
-            VersionNotFoundError: there is no such version.
-            UnsupportedFeatureError: nobody can tell, see `lance_core.scan.changes.compare_versions`.
+            InvalidInputError: The arguments name not exactly two versions, or the later one first.
+            VersionNotFoundError: There is no such version.
+            UnsupportedFeatureError: The versions do not tell; see `lance_core.scan.changes.compare_versions`.
         """
         from lance_core.api.delta import DatasetDelta
         from lance_core.scan.changes import compare_versions

@@ -1,4 +1,4 @@
-"""The tags and branches of a dataset as a caller sees them, with the names and results of the reference."""
+"""The tags and branches of a dataset, with the names and results of the reference library."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ OrderedBranches = list[tuple[str, Branch]]
 
 
 class Tags:
-    """Names for versions of a dataset, of all its branches.
+    """The tags of a dataset: names for versions of all its branches.
 
-    Versions are given as for `LanceDataset.checkout_version`; without one the opened version is meant. A tag
-    keeps its version from being cleaned up.
+    A cleanup keeps versions with a tag. Methods take a version as `LanceDataset.checkout_version` does; the
+    opened version if left out.
     """
 
     def __init__(self, dataset: OpenedDataset) -> None:
@@ -63,37 +63,54 @@ class Tags:
         self._root = dataset.root
 
     def list(self) -> dict[str, Tag]:
-        """All tags by name."""
+        """Return all tags by name."""
         return {name: cast("Tag", asdict(tag)) for name, tag in list_tags(self._root).items()}
 
     def list_ordered(self, order: str | None = None) -> OrderedTags:
-        """All tags by version, the latest first unless `order` is "asc"; those of one version by name."""
+        """Return all tags sorted by version, latest first unless `order` is "asc", then by name."""
         return _ordered(self.list(), lambda tag: tag["version"], order)
 
     def get_version(self, tag: str) -> int:
-        """Return the version that a tag names; a tag that does not exist is a `RefNotFoundError`."""
+        """Return the version that a tag names.
+
+        Raises:
+            RefNotFoundError: There is no such tag.
+        """
         return read_tag(self._root, tag).version
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
-        """Name a version.
+        """Create a tag for a version.
 
         Raises:
-            InvalidInputError: no tag may have this name.
-            RefConflictError: there is such a tag.
-            DatasetNotFoundError: there is no such version.
+            InvalidInputError: The name is not allowed.
+            RefConflictError: The tag exists.
+            DatasetNotFoundError: There is no such version.
         """
         create_tag(self._root, tag, self._target(reference))
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
-        """Let a tag name another version; one that does not exist is a `RefNotFoundError`."""
+        """Move a tag to another version.
+
+        Raises:
+            RefNotFoundError: There is no such tag.
+            DatasetNotFoundError: There is no such version.
+        """
         update_tag(self._root, tag, self._target(reference))
 
     def delete(self, tag: str) -> None:
-        """Remove a tag; the version stays. One that does not exist is a `RefNotFoundError`."""
+        """Remove a tag. Its version stays.
+
+        Raises:
+            RefNotFoundError: There is no such tag.
+        """
         delete_tag(self._root, tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
-        """Replace all that is noted on a tag; one that does not exist is a `RefNotFoundError`."""
+        """Replace the metadata of a tag.
+
+        Raises:
+            RefNotFoundError: There is no such tag.
+        """
         replace_tag_metadata(self._root, tag, metadata)
 
     def _target(self, reference: Reference | None) -> Snapshot:
@@ -101,37 +118,41 @@ class Tags:
 
 
 class Branches:
-    """The branches of a dataset beside the main one; `LanceDataset.create_branch` makes them."""
+    """All branches of a dataset except the main one. `LanceDataset.create_branch` creates them."""
 
     def __init__(self, dataset: OpenedDataset) -> None:
         self._root = dataset.root
 
     def list(self) -> dict[str, Branch]:
-        """All branches by name."""
+        """Return all branches by name."""
         branches = {name: asdict(branch) for name, branch in list_branches(self._root).items()}
         for branch in branches.values():
             branch["branch_identifier"] = [*branch["branch_identifier"]]
         return cast("dict[str, Branch]", branches)
 
     def list_ordered(self, order: str | None = None) -> OrderedBranches:
-        """All branches by the version they began at, the latest first unless `order` is "asc"."""
+        """Return all branches sorted by their first version, latest first unless `order` is "asc"."""
         return _ordered(self.list(), lambda branch: branch["parent_version"], order)
 
     def delete(self, branch: str) -> None:
         """Remove a branch with all its versions and files.
 
         Raises:
-            RefNotFoundError: there is no such branch.
-            RefConflictError: other branches began with it, or tags name versions of it.
+            RefNotFoundError: There is no such branch.
+            RefConflictError: Another branch began with a version of it, or a tag names a version of it.
         """
         delete_branch(self._root, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
-        """Replace all that is noted on a branch; one that does not exist is a `RefNotFoundError`."""
+        """Replace the metadata of a branch.
+
+        Raises:
+            RefNotFoundError: There is no such branch.
+        """
         replace_branch_metadata(self._root, branch, metadata)
 
 
 def _ordered(refs: dict[str, T], version: Callable[[T], int], order: str | None) -> list[tuple[str, T]]:
     if order not in (None, "asc", "desc"):
-        raise InvalidInputError("order of refs", expected="asc or desc", found=repr(order))
+        raise InvalidInputError("order of tags or branches", expected="asc or desc", found=repr(order))
     return sorted(refs.items(), key=lambda item: version(item[1]), reverse=order != "asc")

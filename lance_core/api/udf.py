@@ -10,6 +10,8 @@ import pyarrow as pa
 from lance_core.changes.columns.column_sources import RowFunction
 from lance_core.errors import UnsupportedFeatureError
 
+__all__ = ["BatchUDF", "batch_udf"]
+
 
 class BatchUDF:
     """A function from record batches to batches of new columns; made by `batch_udf`."""
@@ -26,14 +28,14 @@ class BatchUDF:
 def batch_udf(
     output_schema: pa.Schema | None = None, checkpoint_file: Any = None
 ) -> Callable[[RowFunction], BatchUDF]:
-    """Let a function from batches to batches compute new columns.
+    """Return a decorator for functions that compute new columns from batches.
 
     Args:
-        output_schema: the new columns; those of the first result if not given.
-        checkpoint_file: not supported.
+        output_schema: Schema of the new columns; that of the first result if left out.
+        checkpoint_file: Not supported.
 
     Raises:
-        UnsupportedFeatureError: a checkpoint file.
+        UnsupportedFeatureError: A checkpoint file is given.
     """
     if checkpoint_file is not None:
         raise UnsupportedFeatureError("argument 'checkpoint_file'")

@@ -1,8 +1,8 @@
-"""Reads of stored rows for changes: every page is checked, whatever scans are set to.
+"""Reads of stored rows for changes. They check every page against its checksum, whatever the session says.
 
-What a change writes gets checksums of its own. A page that was damaged before would be written again as if it
-were whole, and damaged keys or filter columns would choose the wrong rows. So modules of this package read
-through this one, never through `lance_core.scan.scanner`. Files without checksums have nothing to check.
+A change writes values again, with new and valid checksums. Damage of a page could not be found after that,
+and damaged keys or filter columns would choose wrong rows. So modules of this package read through this
+module, never through `lance_core.scan.scanner`. Files without checksums have nothing to check.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def scan_for_change(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
 def stored_for_change(
     snapshot: Snapshot, fragment_ids: Iterable[int], fields: Sequence[Field], *, batch_rows: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Return rows in the form of files; see `lance_core.scan.run.stored_scan.scan_stored`.
+    """Yield rows in the form of data files; see `lance_core.scan.run.stored_scan.scan_stored`.
 
     Raises:
-        CorruptFileError: a page differs from its checksum.
-        LanceError: something else cannot be read.
+        CorruptFileError: A page differs from its checksum.
+        LanceError: Something else cannot be read.
     """
     return stored_batches(snapshot, fragment_ids, fields, batch_rows=batch_rows, verify_checksums=True)

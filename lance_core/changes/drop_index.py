@@ -1,4 +1,4 @@
-"""Dropping an index: its entries leave the manifest. Its files stay for older versions until a cleanup."""
+"""Drop of an index: the manifest loses its segments. Its files stay for older versions until a cleanup."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def drop_index(
     """Make a version without any segment of an index.
 
     Args:
-        snapshot: the version that the caller has open.
-        name: of the index, not of a column.
-        transaction_id: a UUID; one that was committed before changes nothing.
-        sync: make the version durable before returning.
+        snapshot: The opened version.
+        name: Name of the index, not of a column.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: Make the version durable before returning.
 
     Raises:
-        IndexNotFoundError: there is no such index.
-        UnsupportedFeatureError: the index belongs to the system; other indices or rows depend on it.
-        CommitConflictError: other commits make this one impossible.
-        CommitUnknownError: nobody can say whether the version was made.
+        IndexNotFoundError: There is no such index.
+        UnsupportedFeatureError: The index belongs to the system: rows or other indices depend on it.
+        CommitConflictError: Another commit is in conflict with this one.
+        CommitUnknownError: The storage did not tell whether the version was made.
     """
     if name in (FRAGMENT_REUSE, MEM_WAL):
         raise UnsupportedFeatureError("dropping an index of the system", found=name)

@@ -1,4 +1,4 @@
-"""Doing a change again on a newer version, when another commit made the first attempt impossible."""
+"""Retries of a change on a newer version, after a conflict with another commit."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def with_retries(
     conflict_retries: int = CONFLICT_RETRIES,
     retry_timeout: timedelta = RETRY_TIMEOUT,
 ) -> Snapshot:
-    """Let `attempt` change `snapshot` and commit; after a retryable conflict, the newest version instead.
+    """Call `attempt` with `snapshot`. After a retryable conflict, call it again with the newest version.
 
-    Before each attempt it is looked up whether a transaction of this id was committed, up to the version that
-    the attempt is made on; the commit finds those after it. So who repeats a change gets its first result,
-    even when both run at the same time.
+    Each attempt is preceded by a search for a transaction with this id, up to the version of the attempt. The
+    commit finds such transactions in later versions. So a repeated change gets the first result, also if both
+    run at the same time.
 
     Args:
-        snapshot: the version that the caller has open.
-        attempt: makes the change and returns the manifest of the version it made. It leaves nothing behind
-            when it fails.
-        operation: what its transaction is, as a field of the message.
-        transaction_id: the id of its transaction, if it was chosen by the caller.
-        conflict_retries: attempts after the first.
-        retry_timeout: no attempt begins later than this after the first.
+        snapshot: The opened version.
+        attempt: Makes and commits the change, and returns the manifest of the new version. If it fails, it
+            leaves no files.
+        operation: Field name of the operation in the transaction.
+        transaction_id: UUID of the transaction, if the caller chose it.
+        conflict_retries: Number of attempts after the first.
+        retry_timeout: No attempt begins later than this after the first.
 
     Returns:
-        The version that was made.
+        The new version.
 
     Raises:
-        InvalidInputError: the id is that of another operation.
-        CommitConflictError: not retryable, or retryable and there were too many.
-        LanceError: as `attempt` does.
+        InvalidInputError: A transaction of another operation has this id.
+        CommitConflictError: A conflict is not retryable, or there were too many conflicts.
+        LanceError: The errors of `attempt`.
     """
     if conflict_retries < 0:
         raise InvalidInputError("conflict_retries", expected="0 or more", found=conflict_retries)
@@ -69,7 +69,7 @@ def with_retries(
                     f" failed because {error}",
                     retryable=True,
                 ) from error
-            # Writers that lost to the same commit do not come back at the same time.
+            # The wait is random, so that writers that lost to the same commit do not collide again.
             wait = _FIRST_WAIT_SECONDS * 2 ** min(number, _MAX_DOUBLINGS) * random.random()
             time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
             current = snapshot.open_version()
@@ -79,8 +79,7 @@ def with_retries(
 
 
 def made_before(snapshot: Snapshot, transaction_id: str | None, operation: str) -> Snapshot | None:
-    """Return the version that a transaction of this id made, if one did: who repeats a change gets its
-    first result.
+    """Return the version that the transaction with this id made, None if there is none.
 
     Errors are those of `find_committed`.
     """

@@ -1,6 +1,6 @@
-"""Settings and metadata of a table, its schema and its fields; and going back to an older version.
+"""Changes of settings and metadata, and the restore of an older version.
 
-These commits write no data: what is repeated after a conflict is the transaction alone.
+These changes write no data files. After a conflict only the transaction is repeated.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import new_transaction, restore, update_config, update_map
 
 Entries = Mapping[str, str | None]
-"""Keys with their new values; None removes a key."""
+"""New values by key; None removes a key."""
 
 
 def restore_version(snapshot: Snapshot, *, transaction_id: str | None = None, sync: bool = True) -> Snapshot:
-    """Make a version that is what `snapshot` is; ids of rows and fragments count on.
+    """Make a new version of a branch with the content of an older one.
+
+    Row ids and fragment ids are not reused.
 
     Args:
-        snapshot: the version to go back to, of the branch that it is on.
-        transaction_id: a UUID; one that was committed before changes nothing.
-        sync: make the version durable before returning.
+        snapshot: The older version.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: Make the version durable before returning.
 
     Raises:
-        VersionNotFoundError: the version was cleaned up.
-        CommitConflictError: other commits make this one impossible.
-        CommitUnknownError: nobody can say whether the version was made.
+        VersionNotFoundError: The version was cleaned up.
+        CommitConflictError: Another commit is in conflict with this one.
+        CommitUnknownError: The storage did not tell whether the version was made.
     """
     newest = snapshot.open_version()
     return _commit(
@@ -56,22 +58,23 @@ def update_settings(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Change maps of text by text, of the table or of fields.
+    """Change settings of the table, and metadata of the table, its schema and its fields.
 
     Args:
-        snapshot: the version that the caller has open.
-        config: settings of the table.
-        table_metadata: what users noted on the table.
-        schema_metadata: metadata of the schema.
-        field_metadata: metadata of fields, by their dotted paths.
-        replace: drop keys that are not named, in each map that is given.
-        transaction_id, sync: as for `restore_version`.
+        snapshot: The opened version.
+        config: Settings of the table.
+        table_metadata: Metadata of the table.
+        schema_metadata: Metadata of the schema.
+        field_metadata: Metadata of fields, by their dotted paths.
+        replace: Remove keys that are not named, in each map that is given.
+        transaction_id, sync: As for `restore_version`.
 
     Raises:
-        InvalidInputError: there is no such field, or the metadata contradicts what the format makes of it.
-        TypeError: keys or values are no text.
-        CommitConflictError: another commit changed the same keys.
-        CommitUnknownError: nobody can say whether the version was made.
+        InvalidInputError: There is no such field, or the format gives a key a meaning that the value
+            contradicts.
+        TypeError: A key or value is no text.
+        CommitConflictError: Another commit changed the same keys.
+        CommitUnknownError: The storage did not tell whether the version was made.
     """
     maps = [_changes(entries, replace) for entries in (config, table_metadata, schema_metadata)]
     fields = {path: _changes(entries, replace) for path, entries in (field_metadata or {}).items()}
@@ -111,12 +114,14 @@ def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | 
         return None
     for key, text in entries.items():
         if not isinstance(key, str) or not isinstance(text, str | None):
-            raise TypeError(f"settings and metadata must be text by text or None, got {key!r}: {text!r}")
+            raise TypeError(
+                f"keys of settings and metadata must be text, values text or None, got {key!r}: {text!r}"
+            )
     return update_map(entries, replace=replace)
 
 
 def _field_id(schema: Schema, path: str) -> int:
-    """Return the id of a field of any level: items of lists and entries of maps are named, too."""
+    """Return the id of a field at any depth, also of items of lists and entries of maps."""
     by_name = {field.name: field for field in schema.fields}
     name, *rest = [path] if path in by_name else split_path(path)
     field = by_name.get(name)

@@ -1,4 +1,4 @@
-"""The rows of a merge: read several times and at random, so that streams are spooled to a file first."""
+"""The source rows of a merge or a join. They are read several times and at random."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SMALL_BATCH_BYTES = 1 << 20
 
 
 class SourceRows:
-    """Rows that are held in memory where the caller holds them anyway, and otherwise in a temporary file."""
+    """Source rows. An Arrow table of the caller stays in memory; a stream is written to a temporary file."""
 
     def __init__(self, data: Any, schema: pa.Schema | None = None) -> None:
-        """Take `data`; both are as for `batches_of`, and so are the errors."""
+        """Read `data`; arguments and errors are those of `batches_of`."""
         given, batches = batches_of(data, schema)
         self.schema = pa.schema([_plain_field(field) for field in given], given.metadata)
         is_held = isinstance(data, pa.Table | pa.RecordBatch) and self.schema.equals(given)
@@ -45,7 +45,7 @@ class SourceRows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._batches.clear()  # the file has no name any more, and goes with the last batch that maps it
+        self._batches.clear()  # the file is unlinked: the last batch that maps it frees its space
 
     @property
     def num_rows(self) -> int:
@@ -53,18 +53,18 @@ class SourceRows:
 
     @property
     def bytes_per_row(self) -> float:
-        """Return the average size of a row in memory, in bytes."""
+        """Average size of a row in memory, in bytes."""
         return float(self._bytes / max(self.num_rows, 1))
 
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """All rows in order, each batch with the number of its first row."""
+        """Yield all rows in order: batches with the number of their first row."""
         for start, batch in zip(self._starts.tolist(), self._batches, strict=False):
             for piece in slices(batch):
                 yield start, piece
                 start += piece.num_rows
 
     def take(self, rows: Rows, columns: Sequence[str]) -> list[pa.Array]:
-        """Return the values of `columns` at row numbers, in any order."""
+        """Return the values of `columns` at row numbers. The numbers may be in any order."""
         places = np.searchsorted(self._starts, rows, side="right") - 1
         order = np.argsort(places, kind="stable")
         cuts = np.flatnonzero(np.diff(places[order])) + 1
@@ -83,7 +83,7 @@ class SourceRows:
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    """Return the field without views: Arrow takes no rows out of them."""
+    """Return the field without view types, since Arrow cannot take rows of them."""
     return field.with_type(with_other_leaves(field.type, _without_view) or field.type)
 
 
@@ -118,7 +118,7 @@ def _joined(parts: list[pa.Array], field: pa.Field, order: pa.Array | None) -> p
 
 
 def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from a temporary file that is mapped into memory."""
+    """Write the batches to a temporary file, and yield them from the mapped file."""
     handle, path = tempfile.mkstemp(prefix="lance-merge-")
     os.close(handle)
     try:
@@ -132,7 +132,7 @@ def _spooled(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches that are neither tiny nor larger than what `slices` makes."""
+    """Yield the rows in batches of at least 1 MiB where possible, and at most the size of `slices`."""
     held: list[pa.RecordBatch] = []
     num_bytes = 0
     for batch in batches:
@@ -146,7 +146,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _slices_of(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if len(held) > 1:
-        with suppress(pa.ArrowCapacityError):  # dictionaries that do not go together
+        with suppress(pa.ArrowCapacityError):  # dictionaries with too many values to join
             columns = [
                 concat_arrays(arrays) for arrays in zip(*(batch.columns for batch in held), strict=True)
             ]

@@ -1,4 +1,4 @@
-"""Rows of a table in the form that data files hold, to be written again in other places."""
+"""Rows of a table in the form of data files, to be written again to other fragments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_core.table.row_versions import Versions
 from lance_core.table.snapshot import Snapshot
 
 _EXTERNAL = 3
-"""Kind of a blob that is outside the dataset."""
+"""Kind of a blob outside the dataset, in blob descriptors."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class StoredRows:
     """Some rows of a table.
 
     Attributes:
-        columns: their values.
-        row_ids: their ids; without stable row ids their addresses.
-        created: the versions that they were made in; of use with stable row ids only.
-        addresses: their row addresses.
+        columns: Values of the rows, one array per column.
+        row_ids: Row ids; without stable row ids the row addresses.
+        created: Versions in which the rows were created; meaningful only with stable row ids.
+        addresses: Row addresses.
     """
 
     columns: list[pa.Array]
@@ -45,26 +45,26 @@ class StoredRows:
         return len(self.addresses)
 
     def part(self, rows: slice, columns: list[pa.Array]) -> StoredRows:
-        """Some of the rows, with other values."""
+        """Return a range of the rows with other values."""
         return StoredRows(columns, self.row_ids[rows], self.created[rows], self.addresses[rows])
 
 
 def stored_columns(fields: Iterable[Field]) -> Computed:
-    """Columns that are read as they are, for `stored_rows`."""
+    """Return the argument of `stored_rows` that reads columns unchanged."""
     return tuple((field.name, Column((field.name,), field.to_arrow().type)) for field in fields)
 
 
 def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows]:
-    """Rows with some columns, a batch at a time.
+    """Yield rows with some columns, a batch at a time.
 
     Args:
-        snapshot: the version that is read.
-        options: what is read; `computed` says which columns. Those that are read as they are come in the form
-            of files, values that are computed in their own.
+        snapshot: The version to read.
+        options: The scan; `computed` names the columns. Unchanged columns have the form of data files,
+            computed values have their own types.
 
     Raises:
-        UnsupportedFeatureError: there is a blob outside the dataset.
-        LanceError: something cannot be read, or has no value.
+        UnsupportedFeatureError: A row has a blob outside the dataset.
+        LanceError: Something cannot be read or computed.
     """
     computed = options.computed or ()
     created = (CREATED_AT, Column((CREATED_AT,), pa.uint64()))
@@ -85,15 +85,15 @@ def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows
 
 
 def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Iterable[str]) -> None:
-    """Refuse to copy blobs that are outside the dataset into it.
+    """Refuse to copy blobs from outside the dataset into it.
 
     Args:
-        snapshot: the version that is read.
-        options: which rows are read.
-        names: the columns.
+        snapshot: The version to read.
+        options: Filter and fragments of the scan.
+        names: Names of the columns.
 
     Raises:
-        UnsupportedFeatureError: there is one.
+        UnsupportedFeatureError: A row has a blob outside the dataset.
     """
     chosen = set(names)
     for top in snapshot.manifest.schema.fields:

@@ -17,7 +17,7 @@ _UNSTABLE = ("next", "2.3")
 
 @dataclass(frozen=True)
 class DatasetWriteOptions:
-    """Options of writing a dataset; see `lance_core.api.write.write_dataset`."""
+    """Options of writing a dataset; see `lance_core.write_dataset`."""
 
     file_version: FileVersion | None = None
     """None: the one that the table has, or `STABLE` for a new one."""

@@ -10,53 +10,77 @@ import re
 
 import pytest
 
-from support.source_files import ROOT, imported_modules, modules
+from support.source_files import ROOT, import_graph, imported_modules, modules, modules_in_circles
 
-# The parts of lance_core, ground first; parts of one line do not know each other. The root is what the
-# package offers, in its `__init__.py`.
 LAYERS = [
-    {"cache_use", "deferred", "errors", "hints", "proto", "kernels", "pool", "version"},
-    {"forks"},
+    {"errors", "kernels", "proto", "version"},
+    {"cache_use", "deferred", "forks", "hints", "pool"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},
     {"expressions"},
     {"statistics"},
     {"table"},
-    {"scan", "index", "maintenance"},
+    {"index", "maintenance"},
     {"commit"},
-    {"write"},
+    {"scan", "write"},
     {"changes"},
     {"api"},
-    {"root"},
 ]
+"""The rooms of lance_core, ground first. Rooms of one line do not import each other."""
 JOBS = ROOT / "flight_server" / "cli" / "pipeline.py"
 MAY_IMPORT = {JOBS, *(ROOT / "flight_server" / "cli" / name for name in ("errors.py", "rendering.py"))}
 """The command line belongs to all packages: it hands the jobs on Spark their arguments, and says in the words
 of the client what a server answered.
 """
-HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
+HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 
-def part_of(module: str) -> str:
-    """Return the part of lance_core that one of its modules, or a name in it, belongs to."""
-    part = module.split(".")[1] if "." in module else ""
-    if module.startswith("lance_core.expressions"):
-        part = "expressions"
-    return part if part in HEIGHT else "root"
+def room_of(module: str) -> str:
+    """Return the room of lance_core that one of its modules, or a name in it, belongs to."""
+    return module.split(".")[1]
 
 
-def test_parts_of_lance_core_import_only_what_lies_below() -> None:
+def test_every_room_has_its_layer() -> None:
+    found = {path.relative_to(ROOT / "lance_core").parts[0] for path in modules("lance_core")}
+    assert {name.removesuffix(".py") for name in found} - {"__init__"} == set(HEIGHT)
+
+
+def test_rooms_of_lance_core_import_only_what_lies_below() -> None:
     upwards = []
     for path in modules("lance_core"):
-        inside = part_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        room = room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
         for module in imported_modules(path):
-            if not module.startswith("lance_core"):
+            if room == "__init__" or not module.startswith("lance_core."):
                 continue
-            part = part_of(module)
-            if part != inside and HEIGHT[part] >= HEIGHT[inside]:
+            other = room_of(module)
+            if other != room and HEIGHT[other] >= HEIGHT[room]:
                 upwards.append(f"{path.relative_to(ROOT)} imports {module}")
     assert not upwards, upwards
+
+
+def test_the_root_offers_what_the_interface_lists() -> None:
+    imported = [
+        name for name in imported_modules(ROOT / "lance_core" / "__init__.py") if name.startswith("lance")
+    ]
+    assert {room_of(name) for name in imported} == {"api"}
+
+
+def test_no_modules_import_each_other_in_circles() -> None:
+    """Imports in functions and for type checkers count: they only hide a circle."""
+    circles = modules_in_circles(import_graph("lance_core", "flight_server", "spark_pipeline"))
+    assert not circles, circles
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
+    assert modules_in_circles(graph) == {"b": {"c"}, "c": {"b"}}
+
+
+@pytest.mark.parametrize("package", ["lance_core", "flight_server"])
+def test_few_modules_lie_beside_the_rooms(package: str) -> None:
+    loose = {path.stem for path in (ROOT / package).glob("*.py")} - {"__init__"}
+    assert len(loose) < 8, loose
 
 
 @pytest.mark.parametrize(

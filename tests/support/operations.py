@@ -18,8 +18,7 @@ import pyarrow as pa
 from lance.dataset import Index
 from pyroaring import BitMap
 
-import lance_core.api.fragment_metadata
-import lance_core.api.operations
+import lance_core
 from lance_core.proto.transaction_pb2 import Transaction
 
 ROWS = 10
@@ -44,10 +43,10 @@ class Maker:
         self.dataset = library.LanceDataset(str(path))
         self.operation = library.LanceOperation
         self.is_reference = library is lance
-        kinds: Any = lance.fragment if self.is_reference else lance_core.fragment_metadata
+        kinds: Any = lance.fragment if self.is_reference else lance_core
         self.fragment: Any = kinds.FragmentMetadata
         self.data_file: Any = kinds.DataFile
-        self.index: Any = Index if self.is_reference else lance_core.api.operations.Index
+        self.index: Any = Index if self.is_reference else lance_core.Index
 
     def new(self) -> Any:
         """Return a fragment without an id."""

@@ -24,3 +24,33 @@ def imported_modules(path: Path) -> Iterator[str]:
 def modules(package: str) -> list[Path]:
     """Return the hand-written files of a package, or of a folder in one (`flight_server/cli`)."""
     return [path for path in sorted((ROOT / package).rglob("*.py")) if not path.stem.endswith("_pb2")]
+
+
+def import_graph(*packages: str) -> dict[str, set[str]]:
+    """Return the modules of our packages that each module imports, wherever in it: in functions and for type
+    checkers, too.
+    """
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in packages
+        for path in modules(package)
+    }
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        graph[name] = set()
+        for imported in imported_modules(path):
+            while imported and imported not in paths:  # the name of something in a module
+                imported = imported.rpartition(".")[0]
+            graph[name] |= {imported} - {"", name}
+    return graph
+
+
+def modules_in_circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the modules that lie on circles or between them, with what they import of each other."""
+    left = graph
+    while True:
+        imported = set().union(*left.values())
+        kept = {name for name, others in left.items() if others and name in imported}
+        if len(kept) == len(left):
+            return left
+        left = {name: left[name] & kept for name in kept}

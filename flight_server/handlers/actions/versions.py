@@ -16,7 +16,7 @@ from flight_server.requests.write_command import write_target
 from flight_server.service import PlannedScan, Service
 from flight_server.writing.changes import earlier_result
 from flight_server.writing.staging import Staging
-from lance_core.api.dataset import summarize_version
+from lance_core.api.history import summarize_version
 from lance_core.changes.settings import restore_version
 from lance_core.errors import CommitConflictError, InvalidInputError, VersionNotFoundError
 from lance_core.maintenance.cleanup import CleanupPolicy, clean_up, explain_cleanup

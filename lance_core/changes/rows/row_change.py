@@ -1,4 +1,4 @@
-"""A change of rows on its way into a version: written, then committed once, however often it is asked for."""
+"""One change of rows: write its files, commit it once, and repeat it after conflicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lance_core.table.transaction import new_transaction, read_transaction
 from lance_core.write.fragments import FragmentWriter
 
 COUNTS = "lance_flight:counts"
-"""Property of transactions that change rows: their counts as JSON, for the answer to a repetition."""
+"""Key of the transaction property with the counts as JSON. A repeated change returns them again."""
 
 Counts = dict[str, int]
 
@@ -30,11 +30,11 @@ class RowChange:
     """Transaction, files and counts of one attempt at a change.
 
     Attributes:
-        transaction: has its operation when the change is complete.
-        affected_rows: physical offsets of the rows that the change takes away, by fragment.
-        counts: what the caller is told.
-        files: paths of files that were written for it and that no version names yet.
-        writers: what writes its data files.
+        transaction: The transaction. It has an operation when the change is complete.
+        affected_rows: Physical offsets of the rows that the change removes, by fragment id.
+        counts: Numbers of rows for the caller.
+        files: Paths of written files that no version names yet.
+        writers: Writers of its data files.
     """
 
     transaction: transaction_pb2.Transaction
@@ -44,7 +44,7 @@ class RowChange:
     writers: list[FragmentWriter] = field(default_factory=list)
 
     def discard(self, storage: Storage) -> None:
-        """Remove the files; what cannot be removed is an orphan, and harmless."""
+        """Remove the files. If one cannot be removed, a cleanup removes it later."""
         for writer in self.writers:
             with suppress(StorageError):
                 writer.abort()
@@ -55,14 +55,17 @@ class RowChange:
 
 
 Maker = Callable[[Snapshot, RowChange], None]
-"""Writes what a change needs, and completes it. Every file is noted in the change."""
+"""Function that writes the files of a change and completes its transaction.
+
+It adds each file to the change.
+"""
 
 
 def make_row_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> RowChange:
-    """Return a complete change on a version; files of one that fails are removed.
+    """Return a complete change of a version. If `make` fails, the files are removed.
 
     Raises:
-        LanceError: as `make` does.
+        LanceError: The errors of `make`.
     """
     change = RowChange(new_transaction(snapshot.manifest.version, uuid=transaction_id))
     try:
@@ -84,14 +87,25 @@ def commit_row_change(
     retry_timeout: timedelta,
     sync: bool,
 ) -> tuple[Snapshot, Counts]:
-    """Make a change on a version and commit it, again on the newest version after a conflict.
+    """Make a change and commit it. After a conflict, make it again on the newest version.
 
-    A transaction id that was committed before changes nothing: the version that it made is returned.
+    If the transaction id was committed before, return the version of that commit.
+
+    Args:
+        snapshot: The version to change.
+        make: Writes the files and completes the transaction.
+        operation: Field name of the operation in the transaction.
+        transaction_id: UUID of the transaction; a new one if None.
+        conflict_retries, retry_timeout: See `with_retries`.
+        sync: On local disks make everything durable before returning.
+
+    Returns:
+        The new version and the counts of the change.
 
     Raises:
-        CommitConflictError: other commits make the change impossible, or there were too many.
-        CommitUnknownError: nobody can say whether the version was made; files are kept.
-        LanceError: as `make` does. Nothing was committed, and what was written is removed.
+        CommitConflictError: Another commit is in conflict with the change, or there were too many commits.
+        CommitUnknownError: The storage did not tell whether the version was made; files are kept.
+        LanceError: The errors of `make`. Nothing was committed, and written files are removed.
     """
 
     def attempt(current: Snapshot) -> Manifest:
@@ -100,7 +114,7 @@ def commit_row_change(
             return commit(current.storage, change.transaction, affected_rows=change.affected_rows, sync=sync)
         except CommitUnknownError:
             raise
-        except LanceError:  # what else goes wrong says nothing about whether the version was made
+        except LanceError:  # other exceptions do not tell whether the version was made
             change.discard(current.storage)
             raise
 
@@ -112,12 +126,12 @@ def commit_row_change(
         conflict_retries=conflict_retries,
         retry_timeout=retry_timeout,
     )
-    # Not those of the last attempt: a repetition that ran beside it may have been faster.
+    # The counts come from the committed transaction: a concurrent repetition may have committed first.
     return made, _counts(made.storage, made.manifest)
 
 
 def _counts(storage: Storage, manifest: Manifest) -> Counts:
-    """Return the counts in the transaction of a version; empty if it is of another kind."""
+    """Return the counts in the transaction of a version; empty if it has none."""
     noted = read_transaction(storage, manifest).transaction_properties.get(COUNTS, "{}")
     counts: Counts = json.loads(noted)
     return counts

@@ -221,7 +221,7 @@ def replacement(library: Any, uri: str, fragment_id: int) -> Any:
     path = Path(uri) / "data" / name
     with LanceFileWriter(str(path), pa.schema([("a", pa.int64())]), version="2.2") as writer:
         writer.write_batch(pa.record_batch({"a": pa.array(range(100, 104), pa.int64())}))
-    data_file = lance.fragment.DataFile if library is lance else lance_core.api.fragment_metadata.DataFile
+    data_file = lance.fragment.DataFile if library is lance else lance_core.DataFile
     return data_file(name, [0], [0], 2, 2, path.stat().st_size)
 
 

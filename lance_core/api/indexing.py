@@ -1,0 +1,83 @@
+"""The part of a dataset's interface that lists and drops indices."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from pyroaring import FrozenBitMap
+
+from lance_core.api.opened import OpenedDataset
+from lance_core.table.indices import IndexDescription, index_statistics
+
+
+class IndexInformation(TypedDict):
+    """One entry of `LanceDataset.list_indices`: one segment of an index."""
+
+    name: str
+    type: str
+    uuid: str
+    fields: list[str]
+    version: int
+    fragment_ids: FrozenBitMap
+    base_id: int | None
+
+
+class Indexing(OpenedDataset):
+    """Methods for the indices of a dataset."""
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the version has any index."""
+        return bool(self._snapshot.manifest.index_segments)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Return the indices by name, as the manifest lists them."""
+        return self._snapshot.manifest.describe_indices()
+
+    def list_indices(self) -> list[IndexInformation]:
+        """Return one entry per index segment; `describe_indices` has more facts."""
+        return [
+            IndexInformation(
+                name=index.name,
+                type=index.index_type,
+                uuid=segment.uuid,
+                fields=list(index.field_names),
+                version=segment.dataset_version_at_last_update,
+                fragment_ids=segment.fragment_ids,
+                base_id=segment.base_id,
+            )
+            for index in self.describe_indices()
+            for segment in index.segments
+        ]
+
+    def index_statistics(self, index_name: str) -> dict[str, object]:
+        """Return how much of the dataset an index covers.
+
+        Facts that only the files of the index contain are left out.
+
+        Raises:
+            KeyError: There is no such index.
+        """
+        for index in self.describe_indices():
+            if index.name == index_name:
+                return index_statistics(index, self._snapshot.manifest.fragments)
+        raise KeyError(f"no index {index_name!r}")
+
+    def drop_index(self, name: str, *, transaction_id: str | None = None, sync: bool = True) -> None:
+        """Drop an index, and move to the version without it.
+
+        Files of the index stay as long as an older version needs them: `cleanup_old_versions` removes them.
+
+        Args:
+            name: Name of the index as `describe_indices` lists it, not the name of a column.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make the version durable before returning.
+
+        Raises:
+            IndexNotFoundError: There is no such index.
+            UnsupportedFeatureError: The index belongs to the system.
+            CommitConflictError: Another commit is in conflict with this one.
+        """
+        from lance_core.changes.drop_index import drop_index  # late: most processes only read
+
+        self._snapshot = drop_index(self.snapshot, name, transaction_id=transaction_id, sync=sync)
