@@ -1,4 +1,4 @@
-"""New columns: with values, or with nulls, which need no files."""
+"""New columns: with values in new files, or with nulls, which need no files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def add_columns(
     """Add columns whose values come from `source`.
 
     Raises:
-        InvalidInputError: a column exists already, or the source has not one value per row.
-        UnsupportedFeatureError: a type that the table cannot hold, or children of a struct.
-        LanceError: as `commit_column_change` does, and as the source does.
+        InvalidInputError: A column exists already, or the source has not exactly one value per row.
+        UnsupportedFeatureError: Files of the table's version cannot hold a type, or a new column is the child
+            of a struct.
+        LanceError: The errors of `commit_column_change` and of the source.
     """
 
     def plan(current: Snapshot) -> ColumnChange:
@@ -56,13 +57,13 @@ def plan_columns(snapshot: Snapshot, source: ColumnSource) -> ColumnChange:
 def write_fragment_columns(
     snapshot: Snapshot, fragment: Fragment, source: ColumnSource, *, sync: bool = True
 ) -> tuple[table_pb2.DataFragment, Schema]:
-    """Write the columns of `source` for one fragment, and commit nothing.
+    """Write the columns of `source` for one fragment, without a commit.
 
     Returns:
         The fragment with the new file, and the schema of the table with the new columns.
 
     Raises:
-        LanceError: as `add_columns` does.
+        LanceError: The errors of `add_columns`.
     """
     change = plan_columns(snapshot, source)
     file = write_columns(snapshot, fragment, change, sync=sync)
@@ -82,12 +83,12 @@ def write_fragment_columns(
 def add_null_columns(
     snapshot: Snapshot, columns: pa.Schema, *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
-    """Add columns, or children of structs, without values; no data is written.
+    """Add columns of nulls, or children of structs. No data files are written.
 
     Raises:
-        InvalidInputError: a column exists already, or allows no nulls.
-        UnsupportedFeatureError: a 0.1 table, whose files must have all columns.
-        LanceError: as `commit_column_change` does.
+        InvalidInputError: A column exists already, or is not nullable.
+        UnsupportedFeatureError: Files of a 0.1 table must have all columns.
+        LanceError: The errors of `commit_column_change`.
     """
 
     def plan(current: Snapshot) -> ColumnChange:

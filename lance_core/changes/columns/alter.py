@@ -1,7 +1,7 @@
-"""Columns with other names, other types, or another answer to whether they may be null.
+"""Changes of names, types and nullability of columns.
 
-Names and nullability are a matter of the schema alone. A column of another type is a new field, with a new
-file in every fragment; the old data stays where it is.
+Names and nullability change in the schema only. A column with another type becomes a new field, with a new
+file in every fragment. The old data stays in the old files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VALUES: dict[str, tuple[tuple[type, ...], str]] = {
 
 @dataclass(frozen=True)
 class Alteration:
-    """Changes of one column; None leaves a property as it is."""
+    """Changes of one column. None leaves a property unchanged."""
 
     path: str
     name: str | None = None
@@ -55,14 +55,15 @@ class Alteration:
 
     @staticmethod
     def parse(given: Mapping[str, Any]) -> Alteration:
-        """Return an alteration as the reference's callers write it.
+        """Return the alteration from the dict that callers of the reference pass.
 
         Args:
-            given: a dict of these fields; `data_type` is a type of Arrow, or the name of one as in a CAST.
+            given: A dict with the names of the fields. `data_type` is an Arrow type, or its name as in a
+                CAST.
 
         Raises:
-            InvalidInputError: it is no dict, has no path, nothing to change, a key that is not known, or a
-                value of another type.
+            InvalidInputError: The argument is no dict, has no path or no change, an unknown key, or a value
+                of another type.
         """
         if not isinstance(given, Mapping):
             raise InvalidInputError(
@@ -81,7 +82,7 @@ class Alteration:
             if given.get(key) is not None and not isinstance(given[key], kinds):
                 raise InvalidInputError(f"{key} of an alteration", expected=expected, found=repr(given[key]))
         if isinstance(given.get("data_type"), str):
-            from lance_core.expressions.sql import parse_type  # late, as all that reads SQL
+            from lance_core.expressions.sql import parse_type  # late: the SQL parser takes long to load
 
             given = {**given, "data_type": parse_type(given["data_type"])}
         return Alteration(**given)
@@ -94,13 +95,14 @@ def alter_columns(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Change columns.
+    """Change names, types and nullability of columns.
 
     Raises:
-        InvalidInputError: there is no such column, a name is taken, a type cannot be cast to or a value does
-            not fit it, a column with nulls is to allow none, or a column with an index gets another type.
-        UnsupportedFeatureError: a column whose type cannot be changed in place.
-        LanceError: as `commit_column_change` and `commit` do.
+        InvalidInputError: There is no such column, a name is taken, a cast is not allowed, a value does not
+            fit the new type, a column with nulls is made non-nullable, or a column with an index gets another
+            type.
+        UnsupportedFeatureError: A column of this kind cannot be cast.
+        LanceError: The errors of `commit_column_change` and `commit`.
     """
     if any(alteration.data_type is not None for alteration in alterations):
         if any(alteration.nullable is False for alteration in alterations):
@@ -127,7 +129,7 @@ def alter_columns(
 
 
 def _altered(schema: Schema, alterations: Sequence[Alteration]) -> Schema:
-    """Return the schema with new names and nullability; columns are found by their old names."""
+    """Return the schema with new names and nullability. Paths are those before the change."""
     by_id = {message.id: _copy(message) for message in schema.messages}
     for alteration in alterations:
         message = by_id[schema.resolve(alteration.path).id]
@@ -141,7 +143,7 @@ def _altered(schema: Schema, alterations: Sequence[Alteration]) -> Schema:
 
 
 def _require_no_nulls(snapshot: Snapshot, schema: Schema) -> None:
-    """Refuse a schema that allows no nulls in a column where there are some."""
+    """Refuse a schema that makes a column with nulls non-nullable."""
     old = snapshot.manifest.schema
     for field_id, field in schema.field_by_id.items():
         if field.nullable or not old.field_by_id[field_id].nullable:
@@ -197,9 +199,9 @@ def _check_cast(manifest: Manifest, field: Field, wanted: pa.DataType) -> None:
 
 
 def _with_types(schema: Schema, types: Mapping[int, pa.DataType], first_id: int) -> tuple[Schema, set[int]]:
-    """Return the schema with fields of other types in the places of some, and the ids of these fields.
+    """Return the schema in which some fields have other types, and the ids of the new fields.
 
-    New fields take ids from `first_id` on, and no metadata along.
+    The new fields have ids from `first_id` on, and no metadata.
     """
     new_messages: dict[int, list[file_pb2.Field]] = {}
     next_id = first_id
@@ -222,7 +224,7 @@ def _with_types(schema: Schema, types: Mapping[int, pa.DataType], first_id: int)
 
 
 def _part(schema: Schema, ids: set[int]) -> Schema:
-    """Return the fields with these ids, what is below them, and the structs that they are in."""
+    """Return the fields with these ids, their children, and the structs around them."""
     wanted: set[int] = set()
     for field_id in ids:
         field = schema.field_by_id[field_id]

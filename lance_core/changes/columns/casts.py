@@ -13,9 +13,10 @@ from lance_core.schema import Field, storage_type
 
 
 def can_cast(given: pa.DataType, wanted: pa.DataType, version: FileVersion) -> bool:
-    """Return whether values stay what they are: numbers of one kind, times, text, bytes, lists of such.
+    """Return whether a column can be cast from one type to another.
 
-    The same pairs as in the reference. In 0.1 tables nothing becomes a dictionary.
+    Integers can become other integers, and so on for floats, times, booleans, text, bytes, decimals and lists
+    of these, as in the reference. In 0.1 tables no column can become a dictionary.
     """
     types = pa.types
     if types.is_dictionary(wanted) and version == FileVersion.V0_1:
@@ -41,10 +42,10 @@ def can_cast(given: pa.DataType, wanted: pa.DataType, version: FileVersion) -> b
 
 
 def cast_field(array: pa.Array, old: Field, new: Field, casts: Collection[int], path: str = "") -> pa.Array:
-    """Return the values of a field with those fields at or below it cast whose old ids are in `casts`.
+    """Return the values of a field; the field and its children whose old ids are in `casts` are cast.
 
     Raises:
-        InvalidInputError: a value does not fit the new type.
+        InvalidInputError: A value does not fit the new type.
     """
     name = path + old.name
     if old.id in casts:

@@ -1,7 +1,7 @@
-"""A version in which every fragment has one more data file: columns that were added, or got another type.
+"""New columns of every fragment, and their commit: columns that are added, joined or cast.
 
-When other writers commit meanwhile the work is not lost: files of fragments that are still the same are used
-again, since rows that were deleted since then do no harm in them.
+If other writers commit meanwhile, the change is planned again. Files of fragments that still have the same
+rows are used again. Rows that were deleted since then do no harm in them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lance_core.table.transaction import merge, new_transaction
 from lance_core.write.fragments import DIRECTORY
 
 _WRITERS = 4
-"""Fragments at the same time: much of what they wait for are disks and stores."""
+"""Number of fragments that are written at once: writers often wait for the storage."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class ColumnChange:
     """New columns of one version."""
 
     schema: Schema
-    """Schema of the table, with the new fields."""
+    """Schema of the table with the new fields."""
     new_fields: Schema
-    """Fields of the new files; without fields there are no new files."""
+    """Fields of the new files. Without fields no files are written."""
     batches: Callable[[Fragment], Iterator[pa.RecordBatch]]
-    """The new columns of the rows of a fragment that are not deleted, in the form that files hold."""
+    """Yields the new columns of the live rows of a fragment, in the form of data files."""
     finish: Callable[[], None]
-    """Called after the last fragment; may refuse."""
+    """Called after the last fragment; may raise."""
     is_ordered: bool = True
-    """Whether fragments are asked for in their order, one after the other."""
+    """Whether `batches` must be called in dataset order, one fragment after the other."""
 
 
 def commit_column_change(
@@ -56,15 +56,15 @@ def commit_column_change(
     """Write the new columns of every fragment, and commit them.
 
     Args:
-        snapshot: the version to change.
-        plan: says what to do with a version; asked again when another commit was in the way.
-        transaction_id: the id of the transaction, a new one if not given.
-        sync: make everything durable before returning.
+        snapshot: The version to change.
+        plan: Returns the change of a version. It is called again after a conflict.
+        transaction_id: UUID of the transaction; a new one if None.
+        sync: Make everything durable before returning.
 
     Raises:
-        CommitConflictError: other commits made it impossible.
-        CommitUnknownError: nobody can say whether the version was made; its files are kept.
-        LanceError: others mean that nothing was committed; the files are removed.
+        CommitConflictError: Another commit is in conflict with the change.
+        CommitUnknownError: The storage did not tell whether the version was made; files are kept.
+        LanceError: Any other error: nothing was committed, and the files are removed.
     """
     files = _NewFiles(sync)
 
@@ -113,7 +113,7 @@ def write_columns(
             writer.write(batch)
         return writer.finish()
     except BaseException:
-        with suppress(Exception):  # what went wrong first is what matters
+        with suppress(Exception):  # the first error is the one to report
             writer.abort()
         raise
 
@@ -124,12 +124,12 @@ class _NewFiles:
     def __init__(self, sync: bool) -> None:
         self._sync = sync
         self._written: dict[bytes, tuple[Snapshot, table_pb2.DataFile]] = {}
-        """By what they hold, and of which rows."""
+        """Written files by fragment and columns, see `_key`."""
         self.is_committing = False
-        """Whether they may belong to a version."""
+        """Whether a version may have the files."""
 
     def fragments(self, snapshot: Snapshot, change: ColumnChange) -> list[table_pb2.DataFragment]:
-        """Return the fragments of a version with their new files, which are written unless they are there."""
+        """Return the fragments of a version with their new files. Missing files are written."""
         self.is_committing = False
         messages = snapshot.manifest.message.fragments
         if not change.new_fields.fields:
@@ -140,7 +140,7 @@ class _NewFiles:
         for message in messages:
             own = table_pb2.DataFragment()
             own.CopyFrom(message)
-            if message.id in files:  # else nobody reads it
+            if message.id in files:  # fragments without live rows need no file
                 own.files.append(files[message.id])
             added.append(own)
         return used_files(added, change.schema)

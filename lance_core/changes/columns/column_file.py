@@ -1,7 +1,8 @@
-"""One more data file for a fragment that exists: other columns of the same rows.
+"""A further data file of an existing fragment, with other columns of the same rows.
 
-A file of a fragment has a row for every physical row. Rows that are deleted get a null, or where none can
-be a copy of their neighbour: nobody reads them.
+A file of a fragment has one row per physical row. Deleted rows get a null, or a copy of a neighbouring row if
+the
+column or the file version allows no null: their values are never read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from lance_core.write.fragments import DIRECTORY, describe_file, new_file_name
 
 
 class ColumnFileWriter:
-    """Writes columns of the rows of one fragment from batches that are pushed; for one thread."""
+    """Writes columns of the rows of one fragment, batch by batch; for one thread."""
 
     def __init__(
         self,
@@ -47,25 +48,25 @@ class ColumnFileWriter:
         """Begin a file with the fields of `schema`.
 
         Args:
-            snapshot: the version that has the fragment.
-            fragment: whose rows these are.
-            schema: the columns, with the ids that they have or get in the table.
-            with_deleted_rows: the batches have all physical rows, not only those that are not deleted.
-            sync: make the file durable before `finish` returns.
+            snapshot: The version that has the fragment.
+            fragment: The fragment of the rows.
+            schema: The columns, with the field ids that they have or get in the table.
+            with_deleted_rows: Whether the batches have all physical rows, or only live rows.
+            sync: Make the file durable before `finish` returns.
 
         Raises:
-            UnsupportedFeatureError: a type that files of the table's version cannot hold.
-            StorageError: the storage failed.
+            UnsupportedFeatureError: Files of the table's version cannot hold a type.
+            StorageError: The storage failed.
         """
         self._storage = snapshot.storage
         self._physical_rows = fragment.physical_rows
         deleted = np.empty(0, np.uint32) if with_deleted_rows else snapshot.read_deletions(fragment)
         self._deleted = deleted.astype(np.int64)
         self._last: pa.RecordBatch | None = None
-        """The row before, while rows are deleted."""
+        """The last live row, for deleted rows after it."""
         self._name = new_file_name()
         version, options = _version_and_options(snapshot, fragment)
-        keeps_nulls = version >= FileVersion.V2_1  # the others have none of some types
+        keeps_nulls = version >= FileVersion.V2_1  # older files cannot hold nulls of some types
         self._nullable = [keeps_nulls and field.nullable for field in schema.fields]
         path = f"{DIRECTORY}/{self._name}"
         side_files = SideFiles(snapshot.storage, path, sync=sync)
@@ -78,21 +79,21 @@ class ColumnFileWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file so far, deleted ones included."""
+        """Number of rows in the file so far, deleted rows included."""
         return self._file.num_rows
 
     @property
     def num_rows_left(self) -> int:
-        """Rows that `write` still takes."""
+        """Number of rows that `write` still accepts."""
         ahead = len(self._deleted) - int(np.searchsorted(self._deleted, self.num_rows))
         return self._physical_rows - self.num_rows - ahead
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; columns and types are those of the schema, as `Conformer.conform` gives them.
+        """Append rows. Their columns and types are those of the schema, as `Conformer.conform` returns them.
 
         Raises:
-            InvalidInputError: more rows than the fragment has.
-            LanceError: the writer of the file refused a value, or the storage failed. Then `abort` it.
+            InvalidInputError: The fragment has fewer rows.
+            LanceError: The file cannot hold a value, or the storage failed. Call `abort` then.
         """
         if batch.num_rows > self.num_rows_left:
             raise InvalidInputError(
@@ -103,10 +104,10 @@ class ColumnFileWriter:
                 self._file.write(self._among_deleted(piece) if len(self._deleted) else piece)
 
     def finish(self) -> table_pb2.DataFile:
-        """Complete the file; it belongs to no version yet, and its name is durable when the directory is.
+        """Complete the file. It belongs to no version yet. Its name is durable after a sync of the directory.
 
         Raises:
-            InvalidInputError: fewer rows than the fragment has.
+            InvalidInputError: The fragment has more rows, or no live row.
         """
         if self.num_rows_left:
             raise InvalidInputError(
@@ -128,10 +129,10 @@ class ColumnFileWriter:
         delete_files(self._storage, [self._name])
 
     def _among_deleted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch at their places, after and between those that are deleted."""
+        """Return the rows of a batch with deleted rows before and between them."""
         self._last = batch.slice(batch.num_rows - 1)
         start = self.num_rows
-        # Deleted rows in front of each row that is not, beginning with the next row of the file.
+        # The deleted rows from the next row of the file on, and the number of live rows before each.
         deleted = self._deleted[np.searchsorted(self._deleted, start) :]
         live_before = deleted - start - np.arange(len(deleted))
         places = np.arange(batch.num_rows)
@@ -147,7 +148,7 @@ class ColumnFileWriter:
     def _filled(
         self, batch: pa.RecordBatch, sources: npt.NDArray[np.int64], is_deleted: npt.NDArray[np.bool_]
     ) -> pa.RecordBatch:
-        """Rows of a batch by their numbers, those of deleted rows null where that is allowed."""
+        """Return rows of a batch by number. Deleted rows are null in columns that can hold nulls."""
         copied, nulled = pa.array(sources), pa.array(sources, mask=is_deleted)
         arrays = [
             take_values(array, nulled if nullable else copied)
@@ -157,14 +158,14 @@ class ColumnFileWriter:
 
 
 def delete_files(storage: Storage, names: Iterable[str]) -> None:
-    """Remove data files that belong to no version; what cannot be removed is an orphan, and harmless."""
+    """Remove data files that belong to no version. If one cannot be removed, a cleanup removes it later."""
     for name in names:
         with suppress(StorageError):
             delete_data_file(storage, f"{DIRECTORY}/{name}")
 
 
 def _version_and_options(snapshot: Snapshot, fragment: Fragment) -> tuple[FileVersion, WriteOptions]:
-    """Return the version of the files of a fragment, and how another one is written."""
+    """Return the file version of a fragment, and the options for another file of it."""
     options = WriteOptions(recorder=FilePageRecorder)
     for file in fragment.files:
         if file.version == FileVersion.V0_1:
@@ -174,7 +175,7 @@ def _version_and_options(snapshot: Snapshot, fragment: Fragment) -> tuple[FileVe
 
 
 def _batch_rows(snapshot: Snapshot, fragment: Fragment) -> int:
-    """Rows of the batches of 0.1 files: readers expect all files of a fragment to have the same batches."""
+    """Return the batch size of a 0.1 file, in rows. All files of a fragment must have the same batches."""
     data_file = fragment.files[0]
     with snapshot.storage_of(data_file.base_id).open_file(data_file.path) as file:
         reader = open_data_file(file, data_file.version)

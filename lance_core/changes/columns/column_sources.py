@@ -1,6 +1,6 @@
-"""Sources of the values of new columns: expressions, a function of rows, a stream, or nulls.
+"""Sources of the values of new columns: expressions, a function or a stream.
 
-A source is asked fragment by fragment, in dataset order, for batches of the rows that are not deleted.
+A source yields the values of the live rows of one fragment after the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
 RowFunction = Callable[[pa.RecordBatch], Any]
-"""Makes new columns of the same rows: an Arrow batch or table, or a pandas frame."""
+"""Returns new columns for the rows of a batch, as an Arrow batch or table or a pandas frame."""
 
 
 class ColumnSource(Protocol):
@@ -28,42 +28,42 @@ class ColumnSource(Protocol):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether fragments have to be asked for in their order, one after the other."""
+        """Whether `batches` must be called in dataset order, one fragment after the other."""
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
-        """Return the new columns of a version, before their values are asked for.
+        """Return the schema of the new columns of a version. It is called before `batches`.
 
         Raises:
-            InvalidInputError: they cannot be made from this version.
+            InvalidInputError: The columns cannot be made from this version.
         """
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Yield the values for the rows of a fragment that are not deleted."""
+        """Yield the values for the live rows of a fragment."""
 
     def finish(self) -> None:
-        """Called after the last fragment.
+        """Check the end of the source, after the last fragment.
 
         Raises:
-            InvalidInputError: there are more values than rows.
+            InvalidInputError: The source has more values than the table has rows.
         """
 
 
 class ExpressionColumns:
-    """Columns that SQL computes from others."""
+    """Columns that SQL expressions compute from other columns."""
 
     is_ordered = False
 
     def __init__(self, columns: Mapping[str, str], batch_rows: int | None = None) -> None:
         self._columns = dict(columns)
         self._batch_rows = batch_rows
-        self._scanner: LanceScanner | None = None  # of the version that was asked for last
+        self._scanner: LanceScanner | None = None  # of the last version that `schema` was called with
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
         schema = snapshot.manifest.schema
         options = scan_options(schema, self._columns, batch_size=self._batch_rows)
         for _, expression in options.computed or ():
             for name, *_ in columns(expression):
-                # What a row has in one version only is nothing to keep.
+                # Row addresses and the like are valid in one version only.
                 if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
                     known = [field.name for field in schema.fields]
                     raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
@@ -80,7 +80,7 @@ class ExpressionColumns:
 
 
 class FunctionColumns:
-    """Columns that a function computes from batches of others; it is never called twice at the same time."""
+    """Columns that a function computes from batches of other columns. Its calls never overlap."""
 
     is_ordered = True
 
@@ -91,15 +91,22 @@ class FunctionColumns:
         output_schema: pa.Schema | None = None,
         batch_rows: int | None = None,
     ) -> None:
-        """Ask `function` for the columns of `output_schema`; those of its first result where not given.
+        """Keep the function and its arguments.
 
-        It gets `read_columns`, all if not given, of at most `batch_rows` rows at a time.
+        Args:
+            function: Computes new columns.
+            read_columns: Columns that it gets; all if None.
+            output_schema: Schema of its results; that of the first result if None.
+            batch_rows: Largest number of rows that it gets at once.
+
+        Raises:
+            InvalidInputError: `read_columns` has `_rowoffset`, which changes from version to version.
         """
         self._function = function
         self._columns = None if read_columns is None else list(read_columns)
         if ROW_OFFSET in (read_columns or ()):
             raise InvalidInputError(
-                "no column to read: it changes from version to version", column=ROW_OFFSET
+                "column cannot be read here: it changes from version to version", column=ROW_OFFSET
             )
         self._schema = output_schema
         self._batch_rows = batch_rows
@@ -139,7 +146,7 @@ class FunctionColumns:
 
 
 class StreamColumns:
-    """Columns from a stream that has a row for every row of the table, in its order."""
+    """Columns from a stream with one row per live row of the table, in dataset order."""
 
     is_ordered = True
 
@@ -174,7 +181,7 @@ class StreamColumns:
         self._is_finished = True
 
     def _next(self) -> pa.RecordBatch | None:
-        """Return the rows that come next; None at the end."""
+        """Return the next rows, None at the end."""
         while self._rest is None or not self._rest.num_rows:
             self._rest = next(self._batches, None)
             if self._rest is None:

@@ -1,4 +1,4 @@
-"""A version with fewer columns: their data stays in the files until these are compacted and cleaned up."""
+"""Drop of columns. Their data stays in the files until a compaction and a cleanup."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_core.table.transaction import new_transaction, project
 def drop_columns(
     snapshot: Snapshot, columns: Sequence[str], *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
-    """Remove columns, or children of structs by their dotted paths; indices on them are dropped.
+    """Drop columns and the indices on them. A dotted path names a child of a struct.
 
     Raises:
-        InvalidInputError: there is no such column, or none would be left.
-        UnsupportedFeatureError: a child of a packed struct or of a blob.
-        LanceError: as `commit` does.
+        InvalidInputError: There is no such column, or no column would be left.
+        UnsupportedFeatureError: A path names a child of a packed struct or of a blob.
+        LanceError: The errors of `commit`.
     """
 
     def attempt(current: Snapshot) -> Manifest:

@@ -1,4 +1,4 @@
-"""Columns of one fragment from batches as they are given, with a row for every physical row."""
+"""A file with columns of one fragment, from batches with one row per physical row."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lance_core.write.schema_conformer import Conformer
 
 
 class FragmentColumnsWriter:
-    """Writes columns of all physical rows of one fragment into a file of their own; for one thread.
+    """Writes columns of all physical rows of one fragment to a file; for one thread.
 
-    What they are, and what becomes of the file, is for its children to say.
+    The classes that inherit from it decide which columns are allowed, and describe the file for the commit.
     """
 
     def __init__(
@@ -26,15 +26,15 @@ class FragmentColumnsWriter:
         """Begin a file.
 
         Args:
-            snapshot: the version that has the fragment.
-            fragment: whose rows these are.
-            columns: what the file holds, with the ids that the columns have or get in the table.
-            given: of the batches to come.
-            sync: make the file and its name durable before `finish_file` returns.
+            snapshot: The version that has the fragment.
+            fragment: The fragment of the rows.
+            columns: Schema of the file, with the field ids that the columns have or get in the table.
+            given: Schema of the batches.
+            sync: Make the file and its name durable before `finish_file` returns.
 
         Raises:
             InvalidInputError: `given` does not fit the columns.
-            UnsupportedFeatureError: a type that files of the table's version cannot hold.
+            UnsupportedFeatureError: Files of the table's version cannot hold a type.
         """
         self._conformer = Conformer(columns, given)
         self._storage, self._sync = snapshot.storage, sync
@@ -42,7 +42,7 @@ class FragmentColumnsWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
         return self._writer.num_rows
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -53,7 +53,7 @@ class FragmentColumnsWriter:
         """Complete the file.
 
         Raises:
-            InvalidInputError: fewer rows than the fragment has, deleted ones included.
+            InvalidInputError: The fragment has more rows, deleted rows included.
         """
         file = self._writer.finish()
         if self._sync:
@@ -69,7 +69,7 @@ def fragment_of(snapshot: Snapshot, fragment_id: int) -> Fragment:
     """Return a fragment by its id.
 
     Raises:
-        InvalidInputError: there is none of this id.
+        InvalidInputError: There is no such fragment.
     """
     found = snapshot.manifest.fragment_by_id.get(fragment_id)
     if found is None:

@@ -1,4 +1,4 @@
-"""New columns out of other data, joined by key: a left join with the dataset on the left."""
+"""New columns from other data, joined by key: a left join with the dataset on the left."""
 
 from __future__ import annotations
 
@@ -33,37 +33,43 @@ def join_columns(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Add the columns of `source` to the rows of the same keys; others get nulls.
+    """Add the columns of `source` to the rows with the same keys. Other rows get nulls.
 
     Args:
-        snapshot: the version to change.
-        source: the new columns and their keys, of which the keys are held in memory.
-        left_on: the keys of the dataset, `_rowid` and `_rowaddr` included.
-        right_on: the keys of `source` in the same order; the same names if not given.
+        snapshot: The version to change.
+        source: The new columns and the keys. The keys are held in memory.
+        left_on: Key columns of the dataset; `_rowid` and `_rowaddr` are possible.
+        right_on: Key columns of `source`, in the same order; the same names if None.
+        transaction_id: UUID of the transaction; a new one if None.
+        sync: Make everything durable before returning.
 
     Raises:
-        InvalidInputError: there is no such key, keys of different types, a column that exists already, or
-            a row without a value for a column that allows no nulls.
-        UnsupportedFeatureError: a type of keys that are not compared.
-        LanceError: as `add_columns` does.
+        InvalidInputError: There is no such key, keys have different types, a column exists already, or a row
+            without a partner has no value for a non-nullable column.
+        UnsupportedFeatureError: Keys of this type cannot be compared.
+        LanceError: The errors of `add_columns`.
     """
     joined = JoinedColumns(source, left_on, right_on)
     return add_columns(snapshot, joined, transaction_id=transaction_id, sync=sync)
 
 
 class JoinedColumns:
-    """Columns of other rows with the same keys; a `ColumnSource`."""
+    """The columns of other rows with the same keys; a `ColumnSource`."""
 
     is_ordered = False
 
     def __init__(
         self, source: SourceRows, left_on: Sequence[str], right_on: Sequence[str] | None = None
     ) -> None:
-        """Errors are those of `join_columns`."""
+        """Read the keys of `source`; arguments and errors are those of `join_columns`."""
         right_on = left_on if right_on is None else right_on
         self._left_on = list(left_on)
         if not left_on or len(set(left_on)) != len(left_on) or len(right_on) != len(left_on):
-            raise InvalidInputError("keys to join by", expected="one or more, each once", found=left_on)
+            raise InvalidInputError(
+                "keys to join by",
+                expected="one or more columns, each once, as many on both sides",
+                found=left_on,
+            )
         schema = key_columns(pa.Table.from_batches([], source.schema), right_on).schema
         keys = [batch.select(right_on) for _, batch in source.batches()]
         self._index = KeyLookup(pa.Table.from_batches(keys, schema))
@@ -75,9 +81,9 @@ class JoinedColumns:
             )
         self._read_version: int | None = None
         self._groups: dict[int, list[Fragment]] = {}
-        """Fragments that are looked up together, by the id of each."""
+        """Groups of fragments that are looked up together, by fragment id."""
         self._found: dict[int, pa.Array] = {}
-        """The rows of the source for those of fragments that were looked up and not asked for so far."""
+        """Row numbers of the source for fragments that were looked up but not requested yet."""
         self._lock = threading.Lock()
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
@@ -115,7 +121,7 @@ class JoinedColumns:
             start += fragment.num_rows
 
     def _rows(self, found: pa.Array) -> pa.RecordBatch:
-        """Return the rows of these numbers, nulls where there are none."""
+        """Return the source rows with these numbers, and nulls for null numbers."""
         arrays = self._source.take(found.drop_null().to_numpy(), self._schema.names)
         if found.null_count:
             is_there = found.is_valid().to_numpy(zero_copy_only=False)
@@ -130,9 +136,9 @@ class JoinedColumns:
 
 
 def _grouped(fragments: Iterable[Fragment], num_rows: int) -> dict[int, list[Fragment]]:
-    """Fragments in groups of so many rows, by the id of each.
+    """Return groups of fragments with about `num_rows` rows each, by fragment id.
 
-    The keys of the source are prepared for every look-up, which costs as much as looking up so many rows.
+    Each lookup prepares the keys of the source, which costs as much as a lookup of `num_rows` rows.
     """
     groups: dict[int, list[Fragment]] = {}
     group: list[Fragment] = []
@@ -147,10 +153,10 @@ def _grouped(fragments: Iterable[Fragment], num_rows: int) -> dict[int, list[Fra
 
 
 def require_lasting_keys(manifest: Manifest, left_on: Sequence[str]) -> None:
-    """Refuse keys that may have come to mean other rows since somebody read them.
+    """Refuse keys that may identify other rows in a later version.
 
     Raises:
-        InvalidInputError: `_rowaddr`, or `_rowid` where row ids are not stable.
+        InvalidInputError: A key is `_rowaddr`, or `_rowid` of a dataset without stable row ids.
     """
     if not _are_lasting(left_on, manifest):
         raise InvalidInputError(
@@ -161,5 +167,5 @@ def require_lasting_keys(manifest: Manifest, left_on: Sequence[str]) -> None:
 
 
 def _are_lasting(left_on: Sequence[str], manifest: Manifest) -> bool:
-    """Return whether keys mean the same rows in every version."""
+    """Return whether keys identify the same rows in every version."""
     return ROW_ADDRESS not in left_on and (ROW_ID not in left_on or manifest.has_stable_row_ids)

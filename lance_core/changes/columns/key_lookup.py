@@ -1,6 +1,6 @@
-"""Rows of one table found by key in another one, of which the keys are held in memory.
+"""Lookup of rows by key. The keys that are looked up are held in memory.
 
-Keys are compared as the reference compares them: nulls are equal, NaN is equal to itself, -0.0 is not 0.0.
+Keys are compared as in the reference: nulls are equal, NaN equals NaN, -0.0 does not equal 0.0.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class KeyLookup:
-    """Finds rows by the values of one or more columns. Of rows with the same keys the last one is found.
+    """Finds rows by the values of one or more columns. Of rows with equal keys it finds the last one.
 
-    The values of each column are numbered, and so are the pairs of numbers of the first two columns, then the
-    pairs of those and the numbers of the third, and so on: two numbers below 2^31 fit into one of 64 bits.
+    The distinct values of each column are numbered. The pairs of numbers of the first two columns are
+    numbered again, then the pairs of these and the numbers of the third column, and so on. Two numbers below
+    2^31 fit into 64 bits.
     """
 
     def __init__(self, keys: pa.Table) -> None:
-        """Look up the rows of `keys` by all its columns.
+        """Prepare the lookup of the rows of `keys` by all its columns.
 
         Raises:
-            UnsupportedFeatureError: a type that is not compared.
+            UnsupportedFeatureError: Values of this type cannot be compared.
         """
         self._names = keys.column_names
         self._values: list[pa.Array] = []
@@ -49,16 +50,16 @@ class KeyLookup:
             else:
                 numbers = own
         self._last = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-        self._last[numbers] = np.arange(keys.num_rows)  # of equal numbers the last one counts
+        self._last[numbers] = np.arange(keys.num_rows)  # if a number occurs twice, the last row is kept
 
     def find(self, keys: pa.Table) -> pa.Array:
-        """Return the number of the row that has each of the `keys`, null if none has it.
+        """Return the row number for each of the `keys`, null if no row has this key.
 
         Args:
-            keys: the columns to be found, in the order of those that are looked up, whatever their names.
+            keys: Key columns in the order of the prepared columns. Their names do not matter.
 
         Raises:
-            InvalidInputError: keys of another type.
+            InvalidInputError: A key column has another type.
         """
         numbers = np.zeros(keys.num_rows, np.int64)
         missing = np.zeros(keys.num_rows, np.bool_)
@@ -85,7 +86,7 @@ class KeyLookup:
         return pa.array(self._last[np.where(missing, 0, numbers)], mask=missing)
 
     def _numbers(self, place: int, column: pa.ChunkedArray) -> Numbers:
-        """Return the numbers of values among those of a column, -1 if they are not among them."""
+        """Return the numbers of values among the distinct values of a column, -1 for other values."""
         with self._comparing(place, column.type):
             found = pc.index_in(column, value_set=self._values[place])
         return np.asarray(found.fill_null(-1), np.int64)
@@ -104,7 +105,7 @@ def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the columns of `rows` that are keys.
 
     Raises:
-        InvalidInputError: there is no such column, or more than one.
+        InvalidInputError: There is no such column, or there are several.
     """
     for name in names:
         if rows.schema.names.count(name) != 1:
@@ -114,7 +115,7 @@ def key_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _plain(keys: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Keys without extension types and dictionaries."""
+    """Return the keys without extension types and dictionaries."""
     chunks = []
     for chunk in keys.chunks or [pa.nulls(0, keys.type)]:
         while isinstance(chunk.type, pa.BaseExtensionType):

@@ -1,4 +1,4 @@
-"""Columns of a table that are given anew as they are: all children of structs, and of the same types."""
+"""The check of columns that are replaced as a whole: the same types, and structs with all their children."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from lance_core.write.schema_conformer import Conformer
 
 
 def replaceable_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Conformer]:
-    """Return the fields of a table that `given` has, and what brings batches into the form that files
-    hold.
+    """Return the fields of a table that `given` has, and the conformer that brings batches into their form.
 
     Raises:
-        InvalidInputError: a column that the table does not have, of another type, or a part of a struct.
+        InvalidInputError: The table lacks a column, a column has another type, or a struct lacks children.
     """
     known = [field.name for field in schema.fields]
     for name in given.names:

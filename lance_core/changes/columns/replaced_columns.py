@@ -1,8 +1,8 @@
-"""Other values for columns of whole fragments, in files that take the place of those that hold them now.
+"""Other values for columns of whole fragments, in new files that replace the current files of these columns.
 
-One writer per fragment streams a row for every physical row, so that deletions meanwhile do no harm; one
-commit puts all files in, or none. A version that moved rows of such a fragment, or wrote the same columns, is
-in the way: what was streamed was meant for the rows that stood there before.
+One writer per fragment writes one row per physical row, so concurrent deletions do no harm. One commit adds
+all files, or none. A version that moved rows of such a fragment or wrote the same columns is a conflict: the
+new values belong to the rows as they were before.
 Source: docs/format.md, "Operations".
 """
 
@@ -31,7 +31,7 @@ from lance_core.table.transaction import data_replacement
 
 @dataclass(frozen=True)
 class ReplacedColumns:
-    """Other values for columns of one fragment, in a file that belongs to no version yet."""
+    """A file with other values for columns of one fragment. It belongs to no version yet."""
 
     fragment_id: int
     file: table_pb2.DataFile
@@ -41,12 +41,18 @@ class ReplacedColumnsWriter(FragmentColumnsWriter):
     """Writes other values for all physical rows of one fragment; for one thread."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, sync: bool = True) -> None:
-        """Begin a file for the columns of `schema`: all that one file of the fragment holds, or columns that
-        none of its files holds, whose values are null so far.
+        """Begin a file.
+
+        Args:
+            snapshot: The version that has the fragment.
+            fragment_id: Id of the fragment.
+            schema: The columns: all columns of one file of the fragment, or columns that none of its files
+                has (their values are null so far).
+            sync: Make the file and its name durable before `finish` returns.
 
         Raises:
-            InvalidInputError: there is no such fragment or column, or these are other columns.
-            UnsupportedFeatureError: a 0.1 table.
+            InvalidInputError: There is no such fragment or column, or a file has only some of the columns.
+            UnsupportedFeatureError: The table has 0.1 files.
         """
         manifest = snapshot.manifest
         fragment = fragment_of(snapshot, fragment_id)
@@ -65,22 +71,20 @@ class ReplacedColumnsWriter(FragmentColumnsWriter):
 def commit_replaced_columns(
     storage: Storage, transaction: Transaction, replaced: Sequence[ReplacedColumns], *, sync: bool = True
 ) -> Manifest:
-    """Make one version out of columns that were written for different fragments.
-
-    The files are left alone when it fails.
+    """Commit files of different fragments as one version. If the commit fails, the files stay.
 
     Args:
-        storage: of the table.
-        transaction: lacks its operation; it was made on the version that the files were written for, or an
+        storage: Storage of the table.
+        transaction: A transaction without an operation, on the version that the files were written for or an
             older one.
-        replaced: the new files.
-        sync: make everything durable before returning.
+        replaced: The new files.
+        sync: Make everything durable before returning.
 
     Raises:
-        InvalidInputError: nothing is replaced, one fragment twice, or different columns.
-        CommitConflictError: a version since then moved rows of these fragments, wrote these columns or
-            removed them. Not retryable: the values would be written to other rows than they were meant for.
-        LanceError: as `commit` does.
+        InvalidInputError: There are no files, two files of one fragment, or files with different columns.
+        CommitConflictError: A later version moved rows of these fragments, or wrote or dropped these columns.
+            Not retryable: the values belong to other rows.
+        LanceError: The errors of `commit`.
     """
     if not replaced:
         raise InvalidInputError("nothing is replaced")
@@ -96,7 +100,7 @@ def commit_replaced_columns(
 
 
 def _check_files(fragment: Fragment, columns: Schema, manifest: Manifest) -> None:
-    """Refuse columns of which no file of the fragment holds just these, unless none holds any of them."""
+    """Refuse columns unless one file of the fragment has exactly these, or no file has any of them."""
     is_2_0 = manifest.data_storage_version == FileVersion.V2_0.name
     stored = nodes if is_2_0 else leaves
     wanted = [node.id for field in columns.fields for node in stored(field)]

@@ -1,6 +1,6 @@
-"""Schemas of the next version: fields added, removed, renamed, with other types.
+"""Schemas of the next version: fields are added, removed, renamed or get other types.
 
-Ids are never used for something else: a new field gets one above all that the schema and the data files have.
+Field ids are not reused: a new field gets an id above all ids in the schema and in the data files.
 Source: docs/format.md, "Schema".
 """
 
@@ -20,13 +20,13 @@ from lance_core.table.fragment import HIDDEN
 from lance_core.table.manifest import Manifest
 
 TOP = -1
-"""Parent of the fields that have none."""
+"""Parent id of top-level fields."""
 
 
 def next_field_id(manifest: Manifest) -> int:
-    """Return the first id that no field of the version and no column of its files has.
+    """Return the first id above all ids of the version: of its fields and of the columns of its files.
 
-    Where the table keeps count of the ids that were ever used, also above all of these.
+    If the table keeps the largest id that was ever used, return an id above this one, too.
     """
     message = manifest.message
     highest = max((field.id for field in message.fields), default=TOP)
@@ -39,24 +39,23 @@ def next_field_id(manifest: Manifest) -> int:
 
 
 def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
-    """Return the schema of a version with further columns at its end, or children of structs at the end of
-    theirs.
+    """Return the schema of a version with new columns, and new children of structs, after the old ones.
 
     Args:
-        manifest: of the version.
-        given: the new columns; a struct that is there already stands for the children it lacks. Blobs of the
-            first form are those of the second where the table has 2.2 files.
+        manifest: Manifest of the version.
+        given: The new columns. A struct that exists already holds the children to add. In tables with 2.2
+            files blobs of the first form become blobs of the second.
 
     Returns:
-        The schema with them, and the schema of the new fields alone with the structs that they are in.
+        The whole schema, and the schema of the new fields alone with the structs around them.
 
     Raises:
-        InvalidInputError: a column exists already, or has a name or type that no table can have.
+        InvalidInputError: A column exists already, or no table can have its name or type.
     """
     schema, version = manifest.schema, FileVersion.from_name(manifest.data_storage_version)
     new = schema_from_arrow(with_blobs_v2(given) if version >= FileVersion.V2_2 else given)
     ids: dict[int, int] = {}
-    """Ids of new fields, and of the structs they are in, by their ids in `given`."""
+    """Ids of new fields and of the structs around them, by their ids in `given`."""
     added: list[file_pb2.Field] = []
     _number(new.fields, schema.fields, "", next_field_id(manifest), ids)
     known = schema.field_by_id
@@ -76,11 +75,11 @@ def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
 
 
 def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Return a schema without some fields, and without the structs of which nothing is left.
+    """Return a schema without some fields, and without structs that have no child left.
 
     Raises:
-        InvalidInputError: there is no such column, or no column would be left.
-        UnsupportedFeatureError: a child of a column that is stored as a whole.
+        InvalidInputError: There is no such column, or no column would be left.
+        UnsupportedFeatureError: A path names a child of a column that is stored as a whole.
     """
     dropped: set[int] = set()
     for path in paths:
@@ -98,7 +97,7 @@ def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def parents_of(schema: Schema, field: Field) -> list[Field]:
-    """Return the fields around a field, innermost first."""
+    """Return the parents of a field, innermost first."""
     parents = []
     while field.parent_id != TOP:
         field = schema.field_by_id[field.parent_id]
@@ -107,17 +106,13 @@ def parents_of(schema: Schema, field: Field) -> list[Field]:
 
 
 def preserves_nullability(old: Schema, new: Schema) -> bool:
-    """Return whether rows written by the old schema are valid in the new one: no field came to need a
-    value.
-    """
+    """Return whether rows of the old schema are valid in the new one: no field became non-nullable."""
     required = {message.id for message in old.messages if not message.nullable}
     return all(message.nullable or message.id in required for message in new.messages)
 
 
 def used_files(fragments: Sequence[table_pb2.DataFragment], schema: Schema) -> list[table_pb2.DataFragment]:
-    """Return the fragments without the files that neither a field of the schema nor the rows' lineage is
-    in.
-    """
+    """Return the fragments without files that hold no field of the schema and no hidden column."""
     ids = {message.id for message in schema.messages} | HIDDEN
     replaced = []
     for fragment in fragments:
@@ -133,16 +128,17 @@ def used_files(fragments: Sequence[table_pb2.DataFragment], schema: Schema) -> l
 
 
 def check_names(schema: Schema) -> None:
-    """Refuse names that a new table could not have either.
+    """Refuse names that a new table could not have.
 
     Raises:
-        InvalidInputError: a name is used twice at one place, reserved, or has a dot at the top level.
+        InvalidInputError: Two fields of one parent have the same name, or a name is reserved or has a dot at
+            the top level.
     """
     schema_from_arrow(schema.to_arrow())
 
 
 def path_of(schema: Schema, field: Field) -> str:
-    """Return the path of a column as SQL and dotted paths spell it."""
+    """Return the path of a column with quotes, as SQL and dotted paths accept it."""
     names = [field.name, *(parent.name for parent in parents_of(schema, field))]
     return ".".join("`" + name.replace("`", "``") + "`" for name in reversed(names))
 
@@ -150,7 +146,7 @@ def path_of(schema: Schema, field: Field) -> str:
 def _number(
     new: Sequence[Field], known: Sequence[Field], path: str, next_id: int, ids: dict[int, int]
 ) -> int:
-    """Give ids to the new fields, depth first; structs that are known keep theirs."""
+    """Put the ids of fields into `ids`, depth first, and return the next id. Known structs keep their ids."""
     by_name = {field.name: field for field in known}
     for field in new:
         same = by_name.get(field.name)
@@ -183,7 +179,7 @@ def _end_of(messages: Sequence[file_pb2.Field], parent_id: int) -> int:
 
 
 def _kept(field: Field, dropped: Collection[int]) -> set[int]:
-    """Return the ids at and below a field that stay."""
+    """Return the ids of a field and its children that stay."""
     if field.id in dropped:
         return set()
     if field.logical_type != "struct" or not field.children:

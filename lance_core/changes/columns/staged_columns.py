@@ -1,8 +1,8 @@
 """New columns that many writers prepare, each for one fragment, and that one commit adds.
 
-A writer streams all physical rows of its fragment, deleted rows included, so that it need not know which rows
-are deleted. A few hundred bytes describe the written columns, and are sent to the process that commits. If
-rows were moved meanwhile, they would have nulls: then the commit is refused.
+A writer writes all physical rows of its fragment, so it need not know which rows are deleted. A few hundred
+bytes describe the written columns; the process that commits receives them. If rows were moved meanwhile, they
+would have nulls. Then the commit is refused.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class StagedColumns:
     """The new columns of one fragment, in a file that belongs to no version yet."""
 
     fragment: table_pb2.DataFragment
-    """The fragment as it was, with the new file as its last."""
+    """The fragment with the new file as its last file."""
     fields: table_pb2.Manifest
-    """The schema with the new fields, in a message of its own."""
+    """The schema with the new fields, as the fields of a manifest."""
     read_version: int
-    """The version whose rows these columns have."""
+    """The version that the columns were written for."""
 
     @property
     def fragment_id(self) -> int:
@@ -54,7 +54,7 @@ class StagedColumns:
         """Return the columns from the text of `json`.
 
         Raises:
-            InvalidInputError: it is something else.
+            InvalidInputError: The text is something else.
         """
         try:
             parts = json.loads(text)
@@ -74,8 +74,8 @@ class StagedColumnsWriter(FragmentColumnsWriter):
         """Begin a file for the columns of `schema`.
 
         Raises:
-            InvalidInputError: there is no such fragment, or a column exists already.
-            UnsupportedFeatureError: a type that the table cannot hold.
+            InvalidInputError: There is no such fragment, or a column exists already.
+            UnsupportedFeatureError: Files of the table's version cannot hold a type.
         """
         manifest = snapshot.manifest
         self._fragment = fragment_of(snapshot, fragment_id)
@@ -102,17 +102,17 @@ def commit_staged_columns(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Make one version out of columns that were staged for different fragments.
+    """Commit columns that were staged for different fragments as one version.
 
-    Rows of fragments without staged columns get nulls. If the commit fails, the files stay: the caller may
-    try again, or remove them.
+    Rows of other fragments get nulls. If the commit fails, the files stay: the caller may retry or remove
+    them.
 
     Raises:
-        InvalidInputError: nothing is staged, two for one fragment, of different columns, or none for a
-            fragment although the columns allow no nulls.
-        CommitConflictError: rows of these fragments were moved or taken back since, or the schema changed.
-            Not retryable: these columns have no values for the rows that there are now.
-        LanceError: as `commit` does.
+        InvalidInputError: There are no staged columns, two for one fragment, different columns, or none for a
+            fragment though a column is non-nullable.
+        CommitConflictError: A later version moved or restored rows of these fragments, or changed the schema.
+            Not retryable: the columns have no values for the new rows.
+        LanceError: The errors of `commit`.
     """
     if not staged:
         raise InvalidInputError("nothing was staged")
@@ -155,14 +155,14 @@ def commit_staged_columns(
 
 
 def _check_schema(manifest: Manifest, schema: Schema) -> None:
-    """Refuse columns that were staged on another schema, whose ids or names may be taken by now."""
+    """Refuse columns that were staged on another schema, since their ids or names may be taken now."""
     current = list(manifest.schema.messages)
     if current != list(schema.messages)[: len(current)]:
         raise CommitConflictError("the schema changed since the columns were staged", retryable=False)
 
 
 def _require_same_rows(current: Snapshot, staged: Sequence[StagedColumns]) -> None:
-    """Refuse what columns in the place of others would not go together with: rows that are elsewhere now."""
+    """Refuse if a later version is in conflict with a replacement of columns: it moved rows."""
     columns = [(each.fragment_id, each.fragment.files[-1]) for each in staged]
     since = min(each.read_version for each in staged)
     mine = data_replacement(new_transaction(since), columns)

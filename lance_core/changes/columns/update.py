@@ -1,4 +1,4 @@
-"""Other values for columns of one fragment, in a new file; the fragment is not committed."""
+"""Other values for columns of one fragment, found by key and written to a new file, without a commit."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from lance_core.write.fragments import DIRECTORY
 
 @dataclass(frozen=True)
 class UpdatedFragment:
-    """A fragment with a new file in the place of some of its columns."""
+    """A fragment with a new file that replaces some of its columns."""
 
     message: table_pb2.DataFragment
     fields_modified: tuple[int, ...]
-    """The fields that the new file has."""
+    """Ids of the fields in the new file."""
     matched_offsets: Offsets
-    """The physical rows that got other values."""
+    """Physical offsets of the rows that got other values."""
 
 
 def update_columns(
@@ -48,19 +48,20 @@ def update_columns(
     *,
     sync: bool = True,
 ) -> UpdatedFragment:
-    """Write the columns of `rows`, where the key is the same, into a new file of the fragment.
+    """Write columns to a new file of the fragment: new values for rows whose key is in `rows`, else old ones.
 
     Args:
-        snapshot: the version that has the fragment.
-        fragment: whose columns change.
-        rows: the new values and their key; held in memory. A column is replaced as a whole, also a struct.
-        left_on: the key of the dataset, `_rowid` and `_rowaddr` included; it is not updated.
-        right_on: the key of `rows`; the same name if not given.
+        snapshot: The version that has the fragment.
+        fragment: The fragment to change.
+        rows: Keys and new values; held in memory. Structs are replaced with all their children.
+        left_on: Key column of the dataset; `_rowid` and `_rowaddr` are possible. It is not updated.
+        right_on: Key column of `rows`; the same name if None.
+        sync: Make the file and its name durable before returning.
 
     Raises:
-        InvalidInputError: there is no such key or column, or it has another type.
-        UnsupportedFeatureError: a 0.1 table.
-        LanceError: something cannot be read or written; no file is left.
+        InvalidInputError: There is no such key or column, or it has another type.
+        UnsupportedFeatureError: The table has 0.1 files.
+        LanceError: Something cannot be read or written; no file is left.
     """
     manifest = snapshot.manifest
     if FileVersion.from_name(manifest.data_storage_version) == FileVersion.V0_1:
@@ -85,7 +86,7 @@ def update_columns(
         if sync:
             snapshot.storage.sync_directory(DIRECTORY)
     except BaseException:
-        with suppress(Exception):  # what went wrong first is what matters
+        with suppress(Exception):  # the first error is the one to report
             writer.abort()
         raise
     live = LiveRows(fragment.physical_rows, snapshot.read_deletions(fragment))
@@ -96,7 +97,7 @@ def update_columns(
 
 
 def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.DataFragment:
-    """Return the fragment with a file in the place of the columns that older files have of its fields."""
+    """Return the fragment with a further file, whose fields are removed from the older files."""
     message = table_pb2.DataFragment()
     message.CopyFrom(fragment.message)
     fields = set(file.fields)
@@ -109,12 +110,12 @@ def replace_columns(fragment: Fragment, file: table_pb2.DataFile) -> table_pb2.D
 
 
 def _stored(schema: Schema, given: pa.Table) -> tuple[Schema, pa.Table]:
-    """Return the fields of the table that `given` has, and its values in the form that files hold."""
+    """Return the fields of the table that `given` has, and its values in the form of data files."""
     part, conformer = replaceable_columns(schema, given.schema)
     batches = [conformer.conform(batch) for batch in given.to_batches()]
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in part.fields])
     if len(batches) > 1 and any(holds_dictionary(field.type) for field in stored):
-        # Arrow would join the dictionaries when rows are taken.
+        # One chunk per column: `take` on several chunks would make Arrow join the dictionaries.
         parts = zip(*(batch.columns for batch in batches), strict=True)
         columns = [_joined(arrays, name) for arrays, name in zip(parts, stored.names, strict=True)]
         batches = [pa.RecordBatch.from_arrays(columns, schema=stored)]
@@ -135,7 +136,7 @@ def _joined(arrays: Sequence[pa.Array], name: str) -> pa.Array:
 
 
 def _replaced(batch: pa.RecordBatch, values: pa.Table, found: pa.Array) -> pa.RecordBatch:
-    """Return the batch with the rows of `values` whose numbers `found` has, where it has one."""
+    """Return the batch; where `found` has a row number, the values come from that row of `values`."""
     matched = found.is_valid().to_numpy(zero_copy_only=False)
     if not matched.any():
         return batch

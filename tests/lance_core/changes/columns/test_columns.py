@@ -438,7 +438,7 @@ def test_alterations_that_make_no_sense(tmp_path: Path, alterations: list[Any], 
 
 
 def test_new_columns_are_all_of_one_kind(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="SQL text, or all of them types"):
+    with pytest.raises(InvalidInputError, match="all be SQL text, or all be Arrow types"):
         lance_core.dataset(copies(tmp_path).ours).add_columns({"n": pa.int16(), "m": "a + 1"})
 
 
