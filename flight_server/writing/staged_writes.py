@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from flight_server.catalog.local import Catalog
@@ -24,6 +24,7 @@ from lance_core.commit.next_manifest import TableSettings
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
+    CorruptFileError,
     DatasetExistsError,
     FileMissingError,
     InvalidInputError,
@@ -215,11 +216,18 @@ def _read_version(command: CommitCommand, writes: Sequence[StagedWrite]) -> int:
 
 
 def _check_files(storage: Storage, writes: Sequence[StagedWrite]) -> None:
+    """Raise InvalidInputError if a staged file is gone, CorruptFileError if it has another size."""
     files = [file for write in writes for file in write.files]
 
     def check(file: tuple[str, int]) -> None:
+        path, size = file
         try:
-            storage.open_file(*file).close()
+            # The size is not passed on: a remote storage would believe it and ask for nothing.
+            with closing(storage.open_file(path)) as opened:
+                if opened.size != size:
+                    raise CorruptFileError(
+                        "file has the wrong size", file=path, expected=size, found=opened.size
+                    )
         except FileMissingError:
             raise InvalidInputError("a data file of a staged write is gone, write it again") from None
 

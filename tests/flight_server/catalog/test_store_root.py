@@ -444,6 +444,26 @@ def test_staged_writes(s3: S3, tmp_path: Path) -> None:
     assert dataset.to_table()["n"].to_pylist() == [1, 2] * 3
 
 
+def test_a_staged_file_that_is_gone(server: RunningServer, root: str, s3: S3) -> None:
+    """T13: a file of a receipt is shorter, or was removed, before the commit."""
+    bucket = root.split("/")[2]
+    rows = pa.table({"n": [1, 2]})
+    with server.client() as client:
+        put(client, {"dataset": "gone", "mode": "create"}, rows)
+        before = s3.keys(bucket)
+        receipt = stage(client, rows, dataset="gone")
+        (staged,) = (key for key in s3.keys(bucket) if key not in before and key.endswith(".lance"))
+        whole = s3.client.get_object(Bucket=bucket, Key=staged)["Body"].read()
+        commit = {"dataset": "gone", "operation": "append", "staged": [receipt]}
+        s3.client.put_object(Bucket=bucket, Key=staged, Body=whole[:-1])
+        with pytest.raises(flight.FlightInternalError, match="wrong size"):
+            act(client, "commit", **commit)
+        s3.client.delete_object(Bucket=bucket, Key=staged)
+        with pytest.raises(pa.ArrowInvalid, match="is gone"):
+            act(client, "commit", **commit)
+        act(client, "drop_dataset", dataset="gone")
+
+
 def test_a_root_with_a_manifest_store_names_its_table() -> None:
     with pytest.raises(InvalidInputError, match="not the URI"):
         Service(Settings.resolve("s3+ddb://bucket/x", {}, {}))
