@@ -116,6 +116,15 @@ def test_the_picture_has_the_folders(package: str) -> None:
     assert {folder.name for folder in folders if folder.parent == ROOT / package} - {"proto"} <= drawn
 
 
+def test_the_picture_has_the_layers_in_order() -> None:
+    """A folder is drawn below the folders that import it, or to the right of them in the same line."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    box = page.split("| lance_core ", 1)[1].split("\n  +---", 1)[0]
+    drawn = [name for line in box.splitlines() for name in re.findall(r"(\w+)/", line[:50])]
+    heights = [HEIGHT[name] for name in drawn if name in HEIGHT]
+    assert heights == sorted(heights, reverse=True)
+
+
 def test_the_jobs_are_imported_when_they_are_asked_for() -> None:
     """The command line has the jobs among its verbs; who serves needs neither them nor Spark."""
     at_once = ast.parse(JOBS.read_text(encoding="utf-8")).body
