@@ -6,7 +6,12 @@
     trips = client.dataset("trips")
     trips.to_table(columns=["distance"], filter="distance > 10")
 
-It needs neither Lance nor access to the storage.
+The client needs neither Lance nor access to the storage. Where to find things:
+
+- `client`, `actions`, `writes`: the methods of `Client`
+- `dataset`, `scanner`, `lookup`, `polars_scan`: reads of one dataset; `filter_pushdown` splits their filters
+- `upload`, `staged_writes`: streams of rows to a server, and commits of several streams
+- `connection`, `endpoints`: calls, retries, and streams that resume where they broke
 """
 
 from typing import TYPE_CHECKING, Any
@@ -80,7 +85,7 @@ pickling.register()
 
 
 def __getattr__(name: str) -> Any:
-    """`RemoteDataset` when somebody asks for it: what it derives from takes pandas along."""
+    """Return `RemoteDataset` on first use, since its base class imports pandas."""
     if name == "RemoteDataset":
         from flight_client.dataset import RemoteDataset
 

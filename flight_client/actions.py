@@ -1,4 +1,4 @@
-"""Everything a server can do to its datasets, one method per action."""
+"""Actions of a server on its datasets, one method per action."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from flight_client.staged_writes import WriteResult
 class Actions:
     """Changes of datasets, their versions, tags, branches and settings.
 
-    A `name` may end in a branch: `trips@dev`. What changes a dataset answers with the new version; it
-    carries a transaction id (one of its own unless `transaction_id` is given), so that it happens once even
-    where it is sent again after the connection broke. All methods raise `LanceError`s: what the server
-    reported.
+    A `name` may end in a branch: `trips@dev`. Methods that change a dataset return the new version. A change
+    carries a transaction id, its own or the given `transaction_id`, so that it happens once, even if it is
+    sent again after a broken connection. All methods raise the `LanceError` that the server reported.
     """
 
     _servers: Servers
 
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
-        """Run any action of the server: one JSON object in, one out; fields that are None are left out.
+        """Run any action of the server: one JSON object in, one out. Fields that are None are left out.
 
         Args:
-            name, body: see the protocol.
-            repeat: make the call again after an error that time may heal; for actions that change
-                nothing, or carry a `transaction_id`.
+            name: name of the action in the protocol.
+            body: fields of the action.
+            repeat: whether to repeat the call after a temporary error. For actions that change nothing, or
+                that carry a `transaction_id`.
         """
         return self._servers.action(name, body, repeat=repeat)
 
@@ -45,34 +45,39 @@ class Actions:
         """Return the facts in a manifest: version, schema, rows, bytes, fragments, indices, settings.
 
         Args:
-            name: of the dataset.
+            name: name of the dataset.
             **fields: `version`, `tag` or `asof`, and `branch`.
         """
         return self.action("describe", {"dataset": name, **fields}, repeat=True)
 
     def fragments(self, name: str, **fields: Any) -> list[dict[str, Any]]:
-        """Return the fragments in dataset order: `id`, `rows`, `physical_rows` (deleted ones included) and
-        `bytes`.
+        """Return the fragments in dataset order.
+
+        Each has `id`, `rows` (live rows), `physical_rows` (deleted ones included) and `bytes`.
 
         Args:
-            name: of the dataset.
+            name: name of the dataset.
             **fields: see `describe`.
         """
         return list(self.action("list_fragments", {"dataset": name, **fields}, repeat=True)["fragments"])
 
     def count_rows(self, name: str, filter: str | None = None, **fields: Any) -> int:
-        """Return the number of rows, or of rows for which a condition in SQL is true; **fields as in
-        `describe`.
+        """Return the number of rows, or of rows that meet a condition.
+
+        Args:
+            name: name of the dataset.
+            filter: condition in SQL.
+            **fields: see `describe`.
         """
         answer = self.action("count_rows", {"dataset": name, "filter": filter, **fields}, repeat=True)
         return int(answer["count"])
 
     def create_dataset(self, name: str, schema: pa.Schema, **fields: Any) -> int:
-        """Create a dataset without rows.
+        """Create a dataset without rows, and return its version.
 
         Args:
-            name: of the dataset.
-            schema: its columns.
+            name: name of the dataset.
+            schema: columns of the dataset.
             **fields: `data_storage_version`, `enable_stable_row_ids`, `transaction_id`, `properties`.
         """
         return self._change("create_dataset", name, schema=_encoded(schema), **fields)
@@ -84,14 +89,15 @@ class Actions:
     def shallow_clone(
         self, name: str, target: str, version: int | str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Begin another dataset with a version of this one; no data is copied. Its `dataset` and `version`.
+        """Create a dataset from a version of this one, without copying data. Return its `dataset` and
+        `version`.
 
-        Cleaning up this dataset breaks the other one, unless a tag keeps the version.
+        Cleaning up this dataset breaks the new one, unless a tag keeps the version.
 
         Args:
-            name: of the dataset to begin with.
-            target: the name of the other one, which is not there yet.
-            version: a number or a tag; the latest if not given.
+            name: name of this dataset.
+            target: name of the new dataset.
+            version: number or tag; the latest version if None.
             **fields: `branch`, `transaction_id`.
         """
         if version is not None:
@@ -99,21 +105,32 @@ class Actions:
         return self._changed("shallow_clone", name, target=target, **fields)
 
     def validate(self, name: str, **fields: Any) -> int:
-        """Check every file of a version, the latest unless `fields` say otherwise; its number.
+        """Check every file of a version, and return its number.
+
+        Args:
+            name: name of the dataset.
+            **fields: see `describe`; the latest version if not given.
 
         Raises:
-            CorruptFileError: the first thing that is wrong.
+            CorruptFileError: the first error in the files.
         """
         return int(self.action("validate", {"dataset": name, **fields}, repeat=True)["version"])
 
     def delete(self, name: str, predicate: str, **fields: Any) -> dict[str, Any]:
-        """Delete the rows for which SQL is true; `version` and `rows`."""
+        """Delete the rows that meet a condition in SQL, and return `version` and `rows`."""
         return self._changed("delete", name, predicate=predicate, **fields)
 
     def update(
         self, name: str, updates: Mapping[str, str], where: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Give columns new values, SQL by column, where `where` is true; `version` and `rows`."""
+        """Give columns new values, and return `version` and `rows`.
+
+        Args:
+            name: name of the dataset.
+            updates: SQL by column.
+            where: condition in SQL; only rows that meet it are updated.
+            **fields: `branch`, `transaction_id`.
+        """
         return self._changed("update", name, updates=dict(updates), where=where, **fields)
 
     def add_columns(
@@ -125,26 +142,26 @@ class Actions:
         """Add columns, and return the new version.
 
         Args:
-            name: of the dataset.
-            columns: SQL by name, computed from other columns; or, for columns of nulls, types of Arrow by
-                name, a field, fields or a schema.
+            name: name of the dataset.
+            columns: SQL by name, computed from other columns. For columns of nulls: Arrow types by name, a
+                field, fields or a schema.
             **fields: `branch`, `transaction_id`.
 
         Raises:
-            InvalidInputError: a column exists already, or an expression cannot be used.
+            InvalidInputError: a column exists already, or an expression is invalid.
         """
         schema = _schema_of_nulls(columns)
         if schema is not None:
             return self._change("add_columns", name, schema=_encoded(schema), **fields)
         if not isinstance(columns, Mapping) or not all(isinstance(sql, str) for sql in columns.values()):
             raise InvalidInputError(
-                "columns: SQL by name, or types by name, a field, fields or a schema expected, "
-                f"{columns!r:.200} given"
+                "columns: expected SQL by name, or types by name, a field, fields or a schema, "
+                f"found {columns!r:.200}"
             )
         return self._change("add_columns", name, columns=dict(columns), **fields)
 
     def drop_columns(self, name: str, columns: str | Sequence[str], **fields: Any) -> int:
-        """Remove columns, nested ones by dotted paths."""
+        """Remove columns, nested ones by dotted paths, and return the new version."""
         if isinstance(columns, str):
             columns = [columns]
         return self._change("drop_columns", name, columns=list(columns), **fields)
@@ -153,31 +170,31 @@ class Actions:
         """Change names, types and nullability of columns, and return the new version.
 
         Args:
-            name: of the dataset.
-            *alterations: dicts with `path`, and what changes: `name`, `nullable`, `data_type` (a type of
-                Arrow, or its name as in a CAST).
+            name: name of the dataset.
+            *alterations: dicts with `path`, and with the changes: `name`, `nullable`, `data_type` (an Arrow
+                type, or its name as in a CAST).
             **fields: `branch`, `transaction_id`.
 
         Raises:
-            InvalidInputError: an alteration is no dict, there is no such column, a name is taken, or values
-                do not fit the new type.
+            InvalidInputError: an alteration is no dict, the column does not exist, the name is taken, or a
+                value does not fit the new type.
         """
         return self._change("alter_columns", name, columns=list(map(_alteration, alterations)), **fields)
 
     def indices(self, name: str, **fields: Any) -> list[dict[str, Any]]:
-        """List the indices of a version, which scans do not use.
+        """Return the indices of a version. Scans do not use them.
 
-        Return `name`, `type`, `fields`, `rows` (that the index covers), `bytes` (None if unknown) and
-        `segments` of each.
+        Each has `name`, `type`, `fields`, `rows` (covered by the index), `bytes` (None if unknown) and
+        `segments`.
 
         Args:
-            name: of the dataset.
-            **fields: `version`, `tag`, `asof`, `branch`.
+            name: name of the dataset.
+            **fields: see `describe`.
         """
         return list(self.describe(name, **fields)["indices"])
 
     def drop_index(self, name: str, index: str, **fields: Any) -> int:
-        """Drop an index by its name; return the new version.
+        """Drop an index by its name, and return the new version.
 
         Raises:
             IndexNotFoundError: the dataset has no such index.
@@ -188,12 +205,12 @@ class Actions:
     def compact(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
         """Join small fragments and leave out deleted rows.
 
-        Return the new `version`, how many fragments and files went and came, and `lost_coverage`: the
-        indices that do not cover all rows any more that they covered, each with `index`, `index_type`,
-        `fragment_ids` and `num_rows`.
+        Return the new `version`, the numbers of removed and added fragments and files, and `lost_coverage`:
+        the indices that cover fewer rows than before, each with `index`, `index_type`, `fragment_ids` and
+        `num_rows`.
 
         Args:
-            name: of the dataset.
+            name: name of the dataset.
             options: `target_rows_per_fragment`, `materialize_deletions`, ..., see the operations page.
             **fields: `branch`, `transaction_id`.
         """
@@ -205,7 +222,7 @@ class Actions:
         return list(self.action("compact_plan", body, repeat=True)["tasks"])
 
     def compact_execute(self, name: str, task: Any, **fields: Any) -> str:
-        """Run one task; its receipt. Nobody sees what it makes before the commit."""
+        """Run one task, and return its receipt. The result stays invisible until the commit."""
         return str(self.action("compact_execute", {"dataset": name, "task": task, **fields})["receipt"])
 
     def compact_commit(self, name: str, receipts: Sequence[str], **fields: Any) -> dict[str, Any]:
@@ -213,21 +230,21 @@ class Actions:
         return self._changed("compact_commit", name, receipts=list(receipts), **fields)
 
     def cleanup(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Remove old versions, and files that no version needs; what was removed, or would be.
+        """Remove old versions and files that no version needs, and return what was or would be removed.
 
         Args:
-            name: of the dataset.
-            **fields: `older_than_seconds` (two weeks without any limit), `retain_versions`, `versions`,
+            name: name of the dataset.
+            **fields: `older_than_seconds` (two weeks if no limit is given), `retain_versions`, `versions`,
                 `delete_unverified`, `error_if_tagged_old_versions`, `dry_run`, `branch`.
         """
         return self.action("cleanup", {"dataset": name, **fields})
 
     def versions(self, name: str, *, limit: int | None = None, **fields: Any) -> list[dict[str, Any]]:
-        """All versions, oldest first, with `version`, `timestamp` and `metadata`; or the newest `limit`.
+        """Return the versions, oldest first, each with `version`, `timestamp` and `metadata`.
 
         Args:
-            name: of the dataset.
-            limit: only so many, the newest.
+            name: name of the dataset.
+            limit: number of versions, the newest ones; None for all.
             **fields: `from_version`, `to_version`, `branch`; `rows`, see the protocol.
         """
         body = {"dataset": name, "limit": limit, **fields}
@@ -237,8 +254,8 @@ class Actions:
         """Return the version that a transaction made, and what it added; None if it made none.
 
         Args:
-            name: of the dataset; where there is none, no transaction made a version.
-            transaction_id: a UUID, as it was given to a write, commit or change.
+            name: name of the dataset. If it does not exist, no transaction made a version.
+            transaction_id: UUID that was given to a write, commit or change.
             **fields: `branch`.
         """
         body = {"dataset": name, "transaction_id": transaction_id, **fields}
@@ -249,7 +266,7 @@ class Actions:
         return None if found["version"] is None else WriteResult(**found)
 
     def restore(self, name: str, version: int, **fields: Any) -> int:
-        """Make an older version the latest one again."""
+        """Make an older version the latest one again, and return the new version."""
         return self._change("restore", name, version=version, **fields)
 
     def changes(self, name: str, from_version: int, to_version: int, **fields: Any) -> Changes:
@@ -258,15 +275,15 @@ class Actions:
         return Changes(self._servers, self.action("changes", body, repeat=True))
 
     def tags(self, name: str) -> dict[str, dict[str, Any]]:
-        """All tags, with the `version` and `branch` that they name."""
+        """Return the tags by name, each with its `version` and `branch`."""
         return dict(self.action("list_tags", {"dataset": name}, repeat=True)["tags"])
 
     def create_tag(self, name: str, tag: str, version: int | None = None, **fields: Any) -> int:
-        """Name a version, the latest if none is given."""
+        """Give a version a name, and return the version; the latest version if none is given."""
         return self._refer("create_tag", name, tag=tag, version=version, **fields)
 
     def update_tag(self, name: str, tag: str, version: int | None = None, **fields: Any) -> int:
-        """Let a tag name another version."""
+        """Let a tag name another version, and return the version; the latest version if none is given."""
         return self._refer("update_tag", name, tag=tag, version=version, **fields)
 
     def delete_tag(self, name: str, tag: str) -> None:
@@ -274,11 +291,13 @@ class Actions:
         self._refer("delete_tag", name, tag=tag)
 
     def branches(self, name: str) -> dict[str, dict[str, Any]]:
-        """All branches, with `parent_branch`, `parent_version` and more."""
+        """Return the branches by name, each with `parent_branch`, `parent_version` and more."""
         return dict(self.action("list_branches", {"dataset": name}, repeat=True)["branches"])
 
     def create_branch(self, name: str, branch: str, version: int | str | None = None) -> int:
-        """Begin a branch with a version (a number or a tag), the latest if none is given."""
+        """Begin a branch with a version (a number or a tag), the latest if none is given, and return the
+        version.
+        """
         key = "tag" if isinstance(version, str) else "version"
         return self._refer("create_branch", name, branch=branch, **{key: version})
 
@@ -287,30 +306,31 @@ class Actions:
         self._refer("delete_branch", name, branch=branch)
 
     def config(self, name: str, **fields: Any) -> dict[str, Any]:
-        """`config`, `table_metadata` and `schema_metadata` of a version."""
+        """Return `config`, `table_metadata` and `schema_metadata` of a version."""
         return self.action("get_config", {"dataset": name, **fields}, repeat=True)
 
     def update_config(self, name: str, **fields: Any) -> int:
-        """Change settings and metadata: texts by name, None removes one.
+        """Change settings and metadata, texts by name (None removes an entry), and return the new version.
 
         Args:
-            name: of the dataset.
+            name: name of the dataset.
             **fields: `config`, `table_metadata`, `schema_metadata`, `field_metadata`, `replace`, `branch`.
         """
         return self._change("update_config", name, **fields)
 
     def explain_scan(self, name: str, *, analyze: bool = False, **fields: Any) -> dict[str, Any]:
-        """Return what a scan reads of each fragment and column, and what statistics rule out.
+        """Return the pages that a scan reads of each fragment and column, and the pages that statistics rule
+        out.
 
         Args:
-            name: of the dataset.
-            analyze: run the scan, and tell what was read.
-            **fields: of a scan command: `columns`, `filter`, `limit`, `version`, ...
+            name: name of the dataset.
+            analyze: whether to run the scan and count what it reads.
+            **fields: fields of a scan command: `columns`, `filter`, `limit`, `version`, ...
         """
         body = {"scan": {"dataset": name, **fields}, "analyze": analyze}
         return self.action("explain_scan", body, repeat=True)
 
-    # The names of these actions, for whoever knows the protocol.
+    # The names of these actions in the protocol.
     list_fragments = fragments
     list_versions = versions
     list_tags = tags
@@ -325,12 +345,14 @@ class Actions:
         return int(self._changed(action, name, **fields)["version"])
 
     def _refer(self, action: str, name: str, **fields: Any) -> int:
-        """Tags and branches have no transactions: a call whose answer was lost is not made again."""
+        """Run an action on tags or branches. They have no transactions: after a lost answer the call is not
+        repeated.
+        """
         return int(self.action(action, {"dataset": name, **fields})["version"])
 
 
 class Changes:
-    """The rows that differ between two versions, read when they are asked for."""
+    """Rows that differ between two versions. Each method reads them from the server."""
 
     def __init__(self, servers: Servers, answer: Mapping[str, Any]) -> None:
         self._servers = servers
@@ -343,15 +365,15 @@ class Changes:
         return f"Changes({self.from_version} to {self.to_version}: {counts})"
 
     def inserted(self) -> Iterator[pa.RecordBatch]:
-        """Rows that the later version has, and the earlier one had not."""
+        """Yield the rows that only the later version has."""
         return self._read("inserted")
 
     def updated(self) -> Iterator[pa.RecordBatch]:
-        """Rows of both versions that were changed, as the later one has them."""
+        """Yield the changed rows that both versions have, with the values of the later version."""
         return self._read("updated")
 
     def deleted(self) -> Iterator[pa.RecordBatch]:
-        """Rows that the later version no longer has, as the earlier one had them."""
+        """Yield the rows that only the earlier version has."""
         return self._read("deleted")
 
     def _num_rows(self, kind: str) -> int | None:
@@ -365,7 +387,7 @@ class Changes:
 
 
 def _schema_of_nulls(columns: Any) -> pa.Schema | None:
-    """Return the schema of columns that begin with nulls; None if `columns` are something else."""
+    """Return the schema of columns that begin with nulls; None if `columns` has another form."""
     if isinstance(columns, pa.Schema):
         return columns
     given = list(columns.values()) if isinstance(columns, Mapping) else columns
@@ -379,11 +401,11 @@ def _schema_of_nulls(columns: Any) -> pa.Schema | None:
 
 
 def _alteration(given: Any) -> dict[str, Any]:
-    """Return an alteration as the action takes it."""
+    """Return an alteration in the form that the action expects."""
     if not isinstance(given, Mapping):
         raise InvalidInputError(
-            'alter_columns takes dicts, one argument each: alter_columns(name, {"path": ...}, ...); '
-            f"a {type(given).__name__} given"
+            'alterations: expected dicts, one argument each: alter_columns(name, {"path": ...}, ...), '
+            f"found {type(given).__name__}"
         )
     body = {key: value for key, value in given.items() if value is not None}
     if isinstance(body.get("data_type"), pa.DataType):

@@ -1,4 +1,4 @@
-"""Limits for the C library's allocator, which keeps memory into which batches are received."""
+"""Limits of glibc's allocator, so that it keeps the memory into which batches are received."""
 
 import ctypes
 import os
@@ -13,12 +13,12 @@ _LARGEST_REUSED_BYTES = 32 << 20
 
 @cache
 def keep_received_memory() -> None:
-    """Let glibc give received memory to the next batch instead of to the system.
+    """Let glibc reuse received memory for the next batch, instead of returning it to the system.
 
-    Otherwise the pages of most batches are given back when they are freed, and cleared by the system when the
-    next one arrives: up to half of the CPU time of a client. The thresholds are those that glibc would come
-    to by itself with the first block of 32 MiB that a process frees; batches are smaller. What an environment
-    variable says is left alone. Other C libraries know no such thresholds.
+    Otherwise glibc returns the pages of most batches when they are freed, and the system clears them when the
+    next batch arrives: up to half of the CPU time of a client. glibc itself sets the same thresholds when a
+    process frees its first block of 32 MiB; batches are smaller. Values in environment variables take
+    precedence. Other C libraries have no such thresholds.
     """
     if not _is_set("MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_"):
         _set(_M_MMAP_THRESHOLD, _LARGEST_REUSED_BYTES)
@@ -27,10 +27,11 @@ def keep_received_memory() -> None:
 
 @cache
 def share_received_memory() -> None:
-    """Let all threads of this process allocate from one heap, for a process that reads one stream at a time.
+    """Let all threads of this process allocate from one heap. For a process that reads one stream at a time.
 
-    Each connection of gRPC has threads of its own, to which glibc gives heaps of their own: what one stream
-    received into is not at hand for the next one. An environment variable that says how many is left alone.
+    Each connection of gRPC has its own threads, and glibc gives each thread its own heap. Without this call,
+    memory of one stream cannot be reused for the next one. A number of heaps in an environment variable takes
+    precedence.
     """
     if not _is_set("MALLOC_ARENA_MAX"):
         _set(_M_ARENA_MAX, 1)

@@ -44,21 +44,23 @@ def connect(
     From the first call on, glibc keeps more freed memory in this process (`flight_client.allocator`).
 
     Args:
-        uri: `grpc://host:port`, `grpc+tls://host:port`; or several servers of the same datasets, of which the
-            first is asked unless it does not answer.
-        token: sent as `authorization: Bearer`.
+        uri: `grpc://host:port` or `grpc+tls://host:port`; or several servers of the same datasets. Calls go
+            to the first server that answers.
+        token: token for the header `authorization: Bearer`.
         tls_root_certs: certificates that servers are checked with, PEM or a path; those of the system if
             None.
-        cert_chain, private_key: the client's own certificate, PEM or a path, where servers ask for one.
-        headers: sent with every call.
-        timeout: seconds that a call that is no stream may take.
-        attempts: how often a call is made that can be repeated.
-        parallel: streams at the same time when a dataset is read; as many as cores if None, from 2 to 4.
-        max_read_bytes: of batches that were received ahead of who reads them. The process takes about twice
-            as much for them, and what gRPC receives ahead of each stream (up to some 10 MiB).
+        cert_chain, private_key: certificate and key of the client, PEM or a path, for servers that require
+            them.
+        headers: headers of every call.
+        timeout: seconds that a call may take; streams have no limit.
+        attempts: largest number of attempts of a call that can be repeated.
+        parallel: number of parallel streams in a read. If None, the number of cores, but at least 2 and at
+            most 4.
+        max_read_bytes: bytes of batches that are received before the caller asks for them. The process uses
+            about twice as much memory for them, and up to 10 MiB per stream for gRPC.
 
     Raises:
-        InvalidInputError: an argument makes no sense, or a file that it names cannot be read.
+        InvalidInputError: an argument is invalid, or a file that it names cannot be read.
     """
     keep_received_memory()
     access = Access(
@@ -76,7 +78,9 @@ def connect(
 
 
 class Client(Actions, Writes):
-    """Datasets of one server, or of several servers of the same folder. For many threads; can be pickled."""
+    """Client of one server, or of several servers of the same folder. Can be pickled, and used by many
+    threads.
+    """
 
     def __init__(self, servers: Servers, options: ReadOptions) -> None:
         """Use `connect`."""
@@ -98,11 +102,11 @@ class Client(Actions, Writes):
         self.close()
 
     def close(self) -> None:
-        """Close the connections; they open again when they are needed."""
+        """Close the connections. They open again when they are needed."""
         self._servers.close()
 
     def datasets(self, pattern: str | None = None) -> Listing:
-        """All datasets, or those whose names match a glob."""
+        """Return all datasets, or those whose names match a glob."""
 
         def run(server: Server) -> list[flight.FlightInfo]:
             return list(server.client.list_flights((pattern or "").encode(), server.options()))
@@ -117,7 +121,7 @@ class Client(Actions, Writes):
         branch: str | None = None,
         asof: str | datetime | None = None,
     ) -> RemoteDataset:
-        """Open a dataset: its latest version, or the one that is asked for.
+        """Open a dataset: its latest version, or a given one.
 
         Arguments and errors are those of `snapshot`.
         """
@@ -133,19 +137,19 @@ class Client(Actions, Writes):
         branch: str | None = None,
         asof: str | datetime | None = None,
     ) -> Snapshot:
-        """Return a version of a dataset for engines that plan and spread their reads themselves.
+        """Return a version of a dataset, for engines that plan and distribute their reads themselves.
 
         Args:
-            name: as the server lists it; an ending `@12`, `@gold` or `@dev:12` names a version, too.
-            version: its number, or the name of a tag.
-            branch: a branch of the dataset.
-            asof: the last version before this time, ISO 8601; in UTC unless it says otherwise.
+            name: name on the server, perhaps with a version: `trips@12`, `trips@gold`, `trips@dev:12`.
+            version: number of the version, or name of a tag.
+            branch: branch of the dataset.
+            asof: ISO 8601 time; the last version before it. UTC unless it has an offset.
 
         Raises:
-            DatasetNotFoundError: there is no such dataset, version, tag or branch.
+            DatasetNotFoundError: the dataset, version, tag or branch does not exist.
         """
         if not isinstance(version, int | str | None) or isinstance(version, bool):
-            raise InvalidInputError(f"version: a number or a tag expected, {version!r} given")
+            raise InvalidInputError(f"version: expected a number or a tag, found {version!r}")
         body = {
             "dataset": name,
             "version": version if isinstance(version, int) else None,
@@ -164,7 +168,8 @@ class Client(Actions, Writes):
     def _scan_schema(self, target: Target) -> pa.Schema:
         """Return the schema of a scan of all columns.
 
-        GetFlightInfo tells it, since pyarrow's GetSchema raises other classes of errors than all other calls.
+        The schema comes from GetFlightInfo, because pyarrow's GetSchema raises other error classes than all
+        other calls.
         """
         command = {**target.fields(), "limit": 0}
         descriptor = flight.FlightDescriptor.for_command(to_json({"scan": command}))
@@ -175,14 +180,12 @@ class Client(Actions, Writes):
         return self._servers.call(run)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """Return the rows of one endpoint, see `RemoteDataset.read_endpoint`; the dataset need not be
-        opened.
-        """
+        """Yield the rows of one endpoint without opening its dataset, see `RemoteDataset.read_endpoint`."""
         return read_endpoint(self._servers, endpoint, first)
 
 
 def _pem(name: str, given: bytes | str | Path | None) -> bytes | None:
-    """PEM text, or the content of the file that a path names; `name` is that of the argument."""
+    """Return PEM text, or the content of the file that a path names; `name` is the name of the argument."""
     if given is None or isinstance(given, bytes):
         return given
     if isinstance(given, str) and "-----BEGIN" in given:

@@ -1,6 +1,4 @@
-"""Connections to the servers of one folder of datasets: who is asked, with which token, and how often
-again.
-"""
+"""Connections to the servers of one folder of datasets: choice of the server, token, and repeated calls."""
 
 import json
 import os
@@ -29,27 +27,31 @@ from flight_client.errors import (
 T = TypeVar("T")
 
 _connected: int | None = None
-"""The process that connected to a server, from which this one may have been forked."""
+"""Process that connected to a server. This process may be a fork of it."""
 
 TRAILER = "x-lance-error"
 REUSE = "arrow-flight-reuse-connection"
-"""Scheme of the location that means: the server you asked."""
+"""Scheme of the location that stands for the server that was asked."""
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 
 
 def _in_json(value: Any) -> Any:
-    """Whole numbers of other libraries and times, as JSON has them."""
+    """Return integers of other libraries and times in a form that JSON has."""
     if hasattr(value, "__index__"):
         return index(value)
     if isinstance(value, date):
         return value.isoformat()
-    raise InvalidInputError(f"{value!r:.100}: a command holds no {type(value).__name__}")
+    raise InvalidInputError(
+        f"{value!r:.100}: expected a value that JSON can hold, found {type(value).__name__}"
+    )
 
 
 to_json = json.JSONEncoder(default=_in_json).encode
-"""A command or the body of an action as text. Raises InvalidInputError for what it cannot hold."""
+"""Return a command or the body of an action as text. Raises InvalidInputError for values that JSON cannot
+hold.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,26 +59,26 @@ class Access:
     """Settings of connections, except the addresses of the servers. Can be pickled."""
 
     token: str | None = field(default=None, repr=False)
-    """Sent as `authorization: Bearer`."""
+    """Token for the header `authorization: Bearer`."""
     tls_root_certs: bytes | None = field(default=None, repr=False)
-    """PEM; None for those of the system."""
+    """PEM; None for the certificates of the system."""
     cert_chain: bytes | None = field(default=None, repr=False)
     private_key: bytes | None = field(default=None, repr=False)
-    """PEM; where servers ask for a certificate of the client."""
+    """PEM; for servers that require a certificate of the client."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Sent with every call, names in lower case."""
+    """Headers of every call, names in lower case."""
     timeout: float | None = None
-    """Seconds that a call that is no stream may take."""
+    """Seconds that a call may take; streams have no limit."""
     attempts: int = 5
     """Largest number of attempts of a call that can be repeated."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise InvalidInputError(f"attempts: {self.attempts} given, 1 or more expected")
+            raise InvalidInputError(f"attempts: expected 1 or more, found {self.attempts}")
 
 
 class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
-    """Sends our headers with a call, and keeps what its trailers say about an error."""
+    """Middleware of one call: sends our headers, and keeps the error report in the trailers."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
@@ -91,7 +93,7 @@ class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
 
 
 class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
-    """Makes one `_Trailers` per call; `latest` is that of the call that this thread began last."""
+    """Factory of one `_Trailers` per call; `latest` is the one of the latest call of this thread."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
@@ -111,7 +113,9 @@ class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
 
 
 class _Calling:
-    """Turns what pyarrow raises inside into our errors; a class, since every take comes by."""
+    """Context that turns errors of pyarrow into ours. A class is faster than a generator, and every take uses
+    it.
+    """
 
     __slots__ = ("_factory", "_uri")
 
@@ -131,15 +135,16 @@ class _Calling:
 
 
 def check_process() -> None:
-    """Refuse calls in a process that was forked from one that had connected to any server.
+    """Refuse calls in a process that was forked from a process with a connection to a server.
 
     Raises:
         UnsupportedFeatureError: this is such a process. gRPC does not survive a fork: it would wait for ever.
     """
     if _is_forked():
         raise UnsupportedFeatureError(
-            "gRPC does not survive a fork, and this process was forked from one that had connected to a "
-            "server: spawn processes, or connect in the forked ones only"
+            "gRPC does not survive a fork, and this process was forked from one with a connection to a "
+            "server: "
+            "spawn processes, or connect in the forked processes only"
         )
 
 
@@ -148,7 +153,7 @@ def _is_forked() -> bool:
 
 
 class Server:
-    """One server, connected when it is first asked. For many threads."""
+    """Server that is connected on first use. Can be used by many threads."""
 
     def __init__(self, uri: str, access: Access) -> None:
         self.uri = uri
@@ -162,7 +167,7 @@ class Server:
 
     @property
     def client(self) -> flight.FlightClient:
-        """The connection; errors are those of `check_process`."""
+        """Connection to the server; errors are those of `check_process`."""
         check_process()
         with self._lock:
             if self._client is None:
@@ -170,21 +175,21 @@ class Server:
             return self._client
 
     def options(self) -> flight.FlightCallOptions:
-        """Return the options of a call that is no stream."""
+        """Return the options of a call without a stream."""
         return flight.FlightCallOptions(timeout=self._access.timeout)
 
     def calling(self) -> AbstractContextManager[None]:
-        """Turn what pyarrow raises inside into our errors."""
+        """Return a context that turns errors of pyarrow into ours."""
         return _Calling(self._factory, self.uri)
 
     def stream(self, ticket: flight.Ticket) -> "Stream":
-        """Redeem a ticket."""
+        """Redeem a ticket, and return its stream."""
         with self.calling():
             reader = self.client.do_get(ticket)
         return Stream(reader, self._factory.latest, self.uri)
 
     def close(self) -> None:
-        if _is_forked():  # the connection is that of the other process, to be kept as it is
+        if _is_forked():  # the connection belongs to the other process
             return
         with self._lock:
             if self._client is not None:
@@ -204,11 +209,13 @@ class Server:
                 middleware=[self._factory],
             )
         except (pa.ArrowException, TypeError) as error:
-            raise InvalidInputError(f"not the address of a server: {self.uri!r} ({error})") from None
+            raise InvalidInputError(
+                f"not the address of a server: {self.uri!r}, expected grpc://host:port ({error})"
+            ) from None
 
 
 class Stream:
-    """The batches of one DoGet call. `read` is for one thread at a time, `cancel` for any."""
+    """Batches of one DoGet call. Only one thread at a time may call `read`; any thread may call `cancel`."""
 
     def __init__(self, reader: flight.FlightStreamReader, call: _Trailers | None, uri: str) -> None:
         self._reader = reader
@@ -228,18 +235,16 @@ class Stream:
 
     def cancel(self) -> None:
         """End the call; the server stops decoding."""
-        if not _is_forked():  # the call is that of the other process
+        if not _is_forked():  # the call belongs to the other process
             self._reader.cancel()
 
 
 class Servers:
-    """The servers of one folder of datasets. The first is asked unless it does not answer; endpoints may
-    name others.
-    """
+    """Servers of one folder of datasets. Calls go to the first that answers; endpoints may name others."""
 
     def __init__(self, uris: Sequence[str], access: Access) -> None:
         if not uris:
-            raise InvalidInputError("no address of a server was given")
+            raise InvalidInputError("uri: expected the address of a server, found none")
         self.uris = tuple(uris)
         self.access = access
         self._lock = threading.Lock()
@@ -250,7 +255,7 @@ class Servers:
 
     def server(self, uri: str) -> Server:
         """Return the server at an address; connections are kept. Errors are those of `check_process`."""
-        check_process()  # before the lock, which a thread of the other process may have held
+        check_process()  # before the lock, which a thread of the other process may hold
         with self._lock:
             server = self._servers.get(uri)
             if server is None:
@@ -258,8 +263,8 @@ class Servers:
             return server
 
     def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Server]:
-        """Return the servers that can redeem the ticket, best first: the named locations, then the servers
-        of the plan.
+        """Return the servers that redeem the ticket, best first: the named locations, then the servers of the
+        plan.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]
@@ -269,8 +274,11 @@ class Servers:
         """Run a call on the first server that answers.
 
         Args:
-            run: makes the call; what pyarrow raises becomes our errors.
-            repeat: whether the call may be made again after an error that time may heal.
+            run: makes the call; errors of pyarrow become ours.
+            repeat: whether the call may be repeated after a temporary error.
+
+        Raises:
+            LanceError: the error of the last attempt.
         """
         for attempt in range(self.access.attempts):
             server = self.server(self.uris[attempt % len(self.uris)])
@@ -282,7 +290,7 @@ class Servers:
                     raise
             if (attempt + 1) % len(self.uris) == 0:
                 wait(attempt // len(self.uris))
-        raise UnavailableError("no server answers")  # attempts is 1 or more: never reached
+        raise UnavailableError("no server answers")  # never reached: attempts is 1 or more
 
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
         """Run an action of the server: one JSON object in, one out. Fields that are None are left out."""
@@ -296,13 +304,15 @@ class Servers:
         return self.call(run, repeat=repeat)
 
     def close(self) -> None:
-        """Close all connections; they open again when they are needed."""
+        """Close all connections. They open again when they are needed."""
         with self._lock:
             for server in self._servers.values():
                 server.close()
 
 
 def wait(attempt: int) -> None:
-    """Wait before another attempt, longer each time, and never as long as everybody else."""
+    """Wait before another attempt: longer each time, and for a random time, so that clients do not come
+    together.
+    """
     longest = min(_FIRST_WAIT_SECONDS * 2**attempt, _LONGEST_WAIT_SECONDS)
     time.sleep(random.uniform(longest / 2, longest))

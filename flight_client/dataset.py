@@ -1,6 +1,4 @@
-"""A dataset on a server, as a `pyarrow.dataset.Dataset`: DuckDB, Polars and others push columns and
-filters to it.
-"""
+"""Dataset on a server as a `pyarrow.dataset.Dataset`: engines like DuckDB push columns and filters to it."""
 
 from __future__ import annotations
 
@@ -29,11 +27,12 @@ Condition: TypeAlias = str | pc.Expression | None
 
 
 class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
-    """One version of a dataset on a server. Nothing is transferred before rows are asked for.
+    """Dataset on a server, at one version. Nothing is transferred before rows are requested.
 
-    Filters are SQL text, which the server evaluates, or `pyarrow.compute` expressions: what the server
-    understands of them is sent, the rest is evaluated here. Where a condition is sent, floats compare as in
-    Lance, DuckDB and Polars: NaN equals NaN and is greater than every number. Here they compare as in Arrow.
+    A filter is SQL text, which the server evaluates, or a `pyarrow.compute` expression. The client sends the
+    part of an expression that the server understands, and evaluates the rest itself. The server compares
+    floats like Lance, DuckDB and Polars: NaN equals NaN and is greater than every number. The client compares
+    floats like Arrow.
     """
 
     def __init__(
@@ -78,17 +77,17 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
     @property
     def version(self) -> int:
-        """The version that is read, whatever is committed meanwhile."""
+        """Version that is read, whatever is committed meanwhile."""
         return self._snapshot.target.version
 
     @property
     def branch(self) -> str | None:
-        """The branch that the version belongs to; None for main."""
+        """Branch of the version; None for main."""
         return self._snapshot.target.branch
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns, as reads return them: blobs as their descriptors."""
+        """Schema of all columns, as reads return them: blobs as their descriptors."""
         return self._snapshot.schema
 
     def scanner(
@@ -106,22 +105,28 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         verify_checksums: bool = False,
         **ignored: Any,
     ) -> RemoteScanner:
-        """Return a scan, which is planned and read when its rows are asked for.
+        """Return a scan, which is planned and read when its rows are requested.
 
         Args:
-            columns: names, nested ones with dots; or names and SQL expressions; all if None, none if empty.
-            filter: SQL or a `pyarrow.compute` expression; only rows for which it is true.
-            batch_size: rows of a batch, at most; batches are 2 MiB at most in any case.
-            batch_rows: the same, by the name that commands have.
-            limit, offset: rows in dataset order, of those that pass.
-            fragments: only these fragments.
-            with_row_id, with_row_address: add the columns `_rowid`, `_rowaddr`.
-            verify_checksums: let the server check the pages that it reads; for rows that are written again.
-            **ignored: what `pyarrow.dataset.Dataset.scanner` takes besides; it says how Arrow reads files.
+            columns: names, nested ones with dots; or SQL expressions by name. None for all columns.
+            filter: SQL or a `pyarrow.compute` expression; only rows that meet it.
+            batch_size: largest number of rows in a batch. Batches have at most 2 MiB in any case.
+            batch_rows: same as `batch_size`, under its name in commands.
+            limit, offset: range of the rows that meet the filter, in dataset order.
+            fragments: ids of fragments; only their rows.
+            with_row_id, with_row_address: whether to add the columns `_rowid`, `_rowaddr`.
+            verify_checksums: whether the server checks the pages that it reads; for rows that are written
+                elsewhere.
+            **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
+
+        Raises:
+            InvalidInputError: an argument is invalid.
         """
         _check_arguments(ignored)
         if batch_rows is not None and batch_size not in (None, batch_rows):
-            raise InvalidInputError(f"batch_size {batch_size} and batch_rows {batch_rows}: give one of them")
+            raise InvalidInputError(
+                f"batch_size and batch_rows: expected one of them, found {batch_size} and {batch_rows}"
+            )
         columns = _sql_columns(columns)
         sql, condition = self._and(filter)
         selection = Selection(
@@ -139,21 +144,21 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return self._snapshot.scanner(selection)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """All rows for whatever takes streams of Arrow: `pa.table(dataset)`, `pl.DataFrame(dataset)`."""
+        """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""
         return self.scanner().__arrow_c_stream__(requested_schema)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """Return the rows of one endpoint of `scanner(...).plan`, for engines that spread endpoints
+        """Return the rows of one endpoint of `scanner(...).plan`, for engines that distribute endpoints
         themselves.
 
-        Conditions that are evaluated here are not: use SQL, see `RemoteScanner`.
+        The client evaluates no filter here: use SQL, see `RemoteScanner`.
 
         Args:
-            endpoint: may come from another process.
-            first: the server to begin with, of those that redeem the ticket, counted round.
+            endpoint: endpoint of a plan, perhaps of another process.
+            first: number of the first server to try, modulo the number of servers that redeem the ticket.
 
         Raises:
-            LanceError: what the server reported, such as that the ticket has expired.
+            LanceError: the server reported an error, for example an expired ticket.
         """
         return self._snapshot.read_endpoint(endpoint, first)
 
@@ -165,7 +170,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         progress: bool | None = None,
         **arguments: Any,
     ) -> pa.Table:
-        """Return the rows as a table; arguments are those of `scanner`, and `progress` as in
+        """Return the rows as a table. Arguments are those of `scanner`; `progress` as in
         `RemoteScanner.to_table`.
         """
         return self.scanner(columns, filter, **arguments).to_table(progress=progress)
@@ -173,7 +178,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     def to_batches(
         self, columns: Columns = None, filter: Condition = None, **arguments: Any
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows as they come, in bounded memory; arguments are those of `scanner`."""
+        """Yield batches as they arrive, in bounded memory; arguments are those of `scanner`."""
         return self.scanner(columns, filter, **arguments).to_batches()
 
     def to_reader(
@@ -215,24 +220,29 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         row_addresses: Any = None,
         **ignored: Any,
     ) -> pa.Table:
-        """Single rows in the order of their keys, in one round trip.
+        """Return single rows in the order of their keys, in one round trip.
 
         Args:
-            indices: positions in dataset order; with a `filter`, here or of the dataset, among the rows that
-                pass.
+            indices: row offsets in the dataset. With a filter, given here or of the dataset: positions among
+                the rows that meet it.
             columns: see `scanner`.
             filter: see `scanner`.
             row_ids, row_addresses: other keys, instead of `indices`.
             **ignored: see `scanner`.
+
+        Raises:
+            InvalidInputError: not exactly one kind of keys is given, or a key is out of range.
         """
         _check_arguments(ignored)
         given = {"offsets": indices, "row_ids": row_ids, "row_addresses": row_addresses}
         keys = {name: values for name, values in given.items() if values is not None}
         if len(keys) != 1:
-            raise InvalidInputError("one of indices, row_ids and row_addresses has to be given")
+            raise InvalidInputError(f"expected one of indices, row_ids and row_addresses, found {len(keys)}")
         if self._sql is not None or self._condition is not None or filter is not None:
             if indices is None:
-                raise InvalidInputError("rows of a filtered dataset are taken by their position only")
+                raise InvalidInputError(
+                    "a filtered dataset takes rows by indices only, found row_ids or row_addresses"
+                )
             return self.scanner(columns, filter).take(keys_of(indices))
         ((name, values),) = keys.items()
         numbers = values if are_keys(values) else keys_of(values).to_pylist()
@@ -254,41 +264,41 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         *,
         seed: int | None = None,
     ) -> pa.Table:
-        """Rows chosen at random, none twice.
+        """Return rows chosen at random, none twice.
 
         Args:
-            num_rows: how many.
+            num_rows: number of rows.
             columns: see `scanner`.
-            randomize_order: give them in random order instead of that of the dataset.
+            randomize_order: whether the rows come in random order instead of dataset order.
             seed: the same seed chooses the same rows of the same version, in the same order.
 
         Raises:
-            InvalidInputError: there are fewer rows, or a column does not exist.
+            InvalidInputError: the dataset has fewer rows, or a column does not exist.
         """
         total = self.count_rows()
         if not 0 <= num_rows <= total:
-            raise InvalidInputError(f"num_rows: 0 to {total} expected, {num_rows} given")
+            raise InvalidInputError(f"num_rows: expected 0 to {total}, found {num_rows}")
         indices = random.Random(seed).sample(range(total), num_rows)
         return self.take(indices if randomize_order else sorted(indices), columns)
 
     def shuffle(
         self, seed: int | None = None, columns: Columns = None, *, batch_rows: int = 1024
     ) -> Iterator[pa.RecordBatch]:
-        """All rows in random order, each once: an epoch of a training.
+        """Return all rows in random order, each once: an epoch of a training.
 
-        The order is drawn for all rows at once, which takes 16 bytes of memory for each. Batches are asked
-        for one by one, on one stream.
+        The order of all rows is drawn first and takes 16 bytes of memory per row. Batches are requested one
+        by one, on one stream.
 
         Args:
-            seed: the same seed gives the same order of the same version and condition.
+            seed: the same seed gives the same order of the same version and filter.
             columns: see `scanner`.
-            batch_rows: rows of a batch, except the last one.
+            batch_rows: number of rows in each batch but the last one.
 
         Raises:
-            InvalidInputError: `batch_rows` is no positive number, or a column does not exist.
+            InvalidInputError: `batch_rows` is out of range, or a column does not exist.
         """
         if not isinstance(batch_rows, int) or not 0 < batch_rows <= MAX_KEYS:
-            raise InvalidInputError(f"batch_rows: 1 to {MAX_KEYS} expected, {batch_rows!r} given")
+            raise InvalidInputError(f"batch_rows: expected 1 to {MAX_KEYS}, found {batch_rows!r}")
         initializer = "system" if seed is None else seed
         if self._sql is None and self._condition is None:
             key: Key = "_rowoffset"
@@ -301,17 +311,17 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return _looked_up(self._snapshot, chosen, key, keys, batch_rows)
 
     def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
-        """Return a stream for many takes, which keeps open on the server what they need.
+        """Return a stream for many takes. The server keeps the files of the takes open.
 
         Args:
             columns: see `scanner`.
-            key: what rows are asked by: `_rowoffset` (positions in dataset order), `_rowid` or `_rowaddr`.
+            key: kind of the keys: `_rowoffset` (positions in dataset order), `_rowid` or `_rowaddr`.
 
         Raises:
             UnsupportedFeatureError: the dataset is filtered.
         """
         if self._sql is not None or self._condition is not None:
-            raise UnsupportedFeatureError("a lookup in a filtered dataset")
+            raise UnsupportedFeatureError("a filtered dataset has no lookup, use take(indices, filter=...)")
         return Lookup(self._snapshot.servers, self._snapshot.target, _sql_columns(columns), key)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
@@ -321,43 +331,43 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         return self.scanner([], filter, **ignored).count_rows()
 
     def filter(self, expression: Condition) -> RemoteDataset:
-        """Return the dataset restricted to the rows for which a condition is true, SQL or an expression."""
+        """Return the dataset with only the rows that meet a condition, SQL or an expression."""
         sql, condition = self._and(expression)
         return RemoteDataset(self._snapshot, condition=condition, sql=sql)
 
     def _and(self, added: Condition) -> tuple[str | None, pc.Expression | None]:
-        """Return the SQL and the expression that hold for the rows, and for those that pass `added`, too."""
+        """Return the SQL and the expression of the rows that meet the dataset's conditions and `added`."""
         sql, condition = self._sql, self._condition
         if isinstance(added, str):
             sql = added if sql is None else f"({sql}) AND ({added})"
         elif isinstance(added, pc.Expression):
             condition = added if condition is None else condition & added
         elif added is not None:
-            raise InvalidInputError(f"filter: SQL or an expression of Arrow expected, {added!r} given")
+            raise InvalidInputError(f"filter: expected SQL or an expression of Arrow, found {added!r}")
         return sql, condition
 
     def get_fragments(self, filter: Condition = None) -> NoReturn:
-        """Not there: a fragment of Arrow is a file that Arrow reads. `scanner(fragments=...)` reads single
-        ones.
-        """
-        raise UnsupportedFeatureError("fragments of a remote dataset; use scanner(fragments=[...])")
+        """Refuse: a fragment of Arrow is a file that Arrow reads. Use `scanner(fragments=[...])`."""
+        raise UnsupportedFeatureError(
+            "a remote dataset has no fragments of Arrow, use scanner(fragments=[...])"
+        )
 
     def sort_by(self, sorting: Any, **arguments: Any) -> arrow.InMemoryDataset:
-        """All rows in memory, sorted."""
+        """Return all rows sorted, in memory."""
         return arrow.InMemoryDataset(self.to_table().sort_by(sorting, **arguments))
 
     def join(self, right_dataset: Any, keys: Any, right_keys: Any = None, **arguments: Any) -> Any:
-        """All rows of both datasets in memory, joined as `pyarrow.Table.join` does."""
+        """Return the rows of both datasets in memory, joined like `pyarrow.Table.join`."""
         joined = self.to_table().join(right_dataset.to_table(), keys, right_keys, **arguments)
         return arrow.InMemoryDataset(joined)
 
     def join_asof(self, right_dataset: Any, *arguments: Any, **named: Any) -> Any:
-        """All rows of both datasets in memory, joined as `pyarrow.Table.join_asof` does."""
+        """Return the rows of both datasets in memory, joined like `pyarrow.Table.join_asof`."""
         return arrow.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *arguments, **named))
 
     def replace_schema(self, schema: pa.Schema) -> NoReturn:
-        """Not there: the columns are those on the server."""
-        raise UnsupportedFeatureError("another schema for a remote dataset; cast what was read")
+        """Refuse: the server decides the columns."""
+        raise UnsupportedFeatureError("a remote dataset has no other schema, cast the table that was read")
 
     @property
     def partition_expression(self) -> None:
@@ -368,7 +378,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 def _looked_up(
     snapshot: Snapshot, columns: Columns, key: Key, keys: pa.Array | pa.ChunkedArray, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of keys in batches."""
+    """Yield batches of `batch_rows` rows for the keys."""
     with Lookup(snapshot.servers, snapshot.target, columns, key) as lookup:
         for start in range(0, len(keys), batch_rows):
             yield from lookup.take(keys.slice(start, batch_rows)).to_batches()
@@ -377,7 +387,7 @@ def _looked_up(
 def _without_rows(schema: pa.Schema) -> arrow.Dataset:
     """Return a dataset that raises an error when C++ code of Arrow reads it and bypasses our methods.
 
-    A class of ours that derives from `Dataset` alone would give such code a null pointer.
+    If our class derived from `Dataset` alone, this code would read a null pointer.
     """
     files, kind = pa.fs.LocalFileSystem(), arrow.IpcFileFormat()
     fragment = kind.make_fragment("(a remote dataset: use its own scanner() or to_reader())", files)
@@ -391,7 +401,7 @@ def _unpickled(snapshot: Snapshot, condition: pc.Expression | None, sql: str | N
 _MAX_SHOWN_COLUMNS = 50
 
 _MAX_TICKET_KEYS = 40_000
-"""A command has at most 1 MiB, and a key 20 digits."""
+"""Largest number of keys in a ticket: a command has at most 1 MiB, and a key up to 20 digits."""
 
 _KEYS: dict[str, Key] = {"offsets": "_rowoffset", "row_ids": "_rowid", "row_addresses": "_rowaddr"}
 
@@ -411,12 +421,12 @@ def _check_arguments(ignored: Mapping[str, Any]) -> None:
 
 
 def _sql_columns(columns: Any) -> Columns:
-    """Columns as the server takes them; Arrow allows expressions, too."""
+    """Return columns in the form that the server expects. Arrow would allow expressions, too."""
     if isinstance(columns, Mapping):
         for name, value in columns.items():
             if not isinstance(value, str):
-                raise InvalidInputError(f"column {name!r}: SQL text expected, {type(value).__name__} given")
+                raise InvalidInputError(f"column {name!r}: expected SQL text, found {type(value).__name__}")
         return dict(columns)
     if isinstance(columns, str):
-        raise InvalidInputError(f"columns: a list of names, or SQL by name expected, {columns!r} given")
+        raise InvalidInputError(f"columns: expected a list of names, or SQL by name, found {columns!r}")
     return None if columns is None else list(columns)

@@ -1,4 +1,4 @@
-"""Reading the endpoints of a plan: each resumed where it broke, several at once, in bounded memory."""
+"""Reads of the endpoints of a plan: resumed after an error, in parallel, in bounded memory."""
 
 import threading
 from collections import deque
@@ -13,14 +13,14 @@ from flight_client.errors import LanceError
 
 
 class EndpointReader:
-    """The batches of one ticket. A stream that breaks goes on at the next row, at another server if there is
-    one.
+    """Batches of one ticket. If a stream breaks, the next stream continues at the next row, at another server
+    if possible.
 
-    A ticket gives the same batches each time, so that rows that were received are counted and left out.
+    A ticket gives the same batches each time, so the reader counts the received rows and skips them.
     """
 
     def __init__(self, servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
-        """Begin with server `first` of those that redeem the ticket, counted round."""
+        """Begin with server `first`, modulo the number of servers that redeem the ticket."""
         self._servers = servers
         self._endpoint = endpoint
         self._first = first
@@ -28,11 +28,11 @@ class EndpointReader:
         self._is_cancelled = False
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """All batches, in order.
+        """Yield all batches in order.
 
         Raises:
-            LanceError: what the server reported, or no server gave another row in as many attempts as
-                allowed.
+            LanceError: the server reported an error that a repetition cannot solve, or all attempts since the
+                last row failed.
         """
         candidates = self._servers.of_endpoint(self._endpoint)
         num_rows = failures = 0
@@ -52,14 +52,14 @@ class EndpointReader:
                 wait(failures // len(candidates) - 1)
 
     def cancel(self) -> None:
-        """End the stream, from any thread."""
+        """End the stream. Any thread may call this."""
         self._is_cancelled = True
         if self._stream is not None:
             self._stream.cancel()
 
     def _open(self, server: Server) -> Stream:
         self._stream = server.stream(self._endpoint.ticket)
-        if self._is_cancelled:  # while the stream was opened
+        if self._is_cancelled:  # while the stream was being opened
             self._stream.cancel()
         return self._stream
 
@@ -81,8 +81,8 @@ class EndpointReader:
 def read_endpoint(
     servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of an endpoint. Closing the iterator ends the stream; arguments are those of the
-    reader.
+    """Yield the batches of an endpoint. Closing the iterator ends the stream. Arguments: see
+    `EndpointReader`.
     """
     reader = EndpointReader(servers, endpoint, first)
     try:
@@ -93,7 +93,7 @@ def read_endpoint(
 
 @dataclass
 class _Waiting:
-    """Batches of one endpoint that nobody has asked for yet."""
+    """Received batches of one endpoint that the caller has not requested yet."""
 
     batches: deque[pa.RecordBatch] = field(default_factory=deque)
     num_bytes: int = 0
@@ -101,7 +101,7 @@ class _Waiting:
 
 
 class ParallelReader:
-    """The batches of several endpoints, read by threads ahead of who asks; endpoint after endpoint."""
+    """Batches of several endpoints in order. Threads read them ahead of the caller."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class ParallelReader:
         parallel: int,
         max_bytes: int,
     ) -> None:
-        """Read with `parallel` threads, which hold `max_bytes` of batches at most, and one batch each."""
+        """Read with `parallel` threads, which hold at most `max_bytes` of batches, or one batch each."""
         self._readers = [EndpointReader(servers, endpoint) for endpoint in endpoints]
         self._waiting = [_Waiting() for _ in endpoints]
         self._parallel = min(parallel, len(endpoints))
@@ -122,7 +122,7 @@ class ParallelReader:
         self._is_closed = False
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """All batches. What is left when the iterator is closed is not read.
+        """Yield all batches. Closing the iterator ends the streams.
 
         Raises:
             LanceError: see `EndpointReader`.
@@ -150,7 +150,7 @@ class ParallelReader:
                 thread.join()
 
     def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
-        """Return the next batch of an endpoint, None at its end; errors include those of `check_process`."""
+        """Return the next batch of an endpoint, None at its end. Errors include those of `check_process`."""
         check_process()
         with self._changed:
             self._changed.wait_for(lambda: waiting.batches or waiting.is_complete or self._failure)
@@ -174,7 +174,7 @@ class ParallelReader:
                 with self._changed:
                     waiting.is_complete = True
                     self._changed.notify_all()
-        except BaseException as error:  # it is raised where the batches are asked for
+        except BaseException as error:  # raised again in the thread of the caller
             with self._changed:
                 self._failure = self._failure or error
                 self._changed.notify_all()
@@ -187,7 +187,7 @@ class ParallelReader:
             return self._next - 1
 
     def _push(self, waiting: _Waiting, batch: pa.RecordBatch) -> bool:
-        """Hand over a batch when there is room; whether anybody still wants it."""
+        """Add a batch when there is room. Return whether the caller still wants batches."""
         num_bytes = batch.nbytes
         with self._changed:
             self._changed.wait_for(

@@ -1,25 +1,25 @@
-"""The errors of this package: what a server reported, as classes of the names that it uses.
+"""Errors of this package, with the names that a server uses in its reports.
 
     LanceError
-    ├── InvalidInputError        (ValueError)           an argument, column or filter that makes no sense
+    ├── InvalidInputError        (ValueError)           an argument, column or filter is invalid
     ├── DatasetNotFoundError     (ValueError)           no dataset of this name
     │   ├── VersionNotFoundError                        the dataset has no such version
     │   ├── RefNotFoundError                            the dataset has no such tag or branch
     │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
-    ├── DatasetExistsError       (OSError)              there is a dataset already
+    ├── DatasetExistsError       (OSError)              a dataset of this name exists
     ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
-    ├── UnsupportedFeatureError  (NotImplementedError)  something that the server does not implement
+    ├── UnsupportedFeatureError  (NotImplementedError)  the server does not implement a feature
     ├── CorruptFileError         (OSError)              a file contradicts the format
     ├── CommitConflictError      (OSError)              another commit came first
-    ├── CommitUnknownError       (OSError)              nobody can say whether the commit landed
+    ├── CommitUnknownError       (OSError)              it is unknown whether the commit landed
     ├── StorageError             (OSError)              the storage of the server failed
     ├── UnavailableError         (ConnectionError)      no server answers, or it is busy or about to stop
     ├── NotAuthenticatedError    (PermissionError)      the token is missing or wrong
     ├── NotAllowedError          (PermissionError)      the token does not give this right
     └── InternalError            (RuntimeError)         a defect of the server; its log has the details
 
-An error tells its `code` in the error list of the Lance namespace specification, whether the same call may
-succeed later (`retryable`), and the `error_id` under which the server's log has more.
+An error has its `code` in the error list of the Lance namespace specification, `retryable` (whether the same
+call may succeed later), and the `error_id` under which the server's log has the details.
 """
 
 import json
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class LanceError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of every error that this package raises on purpose."""
 
     def __init__(
         self, message: str, *, code: int = 18, retryable: bool = False, error_id: str | None = None
@@ -65,67 +65,69 @@ class LanceError(Exception):
 
 
 class InvalidInputError(LanceError, ValueError):
-    """The caller asked for something that makes no sense; the message names the token, column or argument."""
+    """Error of the caller: an argument, column or filter is invalid. The message names it."""
 
 
 class DatasetNotFoundError(LanceError, ValueError):
-    """The server has no dataset of this name."""
+    """Absence of a dataset: the server has none of this name."""
 
 
 class VersionNotFoundError(DatasetNotFoundError):
-    """The dataset has no such version: it was never made or has been cleaned up."""
+    """Absence of a version: it was never made, or it has been cleaned up."""
 
 
 class RefNotFoundError(DatasetNotFoundError):
-    """The dataset has no such tag or branch."""
+    """Absence of a tag or branch of this name."""
 
 
 class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
-    """The dataset has no such index."""
+    """Absence of an index of this name."""
 
 
 class DatasetExistsError(LanceError, OSError):
-    """A dataset was to be created where one exists."""
+    """Refusal to create a dataset where one exists."""
 
 
 class RefConflictError(LanceError, ValueError):
-    """A tag or branch exists already, or others need the one that is to go."""
+    """Conflict of tags or branches: the name exists already, or others need the one to delete."""
 
 
 class UnsupportedFeatureError(LanceError, NotImplementedError):
-    """The request or the dataset needs something that the server does not implement."""
+    """Refusal of a request or dataset that needs a feature which the server does not implement."""
 
 
 class CorruptFileError(LanceError, OSError):
-    """Bytes of a file contradict the format."""
+    """Contradiction between the bytes of a file and the format."""
 
 
 class CommitConflictError(LanceError, OSError):
-    """Raised if another commit came first; `retryable`: doing the same on the new version can help."""
+    """Conflict with another commit that was first. If `retryable`, the same change on the new version can
+    succeed.
+    """
 
 
 class CommitUnknownError(LanceError, OSError):
-    """Nobody can say whether the commit landed. The same call with the same `transaction_id` finds out."""
+    """Doubt whether a commit landed. The same call with the same `transaction_id` finds out."""
 
 
 class StorageError(LanceError, OSError):
-    """The storage of the server failed."""
+    """Failure of the server's storage."""
 
 
 class UnavailableError(LanceError, ConnectionError):
-    """Raised if no server answers, or if the server is overloaded or about to stop."""
+    """Absence of an answer: no server answers, or the server is overloaded or about to stop."""
 
 
 class NotAuthenticatedError(LanceError, PermissionError):
-    """Raised if the server does not accept the token: it is missing, wrong or expired."""
+    """Refusal of the token: it is missing, wrong or expired."""
 
 
 class NotAllowedError(LanceError, PermissionError):
-    """Raised if the server accepts the token, but does not allow the call."""
+    """Refusal of a call that the token does not allow."""
 
 
 class InternalError(LanceError, RuntimeError):
-    """A defect of the server; its log has the details under `error_id`."""
+    """Defect of the server; its log has the details under `error_id`."""
 
 
 _BY_NAME: dict[str, type[LanceError]] = {
@@ -164,7 +166,9 @@ _BY_STATUS: tuple[tuple[type[Exception], type[LanceError]], ...] = (
     (pa.ArrowInvalid, InvalidInputError),
     (pa.ArrowException, InternalError),
 )
-"""Class of an error without a report, which comes from another server or from the connection."""
+"""Error classes by class of pyarrow, for errors without a report: those of other servers and of the
+connection.
+"""
 
 _NAMED = re.compile(
     r"\[(?P<name>[A-Za-z]+)\] (?P<message>.*?)(?:\. Detail: .*|\. gRPC client debug .*)?\Z", re.S
@@ -173,7 +177,7 @@ _NAMED = re.compile(
 
 @dataclass(frozen=True)
 class Report:
-    """Report of an error by the server, from the trailer `x-lance-error` or `extra_info`."""
+    """Report of the server about an error, from the trailer `x-lance-error` or from `extra_info`."""
 
     code: int
     name: str
@@ -183,7 +187,7 @@ class Report:
 
     @staticmethod
     def parse(data: bytes | str | None) -> "Report | None":
-        """Return the report in JSON, None if there is none or it is not one of ours."""
+        """Return the report in JSON; None if there is none, or if another server wrote it."""
         try:
             content: dict[str, Any] = json.loads(data or "null") or {}
             return Report(
@@ -209,7 +213,7 @@ _NO_ANSWER: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"failed parsing HTTP/2|http1\.x server", re.I),
-        "{server} cannot be talked to: what listens there is no Arrow Flight server",
+        "{server} cannot be talked to: no Arrow Flight server listens there",
     ),
     (
         re.compile(r"timed? ?out|deadline exceeded", re.I),
@@ -224,16 +228,18 @@ _NO_ANSWER: tuple[tuple[re.Pattern[str], str], ...] = (
         "the connection to {server} broke off",
     ),
 )
-"""Patterns in gRPC's text about a server that cannot be reached, and sentences for them; the first counts."""
+"""Patterns in gRPC's text about a server that cannot be reached, and sentences for them. The first match
+counts.
+"""
 
 
 def from_flight(error: Exception, trailer: str | None = None, *, server: str | None = None) -> LanceError:
-    """Return the error of this package for one that pyarrow.flight raised.
+    """Return the error of this package for an error of pyarrow.flight.
 
     Args:
-        error: as pyarrow raised it.
-        trailer: the trailer `x-lance-error` of the call, if it is known.
-        server: the address of the server that was asked, for messages.
+        error: error of pyarrow.
+        trailer: trailer `x-lance-error` of the call, if it is known.
+        server: address of the server, for messages.
     """
     report = Report.parse(trailer) or Report.parse(getattr(error, "extra_info", None))
     if report is not None:
@@ -250,9 +256,7 @@ def from_flight(error: Exception, trailer: str | None = None, *, server: str | N
 
 
 def _no_answer(text: str, server: str | None) -> str:
-    """Return a sentence for what gRPC says of a server that does not answer; its own words where it is not
-    known.
-    """
+    """Return a sentence about a server that does not answer, or gRPC's own words if no pattern matches."""
     found = next((sentence for pattern, sentence in _NO_ANSWER if pattern.search(text)), None)
     if found is not None:
         return found.format(server=server or "the server")

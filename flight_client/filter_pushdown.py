@@ -1,10 +1,10 @@
-"""Conditions on their way to a server: a `pyarrow.compute.Expression` as Substrait, or what is left for the
+"""Split of a condition, a `pyarrow.compute.Expression`, into Substrait for the server and a rest for the
 client.
 
-A condition is split at its top-level ANDs. What the server understands travels; the rest is evaluated here,
-on the rows that come back. Arrow does not show the inside of an expression, but it writes expressions down
-(as it does to pickle them) as a list of calls, columns and constants in the metadata of a record batch.
-That form is private to Arrow, so what is read from it is put together again and compared with the original.
+A condition is split at its top-level ANDs. The server evaluates the conditions that it understands. The
+client evaluates the rest on the rows that it receives. Arrow does not show the inside of an expression, but
+it pickles expressions as a list of calls, columns and constants in the metadata of a record batch. Because
+this form is private to Arrow, the parsed expression is built again and compared with the original.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ _UNDERSTOOD = {
     "if_else",
     "starts_with",
 }
-"""Functions that mean the same to the server."""
+"""Functions with the same meaning on the server."""
 
 _TOKEN = re.compile(r"^(call|end|field_ref|nested_field_ref|literal|options): '(.*)'$")
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition, in two parts that both have to hold."""
+    """Condition in two parts. Rows must meet both."""
 
     substrait: bytes | None = None
-    """For the server."""
+    """Condition for the server, in Substrait."""
     rest: pc.Expression | None = None
-    """For the client."""
+    """Condition for the client."""
     rest_columns: tuple[str, ...] = ()
     """Top-level columns that `rest` needs."""
 
     def as_text(self) -> str | None:
-        """`substrait` as commands carry it."""
+        """Return `substrait` in the form of commands."""
         return None if self.substrait is None else b64encode(self.substrait).decode()
 
 
 def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
-    """Return the whole condition for the client."""
+    """Return a filter that the client evaluates as a whole."""
     whole = _Written.of(condition)
     if whole is None:
         return Filter(rest=condition, rest_columns=tuple(schema.names))
@@ -68,10 +68,9 @@ def filter_here(condition: pc.Expression, schema: pa.Schema) -> Filter:
 
 
 def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
-    """Return the part of a condition on rows of `schema` that the server can evaluate, and the rest.
+    """Return a condition on rows of `schema`, split into the part that the server can evaluate and the rest.
 
-    Comparisons of floats that travel follow Lance, as DuckDB and Polars do: NaN equals NaN and is greater
-    than every number.
+    The server compares floats like Lance, DuckDB and Polars: NaN equals NaN and is greater than every number.
     """
     whole = _Written.of(condition)
     if whole is None:
@@ -90,11 +89,10 @@ def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
 
 
 def travelling(condition: pc.Expression, schema: pa.Schema) -> pc.Expression | None:
-    """Return the part of a condition on rows of `schema` that the server can evaluate; None if there is
-    none.
+    """Return the part of a condition on rows of `schema` that the server can evaluate; None if there is none.
 
-    For those who look at all rows again themselves: what is left to the client follows Arrow, to which no
-    comparison with NaN holds.
+    For engines that evaluate the whole condition again. The client would evaluate the rest like Arrow, for
+    which no comparison with NaN is true.
     """
     whole = _Written.of(condition)
     if whole is None:
@@ -112,14 +110,14 @@ def _check_columns(condition: _Written, schema: pa.Schema) -> None:
 
 
 def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of a batch for which the client's part holds.
+    """Return the rows of a batch that meet the client's part of a filter.
 
     Raises:
-        InvalidInputError: a part that cannot be evaluated, or is no condition.
+        InvalidInputError: Arrow cannot evaluate the part, or it is no condition.
     """
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
-    # Bodies of messages are not aligned as Acero wants them; it would copy them as well, with a warning each.
+    # Acero would copy bodies of messages, which are not aligned, and would warn each time.
     sink = pa.BufferOutputStream()
     needed = batch.select([name for name in part.rest_columns if name in batch.schema.names])
     if needed.num_columns == 0:  # a condition on constants
@@ -133,7 +131,7 @@ def passing_rows(part: Filter, batch: pa.RecordBatch) -> pa.RecordBatch:
     try:
         return batch.filter(mask.to_table(use_threads=False).column(0).combine_chunks())
     except pa.ArrowException as error:
-        raise InvalidInputError(f"the filter {part.rest} makes no sense: {error}") from None
+        raise InvalidInputError(f"the filter {part.rest} cannot be evaluated: {error}") from None
 
 
 def _joined(parts: Sequence[_Written]) -> pc.Expression:
@@ -141,7 +139,7 @@ def _joined(parts: Sequence[_Written]) -> pc.Expression:
 
 
 def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
-    """Return the parts joined by AND as an ExtendedExpression, None if they have to stay here."""
+    """Return the parts joined by AND as an ExtendedExpression; None if the client has to evaluate them."""
     from pyarrow.substrait import serialize_expressions
 
     if not all(part.is_understood for part in parts):
@@ -149,7 +147,7 @@ def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
     names = dict.fromkeys(name for part in parts for name in part.columns)
     if not all(schema.names.count(name) == 1 for name in names):
         return None
-    needed = pa.schema([_plain(schema.field(name)) for name in names])  # some types Substrait does not know
+    needed = pa.schema([_plain(schema.field(name)) for name in names])  # Substrait lacks some types
     if not all(_is_known_type(field.type) for field in needed):
         return None
     try:
@@ -159,12 +157,12 @@ def _to_substrait(parts: Sequence[_Written], schema: pa.Schema) -> bytes | None:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """A dictionary is to a condition what its values are."""
+    """Return the field with the value type of a dictionary, which means the same to a condition."""
     return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
 
 
 def _is_known_type(given: pa.DataType) -> bool:
-    """Return whether the server understands what Substrait makes of a type."""
+    """Return whether the server understands the Substrait form of a type."""
     if pa.types.is_struct(given):
         return all(_is_known_type(field.type) for field in given)
     if pa.types.is_list(given):
@@ -192,8 +190,8 @@ _KNOWN_TYPES = (
 
 @dataclass(frozen=True)
 class _Written:
-    """An expression as Arrow writes it: keys and values in prefix order, and constants in a batch of one
-    row.
+    """Expression in the form in which Arrow pickles it: keys and values in prefix order, and a batch of
+    constants.
     """
 
     expression: pc.Expression
@@ -202,7 +200,7 @@ class _Written:
 
     @staticmethod
     def of(expression: pc.Expression) -> _Written | None:
-        """Return the expression taken apart; None if Arrow writes it in another way than is known here."""
+        """Return the parsed expression; None if Arrow writes it in an unknown form."""
         try:
             _, (data,) = expression.__reduce__()
             constants = pa.ipc.open_file(data).get_batch(0)
@@ -213,7 +211,7 @@ class _Written:
             again = _rebuild(pairs, constants)
         except (pa.ArrowException, ValueError, TypeError, AttributeError):
             return None
-        # A name with a line break is read wrongly; `equals` alone overlooks that arguments are missing.
+        # A name with a line break is parsed wrongly, and `equals` alone overlooks missing arguments.
         same = again.equals(expression) and again.__reduce__()[1][0].equals(data)
         return _Written(expression, pairs, constants) if same else None
 
@@ -228,7 +226,7 @@ class _Written:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Top-level columns that are named."""
+        """Names of the top-level columns."""
         names: dict[str, None] = {}
         nested = 0
         for key, value in self.tokens:
@@ -242,7 +240,7 @@ class _Written:
 
     @property
     def is_understood(self) -> bool:
-        """Whether the server gives it the same meaning."""
+        """Whether the server gives the expression the same meaning."""
         functions = {value for key, value in self.tokens if key == "call"}
         if not functions <= _UNDERSTOOD:
             return False
@@ -256,9 +254,10 @@ class _Written:
     def _treats_nulls_alike(self) -> bool:
         """Return whether nulls mean the same in SQL.
 
-        Arrow says that a null is not in a list, SQL that nobody knows: the same only where both drop the row.
-        If a condition is null, so is `if_else`, while SQL goes on with the other branch. What remains of
-        `if_else` is how DuckDB writes lists: a null stays null, others are looked up.
+        In Arrow a null is not in a list, in SQL the result is null: the rows are the same only where both
+        drop the row. If the condition of `if_else` is null, so is its result, while SQL takes the other
+        branch. The remaining `if_else` is the form in which DuckDB writes lists: a null stays null, other
+        values are looked up.
         """
         calls: list[str] = []
         guarded = -1

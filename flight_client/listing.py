@@ -1,4 +1,4 @@
-"""Listing of the datasets of a server."""
+"""List of the datasets of a server."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pyarrow import flight
 from flight_client.terminal import count
 
 _MAX_SHOWN_COLUMNS = 20
-"""Names of columns that the listing shows of a dataset."""
+"""Largest number of column names that the list shows of a dataset."""
 
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """A dataset as its latest manifest describes it; with `error` set nothing else is known."""
+    """Dataset as its latest manifest describes it. With `error` set, nothing else is known."""
 
     name: str
     version: int | None
     schema: pa.Schema
     num_rows: int | None
     num_bytes: int | None
-    """None where the manifest does not say."""
+    """None if the manifest does not say."""
     error: str | None = None
 
     @staticmethod
     def of(info: flight.FlightInfo) -> DatasetSummary:
-        """Return the dataset that an entry of ListFlights is about."""
+        """Return the summary in an entry of ListFlights."""
         known = json.loads(info.app_metadata)
         error = known.get("error")
         return DatasetSummary(
@@ -45,7 +45,7 @@ class DatasetSummary:
 
 
 class Listing(Sequence[DatasetSummary]):
-    """Datasets, shown as a table."""
+    """Sequence of datasets, shown as a table."""
 
     def __init__(self, summaries: Iterable[DatasetSummary]) -> None:
         self._summaries = tuple(summaries)
@@ -62,7 +62,7 @@ class Listing(Sequence[DatasetSummary]):
 
     @property
     def names(self) -> list[str]:
-        """The names alone."""
+        """Names of the datasets."""
         return [summary.name for summary in self]
 
     def __repr__(self) -> str:

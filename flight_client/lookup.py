@@ -1,4 +1,4 @@
-"""Single rows again and again: keys in, rows out, on one stream that keeps what a take needs open."""
+"""Repeated takes of single rows on one stream, for which the server keeps the files open."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LARGEST_KEY = (1 << 64) - 1
 
 
 class _Exchange(NamedTuple):
-    """A stream that is open."""
+    """Open stream."""
 
     writer: flight.FlightStreamWriter
     reader: flight.FlightStreamReader
 
 
 class Lookup:
-    """A stream of takes from one version of a dataset. A context manager, for one thread."""
+    """Stream of takes from one version of a dataset. A context manager, for one thread."""
 
     def __init__(
         self, servers: Servers, target: Target, columns: Sequence[str] | Mapping[str, str] | None, key: Key
@@ -55,12 +55,12 @@ class Lookup:
         return f"Lookup({self._shown})"
 
     def take(self, keys: Any) -> pa.Table:
-        """Return the rows of integer keys, in their order; a key given twice gives its row twice.
+        """Return the rows of integer keys, in their order. A key that is given twice gives its row twice.
 
-        A stream that broke, or that an error ended, is opened anew; at another server if there is one.
+        After an error the stream is opened again, at another server if possible.
 
         Raises:
-            InvalidInputError: a position is out of range, or the lookup is closed.
+            InvalidInputError: a key is out of range, or the lookup is closed.
         """
         if self._is_closed:
             raise InvalidInputError("the lookup is closed")
@@ -71,19 +71,20 @@ class Lookup:
     def _answer(self, keys: pa.Array, server: Server) -> pa.RecordBatch:
         stream = self._opened(server)
         try:
-            # One answer is read before the next keys go out: neither side waits for the other.
+            # The client reads one answer before it sends the next keys, so that neither side waits for the
+            # other.
             stream.writer.write_batch(pa.RecordBatch.from_arrays([keys], schema=self._keys))
             return stream.reader.read_chunk().data
         except BaseException as error:
-            # Whatever comes on this stream now is not the answer to the next keys.
+            # The next message on this stream would not be the answer to the next keys.
             stream.reader.cancel()
             self._end()
             if isinstance(error, StopIteration):
-                raise UnavailableError("the server ended a lookup") from None
+                raise UnavailableError("the server ended the stream of a lookup") from None
             raise
 
     def _opened(self, server: Server) -> _Exchange:
-        """Return the stream, at `server` if there is none."""
+        """Return the stream; open one at `server` if there is none."""
         if self._stream is None:
             writer, reader = server.client.do_exchange(self._descriptor)
             writer.begin(self._keys)
@@ -112,28 +113,28 @@ class Lookup:
 
 
 def are_keys(given: Any) -> bool:
-    """Return whether it is a list of integers that the server takes as keys as it stands."""
+    """Return whether `given` is a list of integers that the server takes as keys without conversion."""
     is_list = isinstance(given, list) and set(map(type, given)) == {int}
     return is_list and min(given) >= 0 and max(given) <= _LARGEST_KEY
 
 
 def keys_of(given: Any) -> pa.Array:
-    """Integer keys as the server takes them.
+    """Return integer keys in the form that the server expects.
 
     Raises:
-        InvalidInputError: one is null, negative or no integer.
+        InvalidInputError: a key is null, negative or no integer.
     """
     if are_keys(given):
-        return pa.array(given, pa.uint64())  # to begin a cast takes longer than all the rest of a small take
+        return pa.array(given, pa.uint64())  # the start of a cast takes longer than the rest of a small take
     try:
         values = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         if len(values) and not pa.types.is_integer(values.type):
-            raise TypeError(f"{values.type} given")
-        keys = values.cast(pa.uint64())  # which refuses what it cannot hold, as making an array does not
+            raise TypeError(f"found {values.type}")
+        keys = values.cast(pa.uint64())  # a cast refuses values out of range, `pa.array` does not
     except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise InvalidInputError(f"keys of rows: integers from 0 on expected: {error}") from None
+        raise InvalidInputError(f"keys of rows: expected integers from 0 on: {error}") from None
     if keys.null_count:
-        raise InvalidInputError("keys of rows: integers from 0 on expected, null found")
+        raise InvalidInputError("keys of rows: expected integers from 0 on, found null")
     return keys

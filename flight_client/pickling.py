@@ -1,4 +1,6 @@
-"""Pickles of Flight's own classes, which pyarrow cannot pickle: endpoints and tickets travel to workers."""
+"""Pickles of Flight's own classes, which pyarrow cannot pickle. Workers receive endpoints and tickets this
+way.
+"""
 
 import copyreg
 from typing import Any
@@ -15,7 +17,7 @@ _SERIALIZABLE = (
 
 
 def register() -> None:
-    """Let `pickle`, and what is built on it, pickle plans, endpoints, tickets and locations."""
+    """Let `pickle` and libraries on top of it pickle plans, endpoints, tickets and locations."""
     for kind in _SERIALIZABLE:
         copyreg.pickle(kind, _by_bytes)
     copyreg.pickle(flight.Location, _by_uri)

@@ -1,4 +1,4 @@
-"""Progress bars of long transfers, on terminals and in notebooks; nothing where `rich` is not installed."""
+"""Progress bars of long transfers, on terminals and in notebooks. Without `rich` there are none."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Self
 from flight_client.terminal import printable
 
 _PATIENCE_SECONDS = 1.0
-"""A bar that nobody asked for appears after this time."""
+"""Seconds after which a bar appears that was not requested."""
 
 
 class Progress:
-    """Counts rows, and shows how many there are when it takes long. A context manager."""
+    """Counter of rows, shown as a bar if the transfer takes long. A context manager."""
 
     def __init__(self, title: str, total: int | None, shown: bool | None) -> None:
         self._title = title
@@ -28,13 +28,11 @@ class Progress:
 
     @staticmethod
     def of_rows(title: str, total: int | None, shown: bool | None) -> Progress:
-        """Return a bar for `total` rows; `shown` None leaves it to the terminal and the time that it
-        takes.
-        """
+        """Return a bar for `total` rows. With `shown` None it appears on terminals only, after some time."""
         return Progress(title, total, shown)
 
     def add(self, num_rows: int) -> None:
-        """Count more rows."""
+        """Add received or sent rows."""
         self._num_rows += num_rows
         if self._bar is None and self._is_allowed:
             self._maybe_show()
@@ -72,5 +70,5 @@ class Progress:
 
 
 def _can_show() -> bool:
-    """Return whether anybody looks: a terminal, or a notebook."""
+    """Return whether stderr is a terminal, or this is a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules

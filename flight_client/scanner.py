@@ -1,4 +1,4 @@
-"""One scan of a remote dataset: planned by the server when it is first asked for rows, read in parallel."""
+"""Scan of a remote dataset: the server plans it on first use; streams are read in parallel."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of reading streams. Can be pickled."""
+    """Options of reads. Can be pickled."""
 
     parallel: int = field(default_factory=lambda: min(max(len(os.sched_getaffinity(0)), 2), 4))
-    """Streams at the same time. More than cores fill memory that nobody reads yet."""
+    """Number of parallel streams. More streams than cores fill memory with batches that wait."""
     max_bytes: int = 64 << 20
-    """Size of batches that were received and not requested yet."""
+    """Largest size of received batches that the caller has not requested yet."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The rows and columns of a dataset that are read."""
+    """Rows and columns that a scan reads."""
 
     columns: Sequence[str] | Mapping[str, str] | None = None
-    """Names, nested ones with dots; or SQL by name; all if None."""
+    """Names, nested ones with dots; or SQL by name. None for all columns."""
     filter: str | None = None
-    """SQL."""
+    """Condition in SQL."""
     condition: pc.Expression | None = None
-    """Condition that must be true in addition to `filter`."""
+    """Condition that rows must meet in addition to `filter`."""
     limit: int | None = None
     offset: int | None = None
     fragments: tuple[int, ...] | None = None
@@ -51,23 +51,23 @@ class Selection:
     with_row_id: bool = False
     with_row_address: bool = False
     verify_checksums: bool = False
-    """Whether the server checks the pages that it reads, whatever it is set to."""
+    """Whether the server checks the pages of this scan, whatever its settings say."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A version of a dataset: what its commands begin with. Can be pickled."""
+    """Version of a dataset, as commands name it. Can be pickled."""
 
     name: str
     version: int
     branch: str | None = None
     identity: str | None = None
-    """Identity with which the server refuses another dataset under the same name; None from servers
-    without it.
+    """Identity of the dataset, with which the server refuses another dataset under the same name. None if the
+    server sent none.
     """
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of a command that name it."""
+        """Return the fields that name the version in a command."""
         fields: dict[str, Any] = {"dataset": self.name, "version": self.version}
         named = {"branch": self.branch, "identity": self.identity}
         return fields | {name: value for name, value in named.items() if value}
@@ -75,23 +75,24 @@ class Target:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version of a dataset as the server described it. Can be pickled.
+    """Version of a dataset as the server described it. Can be pickled.
 
-    What a `RemoteDataset` stands on, and all that engines need that plan and spread reads themselves. It does
-    without `pyarrow.dataset`, which takes pandas along: half of what a Python worker of Spark had to load.
+    A `RemoteDataset` reads through a snapshot, and engines that distribute their reads need nothing else. The
+    snapshot does not import `pyarrow.dataset`, which imports pandas: that would double the start of a Python
+    worker of Spark.
     """
 
     servers: Servers
     target: Target
     schema: pa.Schema
-    """All columns, as scans return them: blobs as their descriptors."""
+    """Schema of all columns as scans return them: blobs as their descriptors."""
     stored_schema: pa.Schema
-    """All columns, as rows that are appended have them: blobs as values."""
+    """Schema of all columns as appended rows have them: blobs as values."""
     num_rows: int
     options: ReadOptions
 
     def scanner(self, selection: Selection) -> RemoteScanner:
-        """Return a scan, which is planned and read when its rows are asked for."""
+        """Return a scan, which is planned and read when its rows are requested."""
         return RemoteScanner(self, selection)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
@@ -100,10 +101,10 @@ class Snapshot:
 
 
 class RemoteScanner:
-    """Rows and columns of one version of a dataset. Every call of a `to_` method reads them again."""
+    """Scan of one version of a dataset. Each call of a `to_` method reads the rows again."""
 
     def __init__(self, snapshot: Snapshot, selection: Selection) -> None:
-        """Prepare to read `selection`; nothing is sent yet."""
+        """Prepare to read `selection`. Nothing is sent yet."""
         self._snapshot = snapshot
         self._servers = snapshot.servers
         self._target = snapshot.target
@@ -111,7 +112,7 @@ class RemoteScanner:
         self._selection = selection
 
     def __reduce__(self) -> tuple[type[RemoteScanner], tuple[Snapshot, Selection]]:
-        """Pickle what is read. The plan is asked for again: its tickets expire."""
+        """Pickle the selection without the plan, because tickets expire."""
         return RemoteScanner, (self._snapshot, self._selection)
 
     def __repr__(self) -> str:
@@ -122,26 +123,25 @@ class RemoteScanner:
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """All columns of the dataset, as scans return them."""
+        """Schema of all columns of the dataset, as scans return them."""
         return self._schema
 
     @cached_property
     def projected_schema(self) -> pa.Schema:
-        """The columns of the result.
+        """Schema of the result.
 
         Raises:
-            InvalidInputError: a column that does not exist, an expression or condition that cannot be used.
+            InvalidInputError: a column does not exist, or an expression or condition is invalid.
         """
         schema = self.plan.schema
         return pa.schema([schema.field(position) for position in self._wanted], schema.metadata)
 
     @cached_property
     def plan(self) -> flight.FlightInfo:
-        """The plan of the server: endpoints, rows if they are known, and the number of pages that it will
-        not read.
+        """Plan of the server: endpoints, number of rows if it is known, and number of pruned pages.
 
         Raises:
-            LanceError: see `projected_schema`; and the dataset or the server may be gone.
+            LanceError: see `projected_schema`; or the server does not answer or has no such dataset.
         """
         descriptor = flight.FlightDescriptor.for_command(to_json({"scan": self._command()}))
 
@@ -152,19 +152,19 @@ class RemoteScanner:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics of the plan: fragments and pages that are not read."""
+        """Statistics of the plan: fragments and pages that are not read."""
         return dict(json.loads(self.plan.app_metadata))
 
     def explain(self) -> dict[str, Any]:
-        """Per fragment and column how many pages are planned and pruned, and by what."""
+        """Return the planned and pruned pages of each fragment and column, with the reasons."""
         return self._servers.action("explain_scan", {"scan": self._command()}, repeat=True)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows as they come, in dataset order; memory is bounded. Closing the iterator ends the
+        """Yield batches as they arrive, in dataset order and bounded memory. Closing the iterator ends the
         streams.
 
         Raises:
-            LanceError: what the server reported.
+            LanceError: the server reported an error.
         """
         batches = iter(
             ParallelReader(
@@ -183,16 +183,14 @@ class RemoteScanner:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows for whatever takes streams of Arrow: `pa.table(scanner)`,
-        `pl.DataFrame(scanner)`.
-        """
+        """Return the rows as a stream of Arrow, for `pa.table(scanner)`, `pl.DataFrame(scanner)`, ..."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_table(self, *, progress: bool | None = None) -> pa.Table:
-        """All rows.
+        """Return all rows as a table.
 
         Args:
-            progress: show a bar while rows arrive; None shows one on terminals when it takes longer.
+            progress: whether to show a progress bar; None shows one on terminals if the read takes long.
         """
         total = self.plan.total_records
         with Progress.of_rows(f"read {self._target.name}", total if total >= 0 else None, progress) as bar:
@@ -203,7 +201,9 @@ class RemoteScanner:
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def to_pandas(self, *, progress: bool | None = None, **arguments: Any) -> pd.DataFrame:
-        """All rows as a pandas frame; `progress` as in `to_table`, arguments of `pyarrow.Table.to_pandas`."""
+        """Return all rows as a pandas frame; `progress` as in `to_table`, arguments of
+        `pyarrow.Table.to_pandas`.
+        """
         return self.to_table(progress=progress).to_pandas(**arguments)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -213,7 +213,7 @@ class RemoteScanner:
         return self._with(limit=fewer).to_table()
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows of the result by position.
+        """Return rows of the result by position.
 
         Raises:
             InvalidInputError: a position is out of range.
@@ -224,7 +224,7 @@ class RemoteScanner:
             raise InvalidInputError(f"indices: {error}") from None
 
     def count_rows(self) -> int:
-        """Return the number of rows; columns are not transferred."""
+        """Return the number of rows. No columns are transferred."""
         selection = self._selection
         plain = self._filter.substrait is None and self._filter.rest is None
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
@@ -249,14 +249,18 @@ class RemoteScanner:
 
     @property
     def _limit_is_ours(self) -> bool:
-        """Whether rows are counted here, since the server does not know which pass."""
+        """Whether the client applies limit and offset, because the server does not know which rows meet the
+        filter.
+        """
         selection = self._selection
         return self._filter.rest is not None and (selection.limit, selection.offset) != (None, None)
 
     @property
     def _wanted(self) -> list[int]:
-        """Positions of the result's columns: what only our part of the filter needs comes after the columns
-        that were asked for, and before those of row ids and addresses.
+        """Positions of the result's columns in the batches of the server.
+
+        Columns that only the client's part of the filter needs come after the requested columns, and before
+        row ids and addresses.
         """
         width = len(self.plan.schema)
         end = width - self._selection.with_row_id - self._selection.with_row_address
@@ -268,11 +272,11 @@ class RemoteScanner:
         if self._filter.rest is None or selection.columns is None:
             return ()
         if isinstance(selection.columns, Mapping):
-            # Under the names of the dataset these could hide computed columns of the same name.
+            # The filter would read computed columns instead of columns of the dataset with the same name.
             clash = set(self._filter.rest_columns) & set(selection.columns)
             if clash:
                 raise InvalidInputError(
-                    f"column {min(clash)!r} is computed, and the filter needs the original"
+                    f"column {min(clash)!r} is computed, and the filter needs the column of the dataset"
                 )
             return self._filter.rest_columns
         return tuple(name for name in self._filter.rest_columns if name not in selection.columns)
@@ -301,7 +305,7 @@ class RemoteScanner:
 
 
 def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows for which our part of the filter holds, without the columns that only it needs."""
+    """Yield the rows that meet the client's part of the filter, without columns that only it needs."""
     try:
         for batch in batches:
             kept = passing_rows(part, batch)
@@ -312,7 +316,7 @@ def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int])
 
 
 def _limited(batches: Iterator[pa.RecordBatch], selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from `offset` on, `limit` at most."""
+    """Yield at most `limit` rows, beginning with row `offset`."""
     skip = selection.offset or 0
     left = sys.maxsize if selection.limit is None else selection.limit
     try:

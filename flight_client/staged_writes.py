@@ -1,4 +1,4 @@
-"""Writes of many streams that become one version: data files are staged, then committed by their receipts."""
+"""Writes of several streams as one version: data files are staged, then committed by their receipts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flight_client.progress import Progress
 from flight_client.upload import UploadMode, upload
 
 _OF_COMMIT = {"branch", "transaction_id", "properties", "read_version", "stream"}
-"""Fields that go with the commit instead of the upload; the branch goes with both."""
+"""Fields of the commit. The other fields belong to the uploads, and the branch to both."""
 
 _UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)
 """Errors after which a commit may have landed."""
@@ -25,19 +25,19 @@ _UNKNOWN = (CommitUnknownError, InternalError, UnavailableError)
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Result of a write."""
+    """Result of a write: the new version, and what the write added."""
 
     version: int
     rows: int
     bytes: int
     """Size of the new data files."""
     fragments: int
-    """New ones."""
+    """Number of new fragments."""
 
 
 @dataclass(frozen=True)
 class MergeResult(WriteResult):
-    """Result of a merge."""
+    """Result of a merge: the new version, and the numbers of changed rows."""
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -53,14 +53,14 @@ def stage(
     schema: pa.Schema | None,
     fields: Mapping[str, Any],
 ) -> list[str]:
-    """Send rows for a commit to come; the receipts of their data files."""
+    """Stage rows for a later commit, and return the receipts of their data files."""
     staged = {**fields, "stage": True}
     answer = upload(servers, name, data, mode, schema=schema, progress=False, fields=staged)
     return list(answer["staged"])
 
 
 def commit(servers: Servers, name: str, receipts: Sequence[str], operation: UploadMode, **fields: Any) -> int:
-    """Make one version out of receipts; its number. Asked again under the same id it is made once."""
+    """Make one version of receipts, and return its number. The same `transaction_id` commits once."""
     body = {"transaction_id": str(uuid4()), **fields, "dataset": name, "operation": operation}
     answer = servers.action("commit", {**body, "staged": list(receipts)}, repeat=True)
     return int(answer["version"])
@@ -75,12 +75,13 @@ def write_in_parallel(
     fields: Mapping[str, Any],
     bar: Progress,
 ) -> int:
-    """Stage the parts of a table with several streams, and commit them in order; the new version. The bar
-    counts the rows of parts that are staged.
+    """Stage slices of a table in several streams, commit them in order, and return the new version.
+
+    The bar counts the rows of staged slices.
 
     Raises:
-        LanceError: what the server reported. What was staged is removed, unless nobody knows whether it was
-            committed.
+        LanceError: the server reported an error. The staged data is removed, unless the result of the commit
+            is unknown.
     """
     of_commit = {key: value for key, value in fields.items() if key in _OF_COMMIT}
     of_stage = {key: value for key, value in fields.items() if key not in _OF_COMMIT - {"branch"}}
@@ -101,12 +102,12 @@ def write_in_parallel(
     except _UNKNOWN:
         raise
     except LanceError:
-        with suppress(LanceError):  # what stays is removed when its time is over
+        with suppress(LanceError):  # the server removes the data later, when it expires
             abort(servers, name, receipts, fields.get("branch"))
         raise
 
 
 def abort(servers: Servers, name: str, receipts: Sequence[str], branch: str | None = None) -> int:
-    """Remove staged rows; how many receipts there were."""
+    """Remove staged rows, and return the number of receipts."""
     body = {"dataset": name, "branch": branch, "staged": list(receipts)}
     return int(servers.action("abort", body, repeat=True)["removed"])

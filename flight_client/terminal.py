@@ -1,10 +1,10 @@
-"""Text for people on terminals. The command lines of all packages use it."""
+"""Text for people on terminals, for the command lines of all packages."""
 
 __all__ = ["count", "printable"]
 
 
 def printable(text: str) -> str:
-    """Return `text` with escapes (`\\x1b`, `\\n`, `\\u202e`) in place of what is no visible character."""
+    """Return `text` with escapes (`\\x1b`, `\\n`, `\\u202e`) in place of invisible characters."""
     if text.isprintable():
         return text
     return "".join(
@@ -14,6 +14,6 @@ def printable(text: str) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Return "1 row", "2 rows", "1,000 rows"; `thing` is the singular, whose plural ends in `s` or `es`."""
+    """Return "1 row", "2 rows" or "1,000 rows". `thing` is a singular whose plural ends in `s` or `es`."""
     ending = "" if number == 1 else "es" if thing.endswith(("ch", "s", "x")) else "s"
     return f"{number:,} {thing}{ending}"

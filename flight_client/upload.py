@@ -1,6 +1,4 @@
-"""Rows on their way to a server: DoPut with a finish message, progress, and an id that makes repeating
-safe.
-"""
+"""Uploads of rows: DoPut with a finish message, progress, and an id that makes it safe to repeat them."""
 
 from __future__ import annotations
 
@@ -28,19 +26,19 @@ from flight_client.errors import (
 from flight_client.progress import Progress
 
 UploadMode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]
-"""Modes of uploads; the uploads of `Client.merge_insert` are merges."""
+"""Modes of uploads. `Client.merge_insert` uploads in the mode `merge_insert`."""
 
 _BATCH_BYTES = 2 << 20
 """Approximate size of a sent batch."""
 
-# gRPC lets a receiver that falls behind take in hundreds of megabytes, so rows are sent no further ahead of
-# what the server reports as taken than this.
+# gRPC accepts hundreds of megabytes for a receiver that is slow. The client therefore sends at most this many
+# bytes more than the server has reported as received.
 _BYTES_AHEAD = 128 << 20
 _REPORT_BYTES = _BYTES_AHEAD // 4
 
 _REPORT_SECONDS = 5.0
-"""Seconds without a report after which one more batch is sent: client and server may count a batch
-differently.
+"""Seconds without a report after which one more batch is sent. (Client and server may count a batch
+differently.)
 """
 
 
@@ -54,14 +52,18 @@ def upload(
     progress: bool | None,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Send rows, see `Client.write`; the answer has `result`, or `staged` where the fields have `stage`.
+    """Upload rows, see `Client.write`. Return the answer, with `result`, or with `staged` if the fields have
+    `stage`.
 
-    What can be read again is sent again after an error that time may heal, under the same transaction id: the
-    server gives the first result if the first attempt landed after all.
+    After a temporary error, rows that can be read again are sent again with the same transaction id. If the
+    first attempt landed after all, the server returns its result.
+
+    Raises:
+        LanceError: see `Client.write`.
     """
     rows = rows_of(data, schema)
     command = {"dataset": name, "mode": mode, "report_bytes": _REPORT_BYTES, **fields}
-    if not fields.get("stage"):  # of what is staged twice nobody commits the first receipts
+    if not fields.get("stage"):  # nobody would commit the receipts of the first of two attempts
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(to_json({"write": command}))
@@ -79,7 +81,7 @@ def upload(
                     raise CommitUnknownError(f"{error} (transaction_id {transaction_id})") from None
                 raise
         wait(attempt)
-    raise UnavailableError("no server answers")  # attempts is 1 or more: never reached
+    raise UnavailableError("no server answers")  # never reached: attempts is 1 or more
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,17 @@ class Rows:
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     num_rows: int | None
-    """None where it is not known."""
+    """Number of rows; None if it is unknown."""
     is_repeatable: bool
-    """Whether `batches` gives them again."""
+    """Whether `batches` can be called again."""
 
 
 def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
-    """Return the rows of anything that holds some.
+    """Return the rows of a table, frame, reader or another object with rows.
 
     Raises:
-        InvalidInputError: it is nothing that rows are known of, values that Arrow makes no columns of, or
-            batches without a schema.
+        InvalidInputError: the object has no rows, Arrow cannot convert its values, or batches come without a
+            schema.
     """
     try:
         return _rows_of(data, schema)
@@ -108,7 +110,7 @@ def rows_of(data: Any, schema: pa.Schema | None) -> Rows:
 
 
 def _rows_of(data: Any, schema: pa.Schema | None) -> Rows:
-    arrow = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has it; see `Snapshot`
+    arrow = sys.modules.get("pyarrow.dataset")  # imported already if `data` is a dataset; see `Snapshot`
     if isinstance(data, Mapping):
         data = pa.table(dict(data), schema=schema)
     elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
@@ -133,13 +135,13 @@ def _rows_of(data: Any, schema: pa.Schema | None) -> Rows:
         batches = data
         return Rows(schema, lambda: _batches(batches), None, is_repeatable=False)
     wanted = "a table, batches with a schema, a reader, dataset, frame, dict of columns or list of dicts"
-    raise InvalidInputError(f"data: {wanted} expected, {type(data).__name__} given")
+    raise InvalidInputError(f"data: expected {wanted}, found {type(data).__name__}")
 
 
 def _with_plain_text(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    """Text of pandas as the type that other sources give it, unless a schema says otherwise.
+    """Return the table of a pandas frame with text in plain strings, unless a schema is given.
 
-    What pandas keeps in Arrow's large strings would not fit the columns that anybody else made.
+    pandas keeps text in Arrow's large strings, which would not fit columns of other writers.
     """
     if schema is not None:
         return table
@@ -157,7 +159,7 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         elif isinstance(item, pa.RecordBatch):
             yield item
         else:
-            raise InvalidInputError(f"data: record batches expected, {type(item).__name__} found")
+            raise InvalidInputError(f"data: expected record batches, found {type(item).__name__}")
 
 
 def _send(
@@ -167,8 +169,9 @@ def _send(
     bar: Progress,
     finished: threading.Event,
 ) -> dict[str, Any]:
-    """Send all rows and the finish message; what the server answered at the end. From `finished` on it may
-    commit.
+    """Send all rows and the finish message, and return the server's answer.
+
+    From the moment that `finished` is set, the server may commit.
     """
     with server.calling():
         writer, reader = server.client.do_put(descriptor, rows.schema)
@@ -182,8 +185,8 @@ def _send(
                 answers.wait_for_room(num_rows, batch.nbytes)
                 bar.add(batch.num_rows)
         except BaseException:
-            # The server refused a batch, the source failed, or the user had enough. Without the finish
-            # message nothing is written.
+            # The server refused a batch, the source failed, or the user interrupted. Without the finish
+            # message the server writes nothing.
             _give_up(writer, answers)
             raise
         finish = {"rows": num_rows, "batches": num_batches}
@@ -198,8 +201,10 @@ def _send(
 
 
 class _Answers:
-    """Reads the server's messages while rows are sent, so that the server never waits for the client, and the
-    client only while much of what it sent is still on its way.
+    """Reader of the server's messages while rows are sent.
+
+    The server never waits for the client to read. The client waits only if much of its data is still on the
+    way.
     """
 
     def __init__(self, reader: flight.FlightMetadataReader) -> None:
@@ -232,7 +237,7 @@ class _Answers:
                 self._changed.notify()
 
     def wait_for_room(self, num_rows: int, num_bytes: int) -> None:
-        """Note a batch that was sent, with which there are `num_rows`, and wait until more may follow."""
+        """Note a sent batch, up to and including row `num_rows`, and wait until more may follow."""
         self._ahead.append((num_rows, num_bytes))
         self._bytes_ahead += num_bytes
         with self._changed:
@@ -249,7 +254,9 @@ class _Answers:
 
 
 def _give_up(writer: flight.FlightStreamWriter, answers: _Answers) -> None:
-    """End a stream whose error is known; closing waits for ever while somebody reads answers."""
+    """End a stream after an error. The answers must end first: closing waits for ever while a thread reads
+    them.
+    """
     with suppress(pa.ArrowException, flight.FlightError):
         writer.done_writing()
     answers.join()
@@ -258,7 +265,7 @@ def _give_up(writer: flight.FlightStreamWriter, answers: _Answers) -> None:
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of about `_BATCH_BYTES`, at least one row each."""
+    """Yield slices of about `_BATCH_BYTES`, with at least one row each."""
     for batch in batches:
         step = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))
         if step >= batch.num_rows:

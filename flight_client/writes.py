@@ -1,4 +1,4 @@
-"""Writes of a client: rows, merges and columns, at once or staged for one commit."""
+"""Methods of a client that write rows and columns, at once or staged for one commit."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Writes:
         """Write rows as a new version of a dataset: all of them, or none.
 
         Args:
-            name: of the dataset, perhaps with a branch: `name@dev`.
-            data: a table, batch, reader, dataset or scanner of Arrow, a pandas or Polars frame, columns as a
-                dict, rows as a list of dicts, anything with `__arrow_c_stream__`, or batches together with
-                `schema`.
-            mode: "append", "create" or "overwrite"; "add_columns" for one row per row of the dataset, in its
-                order, see `merge_columns` for others.
-            schema: what frames, dicts and batches are turned into.
-            progress: show a bar; None shows one on terminals when it takes longer.
-            **fields: the other fields of a write command, see the protocol: `data_storage_version`,
+            name: name of the dataset, perhaps with a branch: `name@dev`.
+            data: an Arrow table, batch, reader, dataset or scanner; a pandas or Polars frame; a dict of
+                columns; a list of dicts; an object with `__arrow_c_stream__`; or an iterable of batches
+                together with `schema`.
+            mode: "append", "create" or "overwrite"; or "add_columns" with one row for each row of the
+                dataset, in its order. For other orders see `merge_columns`.
+            schema: schema for frames, dicts and batches.
+            progress: whether to show a progress bar; None shows one on terminals if the write takes long.
+            **fields: other fields of a write command, see the protocol: `data_storage_version`,
                 `max_rows_per_file`, `enable_stable_row_ids`, `transaction_id`, `properties`, ...
 
         Raises:
-            LanceError: what the server reported; nothing was written.
+            LanceError: the server reported an error. Nothing was written.
             CommitUnknownError: the connection broke when the server was about to commit.
         """
         answer = upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
@@ -59,17 +59,17 @@ class Writes:
         progress: bool | None = None,
         **fields: Any,
     ) -> MergeResult:
-        """Update or delete the rows that rows of `data` match, insert those that are new, as one version.
+        """Update or delete the rows that match rows of `data`, and insert new rows, as one version.
 
         Args:
             name, data, progress: see `write`.
-            on: columns whose values make rows match; the primary key of the table if not given.
+            on: columns whose values make rows match; the primary key of the table if None.
             **fields: `when_matched` ("update_all", "do_nothing", "fail", "delete"), `when_matched_condition`,
                 `when_not_matched` ("insert_all", "do_nothing"), `when_not_matched_by_source` ("keep",
                 "delete"), `when_not_matched_by_source_condition`, `transaction_id`, `properties`.
 
         Raises:
-            LanceError: what the server reported; nothing was changed.
+            LanceError: the server reported an error. Nothing was changed.
         """
         fields["on"] = [on] if isinstance(on, str) else on if on is None else list(on)
         answer = upload(
@@ -86,16 +86,16 @@ class Writes:
         progress: bool | None = None,
         **fields: Any,
     ) -> WriteResult:
-        """Add the columns of `data` to the rows with the same keys, and nulls to all others.
+        """Add the columns of `data` to the rows with the same keys, and nulls to all other rows.
 
         Args:
             name, data, progress: see `write`.
-            on: the keys: columns of both sides, or `_rowid` of a dataset with stable row ids. Nulls are
-                equal, and of equal keys in `data` the last row counts.
+            on: keys: columns of both sides, or `_rowid` for a dataset with stable row ids. Nulls are equal.
+                Of rows with equal keys in `data`, the last one counts.
             **fields: `branch`, `transaction_id`.
 
         Raises:
-            LanceError: what the server reported; nothing was changed.
+            LanceError: the server reported an error. Nothing was changed.
         """
         fields["on"] = [on] if isinstance(on, str) else list(on)
         return self.write(name, data, "add_columns", progress=progress, **fields)
@@ -103,18 +103,19 @@ class Writes:
     def replace_columns(
         self, name: str, data: Any, fragment_id: int, *, progress: bool | None = None, **fields: Any
     ) -> WriteResult:
-        """Give columns of one fragment other values; many fragments at once are staged and committed.
+        """Replace the values of columns in one fragment. To replace many fragments at once, use `stage` and
+        `commit`.
 
         Args:
             name, progress: see `write`.
-            data: a row for each row of the fragment in its order, deleted ones included (`physical_rows` of
-                `fragments`): all columns of one of its data files, or columns without any values so far.
-            fragment_id: as `fragments` names it.
+            data: one row for each row of the fragment in its order, deleted ones included (`physical_rows` of
+                `fragments`): all columns of one of its data files, or columns without values so far.
+            fragment_id: id of the fragment, see `fragments`.
             **fields: `branch`, `transaction_id`.
 
         Raises:
             CommitConflictError: another version moved rows of the fragment, or wrote the same columns.
-            LanceError: what the server reported; nothing was changed.
+            LanceError: the server reported an error. Nothing was changed.
         """
         return self.write(name, data, "replace_columns", progress=progress, fragment_id=fragment_id, **fields)
 
@@ -128,19 +129,19 @@ class Writes:
         progress: bool | None = None,
         **fields: Any,
     ) -> int:
-        """Write rows in memory with several streams as one version; its number.
+        """Write rows with several streams as one version, and return its number. The rows are held in memory.
 
         Args:
             name, data, **fields: see `write`.
-            mode: "append" or "overwrite", which makes a dataset that is not there.
-            parallel: streams at the same time.
+            mode: "append" or "overwrite"; "overwrite" creates a missing dataset.
+            parallel: number of parallel streams.
             progress: see `write`.
 
         Raises:
-            LanceError: what a server reported; nothing was written.
+            LanceError: the server reported an error. Nothing was written.
         """
         if mode not in ("append", "overwrite"):
-            raise InvalidInputError(f"mode: append or overwrite expected for parallel writes, {mode!r} given")
+            raise InvalidInputError(f"mode: expected append or overwrite for parallel writes, found {mode!r}")
         rows = rows_of(data, None)
         table = pa.Table.from_batches(rows.batches(), rows.schema)
         with Progress.of_rows(f"write {name}", table.num_rows, progress) as bar:
@@ -155,7 +156,7 @@ class Writes:
         schema: pa.Schema | None = None,
         **fields: Any,
     ) -> list[str]:
-        """Send rows for a commit to come; the receipts of their data files, which `commit` or `abort` takes.
+        """Stage rows for a later commit, and return the receipts of their data files for `commit` or `abort`.
 
         Args:
             name, data, mode, schema, **fields: see `write`.
@@ -165,21 +166,21 @@ class Writes:
     def commit(
         self, name: str, receipts: Sequence[str], operation: UploadMode = "append", **fields: Any
     ) -> int:
-        """Make one version out of the receipts of any number of clients; its number.
+        """Make one version of the receipts of any number of clients, and return its number.
 
         Args:
-            name: of the dataset.
-            receipts: what `stage` returned, in the order in which the rows are to come.
-            operation: the mode with which they were staged.
+            name: name of the dataset.
+            receipts: receipts that `stage` returned, in the order of the rows.
+            operation: mode with which the rows were staged.
             **fields: `branch`, `read_version`, `transaction_id`, `properties`, `stream`.
 
         Raises:
             CommitConflictError: a receipt is used already, or another version makes this one impossible.
-            CommitUnknownError: nobody can say whether the version was made; the same call with the same
+            CommitUnknownError: it is unknown whether the version was made. The same call with the same
                 `transaction_id` finds out.
         """
         return commit(self._servers, name, receipts, operation, **fields)
 
     def abort(self, name: str, receipts: Sequence[str], *, branch: str | None = None) -> int:
-        """Remove staged rows that are not to be committed; how many receipts there were."""
+        """Remove staged rows that will not be committed, and return the number of receipts."""
         return abort(self._servers, name, receipts, branch)

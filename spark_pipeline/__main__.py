@@ -99,7 +99,7 @@ def main(
         str | None, typer.Option(help="PEM file with certificates that servers are checked with.")
     ] = None,
 ) -> None:
-    """Jobs on Spark that read and write datasets of a server.
+    """Run jobs on Spark that read and write datasets of a server.
 
     A TARGET is grpc://host:port/name; several servers of the same folder: grpc://one:8815,two:8815/name.
     """

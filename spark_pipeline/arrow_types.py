@@ -1,7 +1,7 @@
-"""Types of Lance and types of Spark, and the batches that go between them.
+"""Types of Lance and types of Spark, and conversion of batches between them.
 
-Spark takes a batch only if it has exactly the Arrow schema that Spark derives from its own types: no views,
-no dictionaries, no fixed-size lists, timestamps in microseconds. Nothing is lost on the way: what does not
+Spark accepts a batch only with the exact Arrow schema that Spark derives from its own types: no views, no
+dictionaries, no fixed-size lists, timestamps in microseconds. Conversion loses nothing: a value that does not
 fit is an error that names the column.
 """
 
@@ -42,7 +42,9 @@ _SIMPLE: dict[pa.DataType, spark.DataType] = {
     pa.date32(): spark.DateType(),
     pa.date64(): spark.DateType(),
 }
-"""Unsigned integers and half floats become the next wider type that has all their values."""
+"""Types without parameters. Unsigned integers and half floats become the next wider type that holds all their
+values.
+"""
 
 _WRITABLE = {type(kind) for kind in _SIMPLE.values()} | {
     spark.TimestampType,
@@ -50,23 +52,25 @@ _WRITABLE = {type(kind) for kind in _SIMPLE.values()} | {
     spark.DayTimeIntervalType,
     *([spark.TimeType] if hasattr(spark, "TimeType") else []),
 }
-"""Types without children that come back as themselves. Spark hands others over as structs of their bytes."""
+"""Types without children that Spark hands over as themselves. It hands over other types as structs of their
+bytes.
+"""
 
 _MAX_PRECISION = 38
-"""Digits of a decimal of Spark."""
+"""Largest number of digits of a decimal of Spark."""
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """Spark's types for the columns of a dataset, all nullable.
+    """Return Spark's types for the columns of a dataset, all nullable.
 
     Raises:
-        UnsupportedFeatureError: a column of a type that Spark has no counterpart for.
+        UnsupportedFeatureError: Spark has no counterpart of a column's type.
     """
     return spark.StructType([_spark_field(field, field.name) for field in schema])
 
 
 def known_types(schema: pa.Schema, names: Iterable[str]) -> spark.StructType:
-    """Spark's types for those of the named columns that there are, and that have a counterpart."""
+    """Return Spark's types for the named columns that exist in `schema` and have a counterpart in Spark."""
     wanted, known = set(names), []
     for field in schema:
         if field.name in wanted:
@@ -76,7 +80,7 @@ def known_types(schema: pa.Schema, names: Iterable[str]) -> spark.StructType:
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark wants batches of these types to have."""
+    """Return the Arrow schema that Spark expects of batches with these types."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
@@ -84,20 +88,20 @@ def to_spark(batch: pa.RecordBatch, schema: spark.StructType) -> pa.RecordBatch:
     """Return the columns that `schema` names, with exactly the types that Spark expects.
 
     Raises:
-        InvalidInputError: a column that is missing, or a value that its type in Spark does not hold.
+        InvalidInputError: a column is missing, or Spark's type cannot hold a value.
     """
     return _to_target(batch, arrow_schema(schema))
 
 
 def all_to_spark(batches: Iterable[pa.RecordBatch], schema: spark.StructType) -> Iterator[pa.RecordBatch]:
-    """Convert every batch of a stream with `to_spark`. A batch that has the right types already is yielded
-    unchanged.
+    """Yield every batch of a stream, converted with `to_spark`, or unchanged if it has the right types
+    already.
 
-    Then only the fields within lists and maps may have other names, which Spark does not ask for. To make
-    schema and columns anew for each batch took a seventh of the CPU of a worker that read a large table.
+    In an unchanged batch, only fields within lists and maps may have other names, which Spark does not check.
+    Conversion of each batch took a seventh of the CPU time of a worker that read a large table.
 
     Raises:
-        InvalidInputError: as `to_spark`, and as `check_requested`.
+        InvalidInputError: see `to_spark` and `check_requested`.
     """
     target = arrow_schema(schema)
     received: pa.Schema | None = None
@@ -112,10 +116,10 @@ def all_to_spark(batches: Iterable[pa.RecordBatch], schema: spark.StructType) ->
 
 
 def lance_schema(schema: spark.StructType) -> pa.Schema:
-    """Return the columns of a dataset that is made of rows of Spark.
+    """Return the columns of a dataset for rows of Spark.
 
     Raises:
-        UnsupportedFeatureError: a column of a type that a dataset has no counterpart for.
+        UnsupportedFeatureError: a dataset has no counterpart of a column's type.
     """
     for field in schema:
         _check_writable(field.dataType, field.name)
@@ -126,7 +130,7 @@ def to_lance(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a dataset, `schema`, from a batch that Spark writes.
 
     Raises:
-        InvalidInputError: a column that is missing, or a value that the dataset cannot hold.
+        InvalidInputError: a column is missing, or the dataset cannot hold a value.
     """
     return _to_target(batch, schema)
 
@@ -139,14 +143,14 @@ def _to_target(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
-    # Without columns only a struct can tell how many rows there are.
+    # Without columns, only a struct array keeps the number of rows.
     return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
 
 
 def _is_as_wanted(schema: pa.Schema, target: pa.Schema) -> bool:
-    """Return whether batches need no change: neither of types nor of what extension types say in metadata.
+    """Return whether batches need no change, neither of types nor of the metadata of extension types.
 
-    Batches without columns have to be made for the number of their rows, and nanoseconds to be cut off.
+    A batch without columns must be made anew with its number of rows, and nanoseconds must be truncated.
     """
     if not target.names or not schema.equals(target) or any(map(_has_metadata, schema)):
         return False
@@ -162,7 +166,9 @@ def _has_metadata(field: pa.Field) -> bool:
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     positions = batch.schema.get_all_field_indices(name)
     if len(positions) != 1:
-        raise InvalidInputError(f"column {name!r}: {len(positions)} of this name in {batch.schema.names}")
+        raise InvalidInputError(
+            f"column {name!r}: expected one of this name, found {len(positions)} in {batch.schema.names}"
+        )
     return batch.column(positions[0])
 
 
@@ -229,7 +235,7 @@ def _converted(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     """Return the values as `target`, a type of the same kind."""
     kind = array.type
     if kind == pa.time64("ns"):
-        array = _cast(_cast(array, pa.time64("us"), path), kind, path)  # Spark's type has microseconds
+        array = _cast(_cast(array, pa.time64("us"), path), kind, path)  # times of Spark have microseconds
         return _cast(array, target, path)
     if kind == target and "time64[ns]" not in str(kind):
         return array
@@ -296,6 +302,6 @@ def _map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.MapArray:
 
 
 def _offsets(lengths: pa.Array) -> pa.Array:
-    """Return the offsets of lists of these lengths; null lists are empty."""
+    """Return the offsets of lists of these lengths. Null lists are empty."""
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])

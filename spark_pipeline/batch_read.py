@@ -1,4 +1,4 @@
-"""Batch reads: the server plans, every partition of Spark is one endpoint of the plan."""
+"""Batch reads: the server plans, and every partition of Spark is one endpoint of the plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_pipeline.worker_settings import settle
 
 
 def selection_of(options: Options) -> Selection:
-    """Return what the options select."""
+    """Return the rows and columns that the options select."""
     return Selection(
         columns=options.columns,
         filter=options.filter,
@@ -29,27 +29,29 @@ def selection_of(options: Options) -> Selection:
 
 
 def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
-    """Return the columns that are read; the server is asked only where they are not those of the dataset."""
+    """Return the schema of the selected columns. The server is asked only if it is not the schema of the
+    dataset.
+    """
     return snapshot.schema if selection.columns is None else snapshot.scanner(selection).projected_schema
 
 
 @dataclass(frozen=True)
 class _Endpoint:
-    """One endpoint of a plan as it travels to an executor."""
+    """Endpoint of a plan in the form that an executor receives."""
 
     data: bytes
     number: int
-    """Position of the partition in the plan."""
+    """Position of the endpoint in the plan."""
 
 
 class BatchReader(DataSourceReader):
-    """Reads one version of a dataset. Made where the query is planned, and pickled for the executors."""
+    """Reader of one version of a dataset. The driver makes it and pickles it for the executors."""
 
     def __init__(self, snapshot: Snapshot, selection: Selection, schema: StructType) -> None:
-        """Read the columns that `schema` names.
+        """Prepare to read the columns that `schema` names.
 
         Raises:
-            InvalidInputError: `schema` has a column that is not selected, or has another type.
+            InvalidInputError: `schema` has a column that is not selected, or that has another type.
         """
         self._snapshot = snapshot
         self._asked = selection
@@ -57,7 +59,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """One per endpoint of the plan."""
+        """Return one partition per endpoint of the plan."""
         endpoints = self._snapshot.scanner(self._selection).plan.endpoints
         return [
             InputPartition(_Endpoint(endpoint.serialize(), number))
@@ -65,9 +67,9 @@ class BatchReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the batches of one partition, as Spark wants them.
+        """Return the batches of one partition with the types that Spark expects.
 
-        Where several servers redeem the tickets, each partition begins with another one.
+        If several servers redeem the tickets, partitions begin with different servers.
         """
         settle()
         endpoint: _Endpoint = partition.value
@@ -78,26 +80,26 @@ class BatchReader(DataSourceReader):
 
 
 class PushingReader(BatchReader):
-    """A reader that takes conditions of a query over.
+    """Reader that lets the server evaluate conditions of a query.
 
-    Spark refuses every query of a class that has `pushFilters` unless its setting
-    `spark.sql.python.filterPushdown.enabled` is on, and keeps what was pushed for other queries of what was
-    loaded: see docs/spark.md.
+    Spark refuses every query of a class with `pushFilters` unless its setting
+    `spark.sql.python.filterPushdown.enabled` is on. Spark also keeps pushed conditions for other queries of
+    the same loaded frame: see docs/spark.md.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take the conditions that the server evaluates as Spark does, and hand back the others."""
+        """Take the conditions that the server evaluates like Spark, and return the others."""
         conditions = {id(each): self._sql(each) for each in filters}
         pushed = [sql for sql in conditions.values() if sql is not None]
         given = [] if self._asked.filter is None else [self._asked.filter]
-        # From what the options said, not from what another query left.
+        # Begin with the filter of the options, not with the conditions of another query.
         parts = [f"({sql})" for sql in (*given, *pushed)]
         self._selection = replace(self._selection, filter=" AND ".join(parts) or None)
         return [each for each in filters if conditions[id(each)] is None]
 
     def _sql(self, condition: Filter) -> str | None:
         if isinstance(self._asked.columns, Mapping):
-            return None  # names of the query may be those of computed columns
+            return None  # a name in the query may be the name of a computed column
         return to_sql(condition, self._snapshot.schema, self._schema)
 
 
@@ -105,9 +107,9 @@ def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Se
     """Return the selection without the columns that `schema` does not name.
 
     Raises:
-        InvalidInputError: one is not selected, or a column of the dataset cannot become what it is there.
+        InvalidInputError: a column of `schema` is not selected, or cannot be read as the requested type.
     """
-    if not isinstance(selection.columns, Mapping):  # of computed columns only what comes tells the types
+    if not isinstance(selection.columns, Mapping):  # types of computed columns are known after the read
         check_requested(known_types(snapshot.schema, schema.names), schema)
     wanted = schema.names
     selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
@@ -115,9 +117,11 @@ def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Se
         return selection
     unknown = [name for name in wanted if name not in selected]
     if unknown:
-        raise InvalidInputError(f"column {unknown[0]!r} is none of {', '.join(selected)}")
+        raise InvalidInputError(
+            f"column {unknown[0]!r} is not selected, expected one of {', '.join(selected)}"
+        )
     if isinstance(selection.columns, Mapping):
         return replace(selection, columns={name: selection.columns[name] for name in wanted})
-    if selection.columns is None:  # names of columns, in which dots do not mean children
+    if selection.columns is None:  # names of columns, in which dots do not separate children
         return replace(selection, columns={name: quoted(name) for name in wanted})
     return replace(selection, columns=wanted)

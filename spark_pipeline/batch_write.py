@@ -1,4 +1,4 @@
-"""Batch writes: tasks stage their rows, the driver commits what the successful ones staged, once."""
+"""Batch writes: tasks stage their rows, the driver commits the receipts of successful tasks once."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from spark_pipeline.data_source_options import Options
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """Receipts of the rows that one task staged for the commit."""
+    """Receipts of the rows that one task staged."""
 
     receipts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Dataset, mode and schema of a write: decided before anything is written. Can be pickled."""
+    """Dataset, mode and schema of a write, chosen before anything is written. Can be pickled."""
 
     table: str
     branch: str | None
     mode: UploadMode
-    """The mode with which rows are staged."""
+    """Mode with which rows are staged."""
     schema: pa.Schema
     """Schema of the rows that are sent."""
 
@@ -45,7 +45,7 @@ class Destination:
 
         Raises:
             InvalidInputError: the dataset has other columns, or an option is not for writes.
-            DatasetNotFoundError: there is no dataset, and none is to be created.
+            DatasetNotFoundError: the dataset does not exist, and the option `create` is not set.
         """
         options.check_use("writes")
         try:
@@ -60,18 +60,20 @@ class Destination:
 
     @property
     def operation(self) -> UploadMode:
-        """Return the operation of the commit."""
+        """Operation of the commit."""
         return "overwrite" if self.mode == "create" else self.mode
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes rows as one new version. Made at the driver, pickled for the tasks and for the commit."""
+    """Writer of rows as one new version. The driver makes it, and pickles it for the tasks and for the
+    commit.
+    """
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        """Prepare to write rows of `schema`; nothing is written yet.
+        """Prepare to write rows of `schema`. Nothing is written yet.
 
         Raises:
-            LanceError: they cannot be written.
+            LanceError: the rows cannot be written.
         """
         self._options = options
         self._transaction_id = _transaction_id(options)
@@ -83,8 +85,8 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one task.
 
-        Spark may run a task several times; only what its successful attempt returns gets to `commit`. What
-        others staged is removed by the server when its time is over.
+        Spark may run a task several times. Only the result of its successful attempt reaches `commit`. The
+        server removes rows of other attempts when they expire.
         """
         if self._is_done:
             return Staged(())
@@ -92,17 +94,17 @@ class BatchWriter(DataSourceArrowWriter):
             return Staged(tuple(stage(client, self._destination, self._options, iterator)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make one version of what the tasks staged."""
+        """Make one version of the staged rows."""
         if self._is_done:
             return
         receipts = receipts_of(messages)
         with self._options.client() as client:
             commit(client, self._destination, self._options, receipts, self._transaction_id)
-            if self._options.app_id is not None:  # another run may have been faster
+            if self._options.app_id is not None:  # another run may have committed before
                 abort(client, self._destination, receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks staged."""
+        """Remove the staged rows."""
         with self._options.client() as client:
             abort(client, self._destination, receipts_of(messages))
 
@@ -113,7 +115,7 @@ def stage(
     options: Options,
     batches: Iterator[pa.RecordBatch],
 ) -> list[str]:
-    """Send the rows of a task for a commit to come; the receipts, none where there are no rows."""
+    """Stage the rows of a task, and return the receipts; an empty list if there are no rows."""
     rows = (to_lance(batch, destination.schema) for batch in batches if batch.num_rows)
     first = next(rows, None)
     if first is None:
@@ -129,18 +131,19 @@ def commit(
     transaction_id: str,
     stream: Mapping[str, str | int] | None = None,
 ) -> int | None:
-    """Make one version of receipts, once however often it is called; None where there is nothing to do.
+    """Make one version of receipts, and return its number; None if there is nothing to commit.
 
-    `stream` says which batch of which stream they are, see the action `commit`.
+    Calls with the same `transaction_id` commit once. `stream` names the batch of a stream, see the action
+    `commit`.
 
     Raises:
         CommitConflictError: another version makes this one impossible.
-        CommitUnknownError: nobody can say whether it was made.
+        CommitUnknownError: it is unknown whether the version was made.
     """
     if not receipts:
         if destination.mode == "append":
             return None
-        receipts = _stage(client, destination, options, iter(()))  # a dataset without rows
+        receipts = _stage(client, destination, options, iter(()))  # creates a dataset without rows
     return client.commit(
         destination.table,
         receipts,
@@ -152,14 +155,14 @@ def commit(
 
 
 def abort(client: flight_client.Client, destination: Destination, receipts: Sequence[str]) -> None:
-    """Remove what was staged; what cannot be removed now is removed when its time is over."""
+    """Remove staged rows. If this fails, the server removes them when they expire."""
     if receipts:
         with suppress(LanceError):
             client.abort(destination.table, receipts, branch=destination.branch)
 
 
 def receipts_of(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    """Return the receipts of tasks in their order; a task that failed has no message."""
+    """Return the receipts of tasks in their order. A task that failed has no message."""
     return [receipt for message in messages if isinstance(message, Staged) for receipt in message.receipts]
 
 
@@ -180,9 +183,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 
 
 def _transaction_id(options: Options) -> str:
-    """Return the id of the commit: always the same for one `app_id`, so that a job that is run again
-    writes once.
-    """
+    """Return the id of the commit. A repeated job with the same `app_id` has the same id."""
     if options.app_id is None:
         return str(uuid4())
     return str(uuid5(NAMESPACE_OID, json.dumps([options.table, options.branch, options.app_id])))
@@ -192,17 +193,17 @@ def _checked(there: pa.Schema, rows: StructType) -> pa.Schema:
     """Return the schema of the dataset, if rows of Spark have the same columns.
 
     Raises:
-        InvalidInputError: columns are missing, unknown, or of another type.
+        InvalidInputError: a column is missing, unknown, or of another type.
     """
     expected = spark_schema(there)
-    problems = [f"{name!r} is none of its columns" for name in rows.names if name not in expected.names]
+    problems = [f"{name!r} is unknown" for name in rows.names if name not in expected.names]
     for field in expected:
         if field.name not in rows.names:
             problems.append(f"{field.name!r} ({field.dataType.simpleString()}) is missing")
             continue
         given, wanted = rows[field.name].dataType.simpleString(), field.dataType.simpleString()
         if given != wanted:
-            problems.append(f"{field.name!r} is {given}, {wanted} expected")
+            problems.append(f"{field.name!r}: expected {wanted}, found {given}")
     if problems:
         raise InvalidInputError(f"rows do not fit the dataset: {'; '.join(problems)}")
     return there

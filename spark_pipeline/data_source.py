@@ -1,4 +1,4 @@
-"""The data source `lance_flight`: what Spark asks for readers and writers."""
+"""Data source `lance_flight`, from which Spark gets readers and writers."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class LanceFlightDataSource(DataSource):
-    """Datasets of a lance-flight server, `spark.read.format("lance_flight")`.
+    """Data source for datasets of a lance-flight server, `spark.read.format("lance_flight")`.
 
-    Spark makes one for every `load()` and `save()`, in a Python worker beside the driver, and pickles it.
+    Spark makes one for every `load()` and `save()` in a Python worker beside the driver, and pickles it.
     """
 
     _snapshot: Snapshot | None = None
-    """The version that `schema` opened: what is loaded stays that version."""
+    """Version that `schema` opened. A loaded frame stays at this version."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for `format`."""
+        """Return the name of the format."""
         return "lance_flight"
 
     def schema(self) -> StructType:
         """Return the columns that are read.
 
         Raises:
-            LanceError: the options make no sense, or the server refused them.
+            LanceError: an option is invalid, or the server refused the call.
         """
         settle()
         options = Options.parse(self.options)
@@ -64,7 +64,7 @@ class LanceFlightDataSource(DataSource):
         return BatchWriter(Options.parse(self.options), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
-        """Return a reader of versions as batches of the columns that `schema` names."""
+        """Return a reader of versions, for batches of the columns that `schema` names."""
         return StreamReader(dict(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
@@ -74,7 +74,7 @@ class LanceFlightDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `lance_flight` known to a session."""
+    """Register `lance_flight` with a session."""
     spark.dataSource.register(LanceFlightDataSource)
 
 
@@ -86,15 +86,15 @@ def read(
     filter: str | None = None,
     **options: str | int | bool,
 ) -> DataFrame:
-    """Rows of a dataset; only the columns and rows that are asked for leave the server.
+    """Return the rows of a dataset as a frame. The server sends only the requested columns and rows.
 
     Args:
-        spark: the session; the source is registered if it is not.
+        spark: session, with which the source is registered if necessary.
         uri: `grpc://host:port`, or several servers of the same folder.
-        dataset: its name on the server.
-        columns: names, nested ones with dots; or SQL by name; all if None.
-        filter: a condition in SQL, as the server understands it.
-        **options: the other options of the data source, such as `tag` or `token`.
+        dataset: name of the dataset on the server.
+        columns: names, nested ones with dots; or SQL by name. None for all columns.
+        filter: condition in SQL of the server.
+        **options: other options of the data source, such as `tag` or `token`.
     """
     register(spark)
     reader = spark.read.format(LanceFlightDataSource.name()).options(**options)

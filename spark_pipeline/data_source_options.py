@@ -1,4 +1,4 @@
-"""The options of the data source, from the lower-case strings that Spark hands over to typed values."""
+"""Options of the data source: from the texts that Spark hands over to typed values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OF_SPARK = frozenset(
     {"checkpointlocation", "queryname", "outputmode", "header", "inferschema"}
     | {"provider", "owner", "location", "comment", "external", "is_managed_location"}
 )
-"""Options that Spark adds, or that a reader was given for another format: they mean nothing here. Those in
-the second line are of tables of its catalog, which have each of their options once more as `option.<name>`.
+"""Options that Spark adds, or that belong to another format: they mean nothing here. Those in the second line
+belong to tables of Spark's catalog. Such tables have each of their options once more as `option.<name>`.
 """
 
 
@@ -87,8 +87,8 @@ def option(
     uses: tuple[Use, ...] = _ALL,
     shown: bool = True,
 ) -> Any:
-    """Return a field of `Options`: what Spark's users call it, how its text is read, what is expected
-    there, and what it is for.
+    """Return a field of `Options`: its name for users, the parser of its text, the expected form, and its
+    uses.
     """
     told = {"option": name, "parse": parse, "expected": expected, "uses": uses}
     return field(default=default, repr=shown, metadata=told)
@@ -96,35 +96,36 @@ def option(
 
 @dataclass(frozen=True)
 class Options:
-    """Values of `.option(...)`. Can be pickled; the `repr` shows no token."""
+    """Values of `.option(...)`. Can be pickled. The `repr` shows no token."""
 
     uri: tuple[str, ...] = option("uri", _list, "grpc://host:port, several with commas", ())
-    """The servers of the dataset."""
+    """Addresses of the servers."""
     table: str = option("table", _text, "the name of a dataset", "")
-    """Name of the dataset on the server; the path of `load` and `save` means the same."""
+    """Name of the dataset on the server; also the path of `load` and `save`."""
     version: int | None = option("version", _integer, "the number of a version", uses=_READS)
     tag: str | None = option("tag", _text, "the name of a tag", uses=_READS)
     branch: str | None = option("branch", _text, "the name of a branch")
     version_as_of: int | None = option("versionAsOf", _integer, "the number of a version", uses=_READS)
-    """Alternative name of `version`, used by Spark's other formats."""
+    """Other name of `version`, used by Spark's other formats."""
     timestamp_as_of: str | None = option("timestampAsOf", _text, "a time in ISO 8601", uses=_READS)
-    """The last version before this time."""
+    """Time in ISO 8601; the last version before it."""
     columns: tuple[str, ...] | Mapping[str, str] | None = option(
         "columns", parse_columns, "names or SQL by name", uses=_READS + _STREAMS
     )
-    """Names with commas between them, a JSON list of names, or a JSON object of SQL by name."""
+    """Names with commas, a JSON list of names, or a JSON object of SQL by name."""
     filter: str | None = option("filter", _text, "a condition in SQL", uses=_READS + _STREAMS)
-    """Only rows for which it is true; the server evaluates it."""
+    """Condition that the server evaluates; only rows that meet it."""
     push_down_filters: bool = option("pushDownFilters", _boolean, "true or false", False, uses=_READS)
     batch_size: int | None = option("batchSize", _positive, "rows, 1 or more", uses=_READS + _STREAMS)
-    """Rows of a batch that is read, at most."""
+    """Largest number of rows in a batch that is read."""
     verify_checksums: bool = option(
         "verifyChecksums", _boolean, "true or false", False, uses=_READS + _STREAMS
     )
-    """Whether the server checks the pages that it reads against their checksums, whatever it is set to."""
+    """Whether the server checks the pages that it reads against their checksums, whatever its settings say.
+    """
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
-    """A file that holds the token."""
+    """Path of a file with the token."""
     tls_root_certs: str | None = option("tlsRootCerts", _text, "a path, or PEM", shown=False)
     max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more", uses=_WRITES)
     max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more", uses=_WRITES)
@@ -134,29 +135,30 @@ class Options:
     starting_version: int | str | None = option(
         "startingVersion", _starting, "the number of a version, 1 or more, or latest", uses=_STREAMS
     )
-    """The first version whose changes a stream delivers; "latest": those that come after the latest."""
+    """First version whose changes a stream delivers; "latest" for the changes after the latest version."""
     on_changes: str = option(
         "onChanges", _one_of("fail", "ignore", "report"), "fail, ignore or report", "fail", uses=_STREAMS
     )
     """Action of a stream for updated and deleted rows."""
     app_id: str | None = option("app_id", _text, "a text", uses=_WRITES)
-    """Names the writing application: with the number of a batch it makes a stream's commits happen once."""
+    """Name of the writing application. With the number of a batch, it makes each commit of a stream happen
+    once.
+    """
     create: bool = option("create", _boolean, "true or false", False, uses=_WRITES)
-    """Whether an append creates the dataset where there is none."""
+    """Whether an append creates a missing dataset."""
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
         """Return the options that Spark hands over.
 
         Raises:
-            InvalidInputError: an option that there is not, or a value that it cannot have; no server or no
-                dataset is named, or more than one version.
+            InvalidInputError: an option is unknown, or its value is invalid; the server or the dataset is
+                missing, or several versions are given.
         """
         known = {each.metadata["option"].lower(): each for each in fields(cls)}
         texts = {name.lower(): text for name, text in given.items()}
-        if path := texts.pop(
-            "path", None
-        ):  # of `load(path)`; tables of a catalog have one that means nothing
+        # `load(path)` gives this option. Tables of a catalog have a path, too, and name their table besides.
+        if path := texts.pop("path", None):
             texts.setdefault("table", path)
         values = {}
         for name, text in texts.items():
@@ -164,21 +166,23 @@ class Options:
                 values[known[name].name] = _parsed(known[name].metadata, text)
             elif name not in OF_SPARK and not name.startswith("option."):
                 near = get_close_matches(name, known, 1)
-                hint = f"; {known[near[0]].metadata['option']} is meant?" if near else ""
-                raise InvalidInputError(f"option {name!r} is none of lance_flight{hint}")
+                hint = f", did you mean {known[near[0]].metadata['option']}?" if near else ""
+                raise InvalidInputError(f"lance_flight has no option {name!r}{hint}")
         options = cls(**values)
         for name, value in (("uri", options.uri), ("table", options.table)):
             if not value:
-                raise InvalidInputError(f"option {name} is missing: {known[name].metadata['expected']}")
+                raise InvalidInputError(
+                    f"option {name} is missing, expected {known[name].metadata['expected']}"
+                )
         options._check_one("version", "tag", "versionAsOf", "timestampAsOf")
         options._check_one("token", "tokenFile")
         return options
 
     def check_use(self, use: Use) -> None:
-        """Refuse options that say nothing about `use`: who gives one expects that it does something.
+        """Refuse options that have no effect on `use`, because their user expects an effect.
 
         Raises:
-            InvalidInputError: names the option and what it is for.
+            InvalidInputError: such an option is given. The message names the option and its uses.
         """
         for each in fields(self):
             known = each.metadata
@@ -190,7 +194,8 @@ class Options:
     def client(self) -> flight_client.Client:
         """Return a client of the servers. Nothing is sent before it is needed.
 
-        gRPC does not survive a fork, and Spark forks its Python workers: call this where the client is used.
+        gRPC does not survive a fork, and Spark forks its Python workers: call this in the process that uses
+        the client.
         """
         token = self.token
         if self.token_file is not None:
@@ -201,26 +206,26 @@ class Options:
         return flight_client.connect(self.uri, token=token, tls_root_certs=self.tls_root_certs)
 
     def snapshot(self, client: flight_client.Client) -> Snapshot:
-        """Return the version that is asked for, the latest if none is.
+        """Return the requested version, or the latest one.
 
         Raises:
-            DatasetNotFoundError: there is no such dataset, version, tag or branch.
+            DatasetNotFoundError: the dataset, version, tag or branch does not exist.
         """
         numbered = self.version if self.version is not None else self.version_as_of
         version = self.tag if numbered is None else numbered
         return client.snapshot(self.table, version, branch=self.branch, asof=self.timestamp_as_of)
 
     def _check_one(self, *names: str) -> None:
-        """At most one of these options is given."""
+        """Refuse more than one of these options."""
         by_name = {each.metadata["option"]: getattr(self, each.name) for each in fields(self)}
         given = [name for name in names if by_name[name] is not None]
         if len(given) > 1:
-            raise InvalidInputError(f"options {' and '.join(given)} exclude each other")
+            raise InvalidInputError(f"options {' and '.join(given)}: expected one of them")
 
 
 def _parsed(known: Mapping[str, Any], text: str) -> Any:
     try:
         return known["parse"](text)
     except (ValueError, KeyError):
-        shown = "" if "token" in known["option"].lower() else f", {text!r} given"
-        raise InvalidInputError(f"option {known['option']}: {known['expected']} expected{shown}") from None
+        shown = "" if "token" in known["option"].lower() else f", found {text!r}"
+        raise InvalidInputError(f"option {known['option']}: expected {known['expected']}{shown}") from None

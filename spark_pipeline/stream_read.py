@@ -4,9 +4,10 @@ An offset is a version up to which everything was delivered:
 
     {"version": 12, "identity": "...", "snapshot": false}
 
-`identity` tells the version from one of the same number in a dataset that was dropped and made again. With
-`snapshot` the rows of the version itself are still to come, all of them: so a stream begins. What a batch has
-depends on its two offsets alone, so that Spark can ask for it again at any time.
+`identity` distinguishes the version from a version with the same number in a dataset that was dropped and
+created again. If `snapshot` is true, all rows of the version itself are still to be delivered: a stream
+begins this way. The rows of a batch depend on its two offsets alone, so that Spark can request the batch
+again at any time.
 """
 
 from __future__ import annotations
@@ -40,31 +41,32 @@ from spark_pipeline.batch_read import narrowed, selection_of
 from spark_pipeline.data_source_options import Options
 
 CHANGE_TYPE = "_change_type"
-"""Column with the change of the row: insert, update (the row as it is now) or delete (the row as it was).
-"""
+"""Column with the kind of change: insert, update (the row after the change) or delete (the row before it)."""
 COMMIT_VERSION = "_commit_version"
-"""The version that did it."""
+"""Column with the version that made the change."""
 
 _KINDS = {"inserted": "insert", "updated": "update", "deleted": "delete"}
-"""Lists of the answer of the action `changes`, and what a row of them is."""
+"""Kind of change of the rows in each list that the action `changes` returns."""
 
 
 def with_change_columns(schema: StructType) -> StructType:
     """Return the columns of a stream that reports changes.
 
     Raises:
-        InvalidInputError: the dataset has columns of these names.
+        InvalidInputError: the dataset has a column with the name of a change column.
     """
     for name in (CHANGE_TYPE, COMMIT_VERSION):
         if name in schema.names:
-            raise InvalidInputError(f"option onChanges: the dataset has a column {name!r} of its own")
+            raise InvalidInputError(
+                f"option onChanges: the dataset has a column {name!r}, which is the name of a change column"
+            )
     added = [StructField(CHANGE_TYPE, StringType()), StructField(COMMIT_VERSION, LongType())]
     return StructType([*schema.fields, *added])
 
 
 @dataclass(frozen=True)
 class Position:
-    """An offset."""
+    """Offset of a stream."""
 
     version: int
     identity: str
@@ -72,61 +74,61 @@ class Position:
 
     @staticmethod
     def of_version(listed: dict[str, Any]) -> Position:
-        """After a version, as `list_versions` describes it."""
+        """Return the position after a version; `listed` is an entry of `Client.versions`."""
         return Position(int(listed["version"]), str(listed["identity"]))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of a batch as they travel to an executor."""
+    """Rows of a batch in the form that an executor receives."""
 
     endpoint: bytes
     number: int
-    """Counts the parts, so that they begin with different servers."""
+    """Number of the part. Parts with different numbers begin with different servers."""
     kind: str
-    """The change of the rows: see CHANGE_TYPE."""
+    """Kind of change of the rows, see CHANGE_TYPE."""
     version: int
-    """The version that did it."""
+    """Version that made the change."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the versions of one dataset, in their order. Spark makes one for the driver, and pickles another
-    one, which does nothing but `read`, for the executors.
+    """Reader of the versions of one dataset in order. Spark makes one for the driver, and one for `read` on
+    executors.
     """
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        """Read the columns that `schema` names, as the options `given` say.
+        """Prepare to read the columns that `schema` names, with the options in `given`.
 
-        Whatever is wrong with them is told by the first method that needs them: an error here is replaced
-        by one of Spark 4.3, which stops the reader that it has not got.
+        The first method that needs the options checks them. Spark 4.3 would replace an error of the
+        constructor by its own error, when it stops a reader that does not exist.
         """
         self._given = given
         self._schema = schema
         self._last: int | None = None
-        """The version to stop at."""
+        """Last version to read; None if the stream does not end."""
 
     @cached_property
     def _options(self) -> Options:
-        """Raises InvalidInputError for options that make no sense for a stream."""
+        """Options of the stream. Raises InvalidInputError if an option is invalid for a stream."""
         options = Options.parse(self._given)
         options.check_use("streams that are read")
         if options.on_changes != "fail" and (options.filter or isinstance(options.columns, dict)):
             raise InvalidInputError(
-                f"option onChanges {options.on_changes!r} goes with names of columns and without a filter; "
-                "select from the stream and filter it"
+                f"option onChanges {options.on_changes!r} needs names of columns and no filter: "
+                "select columns of the stream and filter it instead"
             )
         return options
 
     @cached_property
     def _columns(self) -> StructType:
-        """Return the columns that are read from the dataset."""
+        """Columns that are read from the dataset."""
         added = (CHANGE_TYPE, COMMIT_VERSION) if self._options.on_changes == "report" else ()
         return StructType([field for field in self._schema if field.name not in added])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the position at which a query without a checkpoint begins."""
         start = self._options.starting_version
-        if start is None:  # with what there is, then what comes
+        if start is None:  # begin with the rows of the latest version
             return asdict(replace(self._latest(), snapshot=True))
         if not isinstance(start, int):
             return asdict(self._latest())
@@ -136,11 +138,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             latest = self._latest().version
             if start > latest:
                 raise InvalidInputError(
-                    f"option startingVersion: there is no {start}, {latest} is the latest"
+                    f"option startingVersion: expected {latest} or less, the latest version, found {start}"
                 )
             raise VersionNotFoundError(
                 f"option startingVersion: version {before} of {self._options.table} was cleaned up, and "
-                f"without it nobody knows what version {start} changed"
+                f"the changes of version {start} are unknown without it"
             )
         return asdict(replace(Position.of_version(listed[0]), snapshot=start == 1))
 
@@ -150,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Stop at what is there now."""
+        """Stop at the latest version of this moment."""
         self._last = self._latest().version
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -171,7 +173,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the rows of a batch, one partition per endpoint.
 
         Raises:
-            UnsupportedFeatureError: rows were changed or deleted, and the user did not say what then.
+            UnsupportedFeatureError: rows were changed or deleted, and the option `onChanges` is `fail`.
         """
         begin, finish = Position(**start), Position(**end)
         parts: list[_Part] = []
@@ -184,7 +186,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(replace(part, number=number)) for number, part in enumerate(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of one partition, as Spark wants them."""
+        """Yield the batches of one partition with the types that Spark expects."""
         part: _Part = partition.value
         with self._options.client() as client:
             endpoint = flight.FlightEndpoint.deserialize(part.endpoint)
@@ -195,7 +197,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Close the connections."""
-        if "_client" in vars(self):  # otherwise it was never made
+        if "_client" in vars(self):  # otherwise there is no client
             self._client.close()
 
     @cached_property
@@ -203,7 +205,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._options.client()
 
     def _changed(self, listed: list[dict[str, Any]]) -> Iterator[_Part]:
-        """Yield the rows of all versions but the first one of the list."""
+        """Yield the changes of all versions in the list except the first one."""
         mode = self._options.on_changes
         added: list[int] = []
         for index, version in enumerate(listed[1:], 1):
@@ -217,7 +219,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield from self._scanned(number, None)
             elif effect == "added":
                 added += [fragment for fragment, _ in version["new_fragments"]]
-                # Fragments stay as they are while others are added: one plan for all of them.
+                # Fragments do not change while others are added: one plan reads all of them.
                 if mode == "report" or not after or after[0]["rows"] != "added":
                     yield from self._scanned(number, added)
                     added = []
@@ -229,8 +231,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _scanned(
         self, version: int, fragments: list[int] | None, kind: str = "insert", commit: int | None = None
     ) -> Iterator[_Part]:
-        """Yield the rows of fragments, of all if None, of a version; that, or `commit`, did what `kind`
-        says.
+        """Yield the rows of fragments of a version, of all fragments if None. `commit`, or this version, made
+        the change.
         """
         snapshot = self._client.snapshot(self._options.table, version, branch=self._options.branch)
         selection = narrowed(selection_of(self._options), snapshot, self._columns)
@@ -241,8 +243,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield _Part(endpoint.serialize(), 0, kind, version if commit is None else commit)
 
     def _compared(self, version: int) -> Iterator[_Part]:
-        """Yield the changes that a version made to the rows of the version before, as far as the server
-        knows them.
+        """Yield the changes that a version made to the rows of the version before, as the server reports
+        them.
         """
         body = {
             "dataset": self._options.table,
@@ -268,7 +270,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             DatasetNotFoundError: the dataset is not the one that the stream has read.
-            VersionNotFoundError: one of them was cleaned up.
+            VersionNotFoundError: a version was cleaned up.
         """
         listed = self._versions(from_version=begin.version, to_version=last, rows=rows)
         positions = [Position.of_version(each) for each in listed]
@@ -278,8 +280,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gone = set(expected).difference(position.version for position in positions)
         if gone:
             raise VersionNotFoundError(
-                f"version {min(gone)} of {self._options.table} was cleaned up, and without it nobody knows "
-                "what the next one changed; begin again with a new checkpoint, and keep versions longer"
+                f"version {min(gone)} of {self._options.table} was cleaned up, and the changes of the next "
+                "version are unknown without it: begin again with a new checkpoint, and keep versions longer"
             )
         if positions[0].identity != begin.identity:
             raise self._replaced(begin)
@@ -288,13 +290,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _replaced(self, position: Position) -> DatasetNotFoundError:
         return DatasetNotFoundError(
             f"{self._options.table} is not the dataset that the stream has read up to version "
-            f"{position.version}: it was dropped and made again; begin again with a new checkpoint"
+            f"{position.version}: it was dropped and created again; begin again with a new checkpoint"
         )
 
     def _not_appended(self, version: int, what: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"version {version} of {self._options.table} {what}, and the stream delivers added rows only; "
-            "set the option onChanges to ignore, or to report"
+            f"version {version} of {self._options.table} {what}, and the stream delivers added rows only: "
+            "set the option onChanges to ignore or report"
         )
 
 

@@ -1,8 +1,8 @@
-"""Streaming writes: the tasks of a batch stage their rows, the driver commits them, once.
+"""Streaming writes: the tasks of a batch stage their rows, and the driver commits them once.
 
-Spark runs the last batch again when a query is started again from its checkpoint and nobody knows whether the
-batch was committed: with the same number and the same rows. So a commit says which batch of which stream it
-is, and the server, which notes the number together with the rows, leaves out what it has.
+When a query starts again from its checkpoint and it is unknown whether the last batch was committed, Spark
+runs this batch again, with the same number and the same rows. A commit therefore names the batch and the
+stream. The server stores this number with the rows, and skips a batch that it has already.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _NAMESPACE = UUID("7e4c1f0a-59a3-4f0e-8d5b-0c6a2d5c3b1e")
 """Namespace of the transaction ids that commit batches of streams."""
 
 _QUERY = "sql.streaming.queryId"
-"""Property of tasks: the id of the query, which Spark keeps in the checkpoint. `commit` is not told."""
+"""Property of tasks with the id of the query, which Spark keeps in the checkpoint. `commit` does not receive
+it.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,32 +34,32 @@ class StagedPart(Staged):
     """Receipts of the rows that one task of a batch staged for the commit."""
 
     query: str
-    """The id of the streaming query."""
+    """Id of the streaming query."""
     destination: Destination
-    """Destination of the task; the dataset may exist by the time of the commit."""
+    """Destination of the task. The dataset may exist by the time of the commit."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes each batch as one new version. Made anew for every batch, and for every commit."""
+    """Writer of each batch as one new version. Spark makes a new one for every batch and for every commit."""
 
     def __init__(
         self, options: Options, schema: StructType, overwrite: bool, *, has_checkpoint: bool
     ) -> None:
-        """Prepare to write rows of `schema`; nothing is written yet.
+        """Prepare to write rows of `schema`. Nothing is written yet.
 
         Args:
-            options: what the user said.
-            schema: of the rows.
-            overwrite: every batch is the whole table: output mode `complete`.
-            has_checkpoint: whether the query was told its checkpoint.
+            options: options of the user.
+            schema: schema of the rows.
+            overwrite: whether every batch is the whole table (output mode `complete`).
+            has_checkpoint: whether the query has a checkpoint location.
 
         Raises:
-            LanceError: they cannot be written.
+            LanceError: the rows cannot be written.
         """
         if not has_checkpoint and options.app_id is None:
             raise InvalidInputError(
-                "a streaming write needs the option checkpointLocation or app_id: without them nobody can "
-                "tell a repeated batch from a new one"
+                "a streaming write needs the option checkpointLocation or app_id, which distinguish a "
+                "repeated batch from a new one"
             )
         self._options = options
         with options.client() as client:
@@ -68,15 +70,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
         if not query:
-            raise UnsupportedFeatureError(f"a streaming write by a task without the property {_QUERY}")
+            raise UnsupportedFeatureError(
+                f"a streaming write needs tasks with the property {_QUERY}, and this task has none"
+            )
         with self._options.client() as client:
             receipts = stage(client, self._destination, self._options, iterator)
         return StagedPart(tuple(receipts), query, self._destination)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Make one version of what the tasks staged, unless the dataset has the batch already.
+        """Make one version of the staged rows, unless the dataset has the batch already.
 
-        A batch without rows makes no version, except where it replaces what was there.
+        A batch without rows makes no version, unless it replaces the table.
         """
         part = next((message for message in messages if isinstance(message, StagedPart)), None)
         if part is None:
@@ -92,10 +96,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 transaction_id=str(uuid5(_NAMESPACE, f"{name}/{part.query}/{batchId}")),
                 stream={"name": name, "query": part.query, "batch": batchId},
             )
-            # A commit takes its receipts. They are still there if the batch had been committed before.
+            # A commit uses up its receipts. They still exist if an earlier run committed the batch.
             abort(client, part.destination, receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Remove what the tasks staged."""
+        """Remove the staged rows."""
         with self._options.client() as client:
             abort(client, self._destination, receipts_of(messages))

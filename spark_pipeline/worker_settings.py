@@ -1,4 +1,4 @@
-"""Settings of Spark's Python workers that save work which every task repeats."""
+"""Settings of Spark's Python workers that save work in every task."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from flight_client import share_received_memory
 
 @cache
 def settle() -> None:
-    """Make this process one that runs one task after the other.
+    """Prepare this process to run one task after another.
 
-    Spark collects garbage after every task. What is there by now, most of it modules, stays for good: looking
-    through it took 20 ms of CPU, three times in a query, of the 100 ms that a short one takes. And each task
-    has a connection of its own, whose threads are to find the memory that an earlier one received into.
+    Spark collects garbage after every task. Objects that exist now, most of them modules, stay for ever. Each
+    examination of them took 20 ms of CPU time, three times in a query, of the 100 ms of a short one. Each
+    task also has its own connection, whose threads should reuse the memory of earlier connections.
     """
     gc.freeze()
     share_received_memory()

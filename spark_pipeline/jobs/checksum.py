@@ -1,13 +1,12 @@
-"""A checksum of rows that does not depend on their order, computed by Spark alone.
+"""Checksum of rows that does not depend on their order, computed by Spark alone.
 
-Each row becomes a sequence of values that tells rows apart: for every column whether it is null, then the
-value; for a list its length, then the items; for a map its entries sorted by key. Spark's own hash leaves
-nulls out, so that (1, null) and (null, 1) would be the same. Two 64-bit hashes of this sequence with other
-first values are summed over the rows, exactly, in decimals: doubled rows do not cancel out, as with XOR.
-It finds accidents, not somebody who makes rows for a purpose: the hash is no cryptographic one.
+Each row becomes a sequence of values that distinguishes rows: for every column a flag for null, then the
+value; for a list its length, then the items; for a map its entries sorted by key. The flag is needed because
+Spark's own hash skips nulls, so that (1, null) and (null, 1) would be equal. Two 64-bit hashes of this
+sequence, with different seeds, are added over the rows, exactly, in decimals: repeated rows do not cancel
+out, as with XOR. The hash is not cryptographic: it finds errors, not forgeries.
 
-All NaN are one value, and -0.0 equals 0.0, as in the filters of Lance; types have to be the same on both
-sides.
+All NaN are equal, and -0.0 equals 0.0, as in the filters of Lance. Both sides must have the same types.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def with_hashes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def checksum() -> list[Column]:
-    """Return the aggregates `rows`, `sum_1` and `sum_2` of a frame `with_hashes`, grouped or not."""
+    """Return the aggregates `rows`, `sum_1` and `sum_2` for a frame of `with_hashes`, grouped or not."""
     sums = [
         f.sum(f.col(name).cast(spark.DecimalType(20, 0))).alias(f"sum_{number}")
         for number, name in enumerate(HASHES, 1)
@@ -45,23 +44,21 @@ def checksum() -> list[Column]:
 
 
 def bucket(frame: DataFrame, keys: Sequence[str], count: int) -> Column:
-    """Return a number below `count` that only depends on the values of `keys`."""
+    """Return a number below `count` that depends only on the values of `keys`."""
     types = {field.name: field.dataType for field in frame.schema}
     values = [part for key in keys for part in _values(column_named(key), types[key], key)]
     return f.pmod(f.xxhash64(*values), f.lit(count))
 
 
 def _values(column: Column, kind: spark.DataType, path: str) -> list[Column]:
-    """Return arguments of a hash that distinguish the values of a column, nulls too: the hash skips nulls."""
+    """Return arguments of a hash that distinguish all values of a column, null included."""
     if isinstance(kind, spark.NullType):
         return []
     return [column.isNull(), _canonical(column, kind, path)]
 
 
 def _canonical(column: Column, kind: spark.DataType, path: str) -> Column:
-    """Return the value as something that Spark hashes and that is equal for equal values; null if it is
-    null.
-    """
+    """Return the value in a form that Spark can hash, the same for equal values; null for null."""
     if isinstance(kind, spark.FloatType | spark.DoubleType):
         return f.when(f.isnan(column), f.lit(float("nan")).cast(kind)).otherwise(
             column + f.lit(0.0).cast(kind)

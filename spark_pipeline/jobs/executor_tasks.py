@@ -1,4 +1,4 @@
-"""Work that is not rows: a list of tasks that executors take, one per Spark task."""
+"""Tasks other than reads of rows, one per Spark task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _RESULT = pa.schema([("task", pa.int64()), ("result", pa.string())])
 
 
 def run_tasks(spark: SparkSession, tasks: Sequence[Any], run: Callable[[int, Any], Any]) -> list[Any]:
-    """Run tasks on executors; their results in the order of the tasks.
+    """Run tasks on executors, and return their results in the order of the tasks.
 
     Args:
-        spark: a session.
+        spark: session of Spark.
         tasks: plain values.
-        run: is given the number of a task and the task, on an executor; answers what JSON can say. It may
-            be called again for the same task; only one of the results is returned.
+        run: called on an executor with the number of a task and the task; returns a value that JSON can hold.
+            Spark may run the same task again; only one of its results is returned.
     """
     if not tasks:
         return []

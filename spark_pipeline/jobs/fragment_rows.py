@@ -1,4 +1,4 @@
-"""The rows of a dataset by fragment: one Spark partition for each, with the addresses of the rows."""
+"""Rows of a dataset by fragment: one Spark partition for each, with the addresses of the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_pipeline.arrow_types import spark_schema, to_spark
 from spark_pipeline.jobs.server import Server
 
 ROW_ADDRESS = "_rowaddr"
-"""Number of the fragment << 32 | position in its data files, deleted rows counted."""
+"""Row address: id of the fragment << 32 | position in the fragment, deleted rows counted."""
 
 
 def fragment_rows(
@@ -23,18 +23,17 @@ def fragment_rows(
     fragments: Sequence[int],
     columns: Sequence[str],
 ) -> DataFrame:
-    """Return the live rows of some fragments: partition n has those of fragment n of the list, in their
-    order.
+    """Return the live rows of some fragments, in order. Partition n has the rows of fragment n of the list.
 
     Args:
-        spark: a session.
-        server: where executors read.
-        dataset: one version.
-        fragments: numbers of fragments.
-        columns: names of columns; `ROW_ADDRESS` comes behind them.
+        spark: session of Spark.
+        server: server from which executors read.
+        dataset: dataset at one version.
+        fragments: ids of fragments.
+        columns: names of columns; the column `ROW_ADDRESS` follows them.
 
     Raises:
-        UnsupportedFeatureError: a column of a type that Spark has no counterpart for.
+        UnsupportedFeatureError: Spark has no counterpart of a column's type.
     """
     name, version, branch = dataset.name, dataset.version, dataset.branch
     schema = StructType(spark_schema(pa.schema([dataset.schema.field(column) for column in columns])).fields)
@@ -50,7 +49,7 @@ def fragment_rows(
                         names,
                         fragments=[numbers[number]],
                         with_row_address=True,
-                        verify_checksums=True,  # what comes of the rows is written again
+                        verify_checksums=True,  # the rows are written again
                     )
                     for rows in scan.to_batches():
                         yield to_spark(rows, schema)

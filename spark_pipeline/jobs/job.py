@@ -108,7 +108,7 @@ class JobOptions:
         for option in fields(self):
             value, minimum = getattr(self, option.name), about_of(option).minimum
             if minimum is not None and value is not None and value < minimum:
-                raise InvalidInputError(f"{option.name}: {value} given, expected {minimum} or more")
+                raise InvalidInputError(f"{option.name}: expected {minimum} or more, found {value}")
 
 
 @dataclass(frozen=True)

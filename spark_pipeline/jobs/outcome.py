@@ -1,4 +1,4 @@
-"""Results of jobs, for summaries."""
+"""Result of a job, for reports."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Outcome:
     """Result of one job on one dataset or folder."""
 
     target: str
-    """The dataset or folder that was written or looked at."""
+    """Dataset or folder that was written or read."""
     version: int | None = None
-    """The version that was made, else the one that was read; None where there is none."""
+    """Version that was made, else the version that was read; None if there is none."""
     rows: int = 0
-    """Written rows; for `verify`, compared rows."""
+    """Number of written rows; for `verify`, of compared rows."""
     bytes: int = 0
-    """Bytes of new files; -1 if they are not counted."""
+    """Size of new files in bytes; -1 if it is unknown."""
     fragments: int = 0
-    """New ones."""
+    """Number of new fragments."""
     was_done: bool = False
-    """Whether an earlier run with the same transaction id had made it, and nothing was done now."""
+    """Whether an earlier run with the same transaction id did the work, and this run did nothing."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Results that only this kind of job has."""
+    """Results that only this job has."""
 
     @staticmethod
     def of(target: str, written: WriteResult, *, was_done: bool = False, **details: Any) -> Outcome:

@@ -1,4 +1,4 @@
-"""Address of datasets: the servers that the driver and every executor talk to."""
+"""Servers of the datasets, to which the driver and every executor connect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import flight_client
 
 @dataclass(frozen=True)
 class Server:
-    """Servers of the same folder, and how they are talked to. Travels to executors; connects there."""
+    """Servers of the same folder, with token and certificates. Executors receive it and connect."""
 
     uris: tuple[str, ...]
     token: str | None = field(default=None, repr=False)
@@ -19,12 +19,12 @@ class Server:
 
     @staticmethod
     def of(uri: str, *, token_file: str | None = None, tls_root_certs: str | None = None) -> Server:
-        """Return a server, or several with commas between them.
+        """Return the servers at one address, or at several addresses with commas.
 
         Args:
             uri: `grpc://host:port,grpc://other:port`.
-            token_file: holds the token; it is read here, executors need no copy of the file.
-            tls_root_certs: a PEM file that servers are checked with, read here, too.
+            token_file: file with the token. It is read here, so that executors need no copy.
+            tls_root_certs: PEM file with certificates that servers are checked with, also read here.
 
         Raises:
             OSError: a file cannot be read.
@@ -36,9 +36,7 @@ class Server:
         )
 
     def client(self, number: int = 0) -> flight_client.Client:
-        """Return a client that asks server `number` (modulo their count) first, so that tasks spread over
-        all.
-        """
+        """Return a client whose first server is `number` modulo the number of servers."""
         first = number % len(self.uris)
         return flight_client.connect(
             self.uris[first:] + self.uris[:first], token=self.token, tls_root_certs=self.tls_root_certs
@@ -46,14 +44,14 @@ class Server:
 
     @property
     def options(self) -> dict[str, str]:
-        """Return the connection as options of the data source."""
+        """Connection as options of the data source."""
         given = {"token": self.token, "tlsRootCerts": self.tls_root_certs}
         return {name: value for name, value in given.items() if value is not None}
 
     @property
     def read_options(self) -> dict[str, str]:
-        """The options of the data source for rows that a job writes elsewhere.
+        """Options of the data source for rows that a job writes elsewhere.
 
-        Servers check the pages of such rows: a damaged page would get a valid checksum in the copy.
+        Servers check the pages of such rows: otherwise a damaged page would get a valid checksum in the copy.
         """
         return {**self.options, "verifyChecksums": "true"}

@@ -53,7 +53,7 @@ _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
 
 @dataclass(frozen=True)
 class Source:
-    """Rows for a job. Exactly one of `path`, `dataset` and a format that needs no path."""
+    """Rows for a job. Give exactly one of `path`, `dataset`, and a format that needs no path."""
 
     path: str | Sequence[str] = field(default=(), metadata=about("Files, folders or globs."))
     format: str | None = field(

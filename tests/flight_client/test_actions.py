@@ -84,8 +84,8 @@ def test_types_of_columns(client: Client) -> None:
 @pytest.mark.parametrize(
     ("alterations", "message"),
     [
-        ([[{"path": "id", "name": "n"}]], "one argument each.*list given"),
-        (["id"], "one argument each.*str given"),
+        ([[{"path": "id", "name": "n"}]], "one argument each.*found list"),
+        (["id"], "one argument each.*found str"),
         ([{"path": "id", "data_type": "no type"}], "type"),
         ([{"path": "id", "data_type": pa.list_(pa.int8())}], "id"),
         ([{"path": "id", "schema": "AAAA"}], "no schema"),
@@ -104,7 +104,9 @@ def test_alterations_that_make_no_sense(client: Client, alterations: list[Any], 
     "columns", [{"a": 1}, {"a": pa.int8(), "b": "id"}, ["a"], [], pa.int8(), "a"], ids=str
 )
 def test_new_columns_that_make_no_sense(client: Client, columns: Any) -> None:
-    with pytest.raises(flight_client.InvalidInputError, match=r"columns: SQL by name, or types by name"):
+    with pytest.raises(
+        flight_client.InvalidInputError, match=r"columns: expected SQL by name, or types by name"
+    ):
         client.add_columns("t", columns)
 
 

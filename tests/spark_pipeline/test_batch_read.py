@@ -77,7 +77,7 @@ def test_columns_filters_and_schemas(spark: SparkSession, uri: str, served: Root
     narrowed = narrowed.schema("pickup struct<zone: string>, id int").load()
     assert [tuple(row) for row in narrowed.collect()] == [(("zone 5",), 5)]
 
-    with pytest.raises(PySparkException, match=r"'fair' is none of .*fare"):
+    with pytest.raises(PySparkException, match=r"'fair' is not selected, expected one of .*fare"):
         spark.read.format(FORMAT).options(uri=uri, table="trips").schema("fair double").load().count()
     with pytest.raises(PySparkException, match="column 'id' is bigint and cannot be read as string"):
         spark.read.format(FORMAT).options(uri=uri, table="trips").schema("id string").load().count()
@@ -107,9 +107,9 @@ def test_errors_name_what_is_wrong(spark: SparkSession, uri: str, tmp_path: Path
         ({"uri": uri}, "option table is missing"),
         (
             {"uri": uri, "table": "trips", "colums": "id"},
-            "'colums' is none of lance_flight; columns is meant",
+            "no option 'colums', did you mean columns",
         ),
-        ({"uri": uri, "table": "trips", "version": "2", "tag": "a"}, "version and tag exclude each other"),
+        ({"uri": uri, "table": "trips", "version": "2", "tag": "a"}, "version and tag: expected one of them"),
         ({"uri": uri, "table": "trips", "filter": "idd = 5"}, "idd"),
         ({"uri": uri, "table": "trips", "columns": "id,nope"}, "nope"),
         ({"uri": uri, "table": "trips", "create": "true"}, "option create is for writes, not for reads"),

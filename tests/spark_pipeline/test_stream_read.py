@@ -114,7 +114,7 @@ def test_where_a_stream_begins(client: Client, stream: Stream) -> None:
     client.write(stream.name, rows(4))
     assert stream.ids(startingVersion="latest") == [[4]]
     assert stream.ids(startingVersion=5, begins_anew=True) == []
-    with pytest.raises(StreamingQueryException, match="there is no 7, 4 is the latest"):
+    with pytest.raises(StreamingQueryException, match="expected 4 or less, the latest version, found 7"):
         stream.run(startingVersion=7, begins_anew=True)
     client.cleanup(stream.name, older_than_seconds=0)
     with pytest.raises(StreamingQueryException, match=r"version 1 of .* was cleaned up"):
@@ -144,7 +144,7 @@ def test_a_dataset_that_was_made_again_is_refused(client: Client, stream: Stream
     client.write(stream.name, rows(1), mode="create")
     for number in range(num_versions - 1):
         client.write(stream.name, rows(number))
-    with pytest.raises(StreamingQueryException, match="dropped and made again"):
+    with pytest.raises(StreamingQueryException, match="dropped and created again"):
         stream.run()
 
 

@@ -127,7 +127,7 @@ def test_the_query_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 def test_numbers_below_their_minimum_are_refused_everywhere() -> None:
-    with pytest.raises(InvalidInputError, match="target_rows: 0 given, expected 1 or more"):
+    with pytest.raises(InvalidInputError, match="target_rows: expected 1 or more, found 0"):
         JOBS["compact"].options(dataset="trips", target_rows=0)  # type: ignore[call-arg]
 
 

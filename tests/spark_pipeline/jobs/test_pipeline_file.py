@@ -89,7 +89,7 @@ def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
         ("partitions = 4", 'transaction_id = "x"', "step load: key transaction_id is unknown"),
         ('name = "daily"', 'name = "load"', "step load: expected a name of its own, found two steps"),
         ('name = "daily"\n', "", "step 2: key name: expected a string, found None"),
-        ("partitions = 4", "partitions = 0", "step load: partitions: 0 given, expected 1 or more"),
+        ("partitions = 4", "partitions = 0", "step load: partitions: expected 1 or more, found 0"),
         ("partitions = 4", "partitions = 4\npartition_rows = 9", "step load: partitions and partition_rows"),
         ("[[step]]", "[step]", "line 18"),
     ],
