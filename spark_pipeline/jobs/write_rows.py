@@ -146,7 +146,8 @@ def commit_staged(
 ) -> WriteResult:
     """Make one version of the receipts of tasks.
 
-    If the commit is refused, the staged data is removed. If nobody knows whether it landed, the data stays.
+    If the commit is refused, the staged data is removed. If it is unknown whether the commit landed, the data
+    stays.
 
     Raises:
         LanceError: see `Client.commit`.
