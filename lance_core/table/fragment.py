@@ -82,6 +82,14 @@ class DataFile:
     """Id of the base path that contains the file; None for the dataset itself."""
 
     @property
+    def known_size(self) -> int | None:
+        """Size to compare with that of the stored file, in bytes; None if the manifest cannot be relied on.
+
+        Some releases of the reference measured 0.1 files before their end was written.
+        """
+        return (self.size or None) if self.version >= FileVersion.V2_0 else None
+
+    @property
     def columns(self) -> Mapping[int, int]:
         """Column number in the file by field id, see `HeldFields`."""
         return self.held.columns

@@ -190,6 +190,6 @@ def counted_manifest(storage: Storage, manifest: Manifest, open_base: BaseOpener
 
 def _count_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     for data_file in fragment.files:
-        with snapshot.storage_of(data_file.base_id).open_file(data_file.path, data_file.size) as file:
+        with snapshot.storage_of(data_file.base_id).open_file(data_file.path, data_file.known_size) as file:
             return open_data_file(file, data_file.version).num_rows
     return fragment.physical_rows

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
-from lance_core.file.footer import FileVersion
 from lance_core.forks import begin_anew_after_fork
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.files.opened import OpenedFile, OpenFile
@@ -107,7 +106,7 @@ class FileCache:
     def opened(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
         """Open a data file for reads that check nothing; errors are those of `open`."""
         storage = snapshot.storage_of(data_file.base_id)
-        size = _known_size(data_file)
+        size = data_file.known_size
         identity = storage.identify(data_file.path)
         opened = self._find((storage.uri, data_file.path, identity), size) if identity is not None else None
         if opened is None:
@@ -169,11 +168,6 @@ def _spare_descriptors() -> int:
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if limit == resource.RLIM_INFINITY else min(4096, limit // 4)
-
-
-def _known_size(data_file: DataFile) -> int | None:
-    """Size of the file by the manifest. Some releases measured 0.1 files before their end was written."""
-    return data_file.size if data_file.version >= FileVersion.V2_0 else None
 
 
 def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:

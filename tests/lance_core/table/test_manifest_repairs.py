@@ -90,6 +90,17 @@ def test_wrong_row_counts_are_not_believed(miscounted: Path) -> None:
         ours.validate()
 
 
+def test_rows_are_counted_in_files_of_a_wrong_size(miscounted: Path) -> None:
+    """T22: some releases measured 0.1 files before their end was written; counting their rows ignores that."""
+
+    def damage(message: table_pb2.Manifest) -> None:
+        for fragment in message.fragments:
+            fragment.files[0].file_size_bytes = 100
+
+    edit_manifest(miscounted, damage)
+    assert lance_core.dataset(miscounted).count_rows() == 35
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_wrong_row_counts_are_written_right(miscounted: Path, change: Callable[[Path], None]) -> None:
     """A commit of ours is signed, and readers believe the row counts of signed manifests."""
