@@ -1,6 +1,6 @@
-"""Single rows out of anything that reads row ranges: neighbouring rows are read together, the rest dropped.
+"""Single rows from readers of row ranges: neighbouring rows are read together, the other rows dropped.
 
-What pages cannot give row by row is taken this way.
+This is for pages from which no single rows can be decoded.
 """
 
 from typing import Protocol
@@ -13,10 +13,10 @@ from lance_core.encodings.values import take_values
 
 Rows = npt.NDArray[np.int64]
 
-# Rows that are no more decoded bytes apart than this are read together: a read of its own costs as much as
+# Rows that are at most this many decoded bytes apart are read together: a separate read costs as much as
 # decoding about two mini-blocks.
 _GAP_BYTES = 64 << 10
-# A stretch that is read at once decodes to at most this.
+# Most decoded bytes of a run of rows that is read at once.
 _RUN_BYTES = 16 << 20
 
 
@@ -50,7 +50,7 @@ def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
 
 
 def _run_starts(rows: Rows, bytes_per_row: float) -> Rows:
-    """Return the places in `rows` at which a new stretch of neighbouring rows begins, the first left out."""
+    """Return the positions in `rows` at which a new run of neighbouring rows begins, without the first."""
     apart = np.diff(rows) > max(1, int(_GAP_BYTES / bytes_per_row))
-    stretch = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
-    return np.flatnonzero(apart | stretch) + 1
+    is_long = np.diff(rows // max(1, int(_RUN_BYTES / bytes_per_row))) > 0
+    return np.flatnonzero(apart | is_long) + 1

@@ -2,7 +2,7 @@
 
 With stable row ids, each row has the versions in which it was created and last changed, and keeps its id
 when it is moved. Without them, fragments and deletion files show the changes, as long as no row was moved.
-Changes that neither shows are refused by name.
+Changes that neither of these shows are refused; the error names them.
 
 Source: docs/format.md, "Row ids and lineage".
 """
@@ -39,12 +39,12 @@ _MOVES_NOTHING = frozenset(
         "update_config",
     }
 )
-"""Operations after which every row that is left has its old address."""
+"""Operations after which every remaining row has its old address."""
 
 _KEEPS_ROWS = frozenset(
     {"create_index", "merge", "project", "reserve_fragments", "rewrite", "update_bases", "update_config"}
 )
-"""Operations that neither add nor remove rows, nor give one another value in a column that it had."""
+"""Operations that neither add nor remove rows, nor change a value of a column that the row had."""
 
 Effect = Literal["same", "added", "replaced", "changed"]
 """Effect of a version on the rows of the version before: none, although rows may have moved and columns
@@ -54,13 +54,13 @@ may have changed; added rows; replaced rows; or any other change.
 
 @dataclass(frozen=True)
 class RowSet:
-    """Rows of one version, as a scan is asked for them."""
+    """Rows of one version, as arguments of a scan."""
 
     version: int
     fragments: tuple[int, ...]
     """Ids of the fragments that the rows are in."""
     filter: str | None = None
-    """SQL that is true for these rows of the fragments, and only for them; None: for all."""
+    """SQL that is true for exactly these rows of the fragments; None for all rows."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ def compare_versions(begin: Snapshot, end: Snapshot) -> Changes:
     """Return the changes from one version of a table to a later version.
 
     Raises:
-        InvalidInputError: `end` is the older one.
-        UnsupportedFeatureError: a version between them went back to an older one, or was cleaned up, so that
-            nobody knows; or it moved rows of a table without stable row ids.
+        InvalidInputError: `end` is older than `begin`.
+        UnsupportedFeatureError: a version between them restored an older version, was cleaned up, or moved
+            rows of a table without stable row ids.
     """
     first, last = begin.manifest.version, end.manifest.version
     if first > last:
@@ -155,7 +155,7 @@ def effect_on_rows(transaction: Transaction) -> Effect:
 
 
 def _takes_rows(update: Transaction.Update) -> bool:
-    """Return whether rows that were there are deleted, moved or changed."""
+    """Return whether an update deletes, moves or changes existing rows."""
     return bool(update.updated_fragments or update.removed_fragment_ids or update.fields_modified)
 
 

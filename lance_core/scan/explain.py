@@ -1,6 +1,4 @@
-"""Explanation of a scan: the number of pages per fragment and column, and how many of them statistics rule
-out.
-"""
+"""Explanation of a scan: the number of pages per fragment and column, and how many of them are pruned."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ from lance_core.table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class ColumnPages:
-    """The pages of one column of one fragment that hold rows of the plan.
+    """The pages of one column of one fragment with rows of the plan.
 
     Attributes:
         use: "filter", "output", or "filter, output".
-        planned: Pages that may hold a row that passes; those of columns that only the output needs are read
-            where rows passed.
-        pruned: The others.
-        read: Pages that were read, `None` unless the scan was run.
+        planned: Pages that may have a matching row. Of columns that only the output needs, a scan reads the
+            pages with matching rows.
+        pruned: The other pages.
+        read: Pages that were read; None unless the scan was run.
     """
 
     name: str
@@ -50,8 +48,8 @@ class FragmentPages:
 
     Attributes:
         rows: Live rows of the plan.
-        rows_planned: Physical rows that may pass.
-        statistics: Where they came from: "file", "cache" or "none".
+        rows_planned: Physical rows that may match.
+        statistics: Origin of the statistics: "file", "cache" or "none".
     """
 
     fragment: int
@@ -63,11 +61,11 @@ class FragmentPages:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A plan and what is known before it runs.
+    """A plan and the facts about it that are known before it runs.
 
     Attributes:
         filter: Whether rows are filtered.
-        rows_returned: Rows of the result, `None` where nobody knows before the scan is run.
+        rows_returned: Rows of the result; None if that is known only after a run.
     """
 
     columns: tuple[str, ...]
@@ -105,10 +103,10 @@ class Explanation:
 def explain(
     snapshot: Snapshot, plan: ScanPlan, files: DataFiles, budget: MemoryBudget, *, analyze: bool = False
 ) -> Explanation:
-    """Say what a plan reads; with `analyze` run it too, and say what was read.
+    """Explain what a plan reads; with `analyze` run it, and add the pages that were read.
 
     Raises:
-        LanceError: a file cannot be opened, or with `analyze` not be read.
+        LanceError: a file cannot be opened or, with `analyze`, not be read.
     """
     schema, condition = snapshot.manifest.schema, plan.options.filter
     projection: Projection = project(schema, plan.options)
@@ -142,7 +140,7 @@ def explain(
 
 
 def explain_text(explanation: Explanation, *, verbose: bool) -> str:
-    """Return a few lines for people; with `verbose` one for each fragment and column."""
+    """Return the explanation as text; with `verbose` one line for each fragment and column."""
     fragments = explanation.fragments
     lines = [f"Scan: columns=[{', '.join(explanation.columns)}], fragments={len(fragments)}"]
     if explanation.limit is not None or explanation.offset is not None:
@@ -171,12 +169,12 @@ def explain_text(explanation: Explanation, *, verbose: bool) -> str:
 
 @dataclass(frozen=True)
 class PrunedPlan:
-    """A plan without the fragments in which no row passes.
+    """A plan without the fragments in which no row matches.
 
     Attributes:
-        statistics: Where they came from: "file", "cache" or "none".
-        pages_total: Pages of the columns that the filter names, `None` where there are no statistics.
-        pages_pruned: How many of them are not read.
+        statistics: Origin of the statistics: "file", "cache" or "none".
+        pages_total: Pages of the columns that the filter names; None without statistics.
+        pages_pruned: Number of these pages that are not read.
     """
 
     plan: ScanPlan
@@ -186,7 +184,7 @@ class PrunedPlan:
 
 
 def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPlan:
-    """Leave out the fragments in which no row passes the filter of a plan; reads no data pages.
+    """Leave out the fragments in which no row matches the filter of a plan. This reads no data page.
 
     Raises:
         LanceError: a file cannot be opened, or its statistics contradict the format.
@@ -241,7 +239,7 @@ def _fragment(
 
 
 def _count_pages(column: Column, start: int, end: int, segments: Sequence[Segment]) -> tuple[int, int]:
-    """Return the pages with rows of `[start, end)`, and how many of them have rows of the segments."""
+    """Return the number of pages with rows of `[start, end)`, and of those with rows of the segments."""
     edges = np.asarray(column.page_rows)
     begins, ends = edges[:-1], edges[1:]
     total = int(np.count_nonzero((begins < end) & (ends > start) & (begins < ends)))

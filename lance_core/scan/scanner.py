@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # A caller who asks for batches of so many rows gets them, unless they are larger than this.
 _BATCH_BYTES_BY_ROWS = 128 << 20
 
-# Arguments of the reference that say how to run a scan, not what it returns. They have no effect here.
+# Arguments of the reference that change how a scan runs, not its result. They have no effect here.
 _HINTS = frozenset(
     {
         "batch_readahead",
@@ -49,7 +49,7 @@ _HINTS = frozenset(
         "use_stats",
     }
 )
-# Arguments of the reference that change what a scan returns.
+# Arguments of the reference that change the result of a scan.
 _UNSUPPORTED = frozenset(
     {
         "disable_scoring_autoprojection",
@@ -82,7 +82,7 @@ class LanceScanner:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """Schema of what the scan returns."""
+        """Schema of the returned rows."""
         return self._plan.schema
 
     @property
@@ -91,7 +91,7 @@ class LanceScanner:
         return self._snapshot.manifest.schema.to_arrow()
 
     def count_rows(self) -> int:
-        """Rows that the scan returns; reads data only for a filter, and of that only the columns it names."""
+        """Return the number of rows of the scan. With a filter, this decodes only columns of the filter."""
         return count_matching(self._snapshot, self._plan, self._budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
@@ -99,7 +99,7 @@ class LanceScanner:
         out.
 
         Args:
-            analyze: Run the scan, and tell what was read.
+            analyze: Run the scan, and add the pages that were read.
         """
         from lance_core.scan.explain import explain  # late, with all that filters need
 
@@ -112,7 +112,7 @@ class LanceScanner:
         return explain_text(self.explain(), verbose=verbose)
 
     def analyze_plan(self) -> str:
-        """Run the scan, and say what was read of each fragment and column."""
+        """Run the scan. Return the pages that were read of each fragment and column, as text."""
         from lance_core.scan.explain import explain_text
 
         return explain_text(self.explain(analyze=True), verbose=True)
@@ -122,7 +122,7 @@ class LanceScanner:
         return LanceScanner(self._snapshot, replace(self._options, verify_checksums=True))
 
     def to_table(self) -> pa.Table:
-        """All rows at once."""
+        """Return all rows as a table."""
         return scan_table(self._snapshot, self._plan, self._files)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -130,9 +130,7 @@ class LanceScanner:
         return scan_batches(self._snapshot, self._plan, self._budget, self._files)
 
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
-        """Return the rows of one fragment, for whoever asks for many: of a scan of all rows, without a
-        filter.
-        """
+        """Return the rows of one fragment, from a scan without a filter. Calls share one projection."""
         rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
         plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
         return scan_projection(self._snapshot, plan, self._projection, self._budget, self._files)
@@ -150,7 +148,7 @@ class LanceScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """All rows as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
+        """Return all rows as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
         return self.to_table().to_pandas(**kwargs)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -161,13 +159,14 @@ class LanceScanner:
 
 
 def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
-    """Keep statistics of data files that filters find out in a directory, for other processes and later ones.
+    """Keep the statistics that filters gather in a directory, for other processes and later ones.
 
     Args:
-        path: The directory, made when it is first needed. Processes may share it, and what is in it may be
-            deleted at any time. `None`: statistics are kept in the memory of this process only, as they are
-            from the start.
-        max_bytes: About how much it may hold; what was not used for longest is deleted.
+        path: The directory, made when it is first needed. Processes may share it, and its files may be
+            deleted at any time. `None`: statistics are kept in the memory of this process only, which is the
+            default.
+        max_bytes: About how many bytes the directory may have. The files that were not used for longest are
+            deleted first.
     """
     default_session.files.statistics.use_directory(path, max_bytes)
 
@@ -204,20 +203,21 @@ def scan_options(
         schema: The columns of the table.
         columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
             rows without columns.
-        filter: SQL text or a `pyarrow.compute.Expression`; only rows for which it is true are returned.
-        batch_size: Most rows of a batch; deleted ones do not count.
+        filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
+        batch_size: Most rows of a batch, deleted rows not counted.
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
-        blob_handling: "blobs_descriptions" (the default) and "all_descriptions" tell where blobs lie,
-            "all_binary" reads them.
+        blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
+            blobs, "all_binary" their values.
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
         verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:
-        UnsupportedFeatureError: an argument of the reference that this release does not have; names it.
-        TypeError: an argument that the reference does not have either, or one of the wrong type.
-        InvalidInputError: a value out of range, or an expression that cannot be used.
+        UnsupportedFeatureError: an argument of the reference that this release does not have; the message
+            names it.
+        TypeError: an argument that the reference does not have either, or a value of the wrong type.
+        InvalidInputError: a value is out of range, or an expression is invalid.
     """
     for name, value in others.items():
         if name in _UNSUPPORTED:
@@ -244,7 +244,7 @@ def scan_options(
 
 
 def _integer(name: str, value: Any) -> Any:
-    """Return an argument that is an integer of any kind, or left out."""
+    """Return an integer argument of any integer type as an int; None if it was left out."""
     try:
         return None if value is None else operator.index(value)
     except TypeError:

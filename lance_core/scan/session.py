@@ -1,8 +1,8 @@
 """Sessions: the open files, row takers, statistics, memory and settings that reads share.
 
-A snapshot has the session that its reads use (`Snapshot.session`), so a scan, a take and a change of one
-dataset share what they know, and a setting reaches all of them. A server has one session. Datasets that are
-opened without one share the default session of the process.
+A snapshot has the session that its reads use (`Snapshot.session`). So a scan, a take and a change of one
+dataset share caches, and a setting applies to all of them. A server has one session. Datasets that are opened
+without a session share the default session of the process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Session:
 
     Attributes:
         budget: Bytes of decoded rows that all streams may hold ahead of their readers.
-        files: The data files that were used last, and what is known of the values in them.
-        takers: What took rows last.
-        verify_checksums: Whether every read checks the pages that it reads, each page once for as long as its
-            file stays open. Changes check the pages that they read in any case, and each time.
+        files: The data files that were used last, and the statistics of their values.
+        takers: The row takers that were used last.
+        verify_checksums: Whether reads compare pages with their checksums, each page once while its file
+            stays open. Changes always compare the pages that they read.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Session:
 
         Args:
             index_cache_size_bytes: Has no effect: indices are not read.
-            metadata_cache_size_bytes: Memory for what is known of data files, 64 MiB if not given.
-            memory_limit_bytes: See `budget`. Streams hold one window of rows each beyond it.
-            verify_checksums: See above.
-            cache_directory: Where statistics that filters find out are kept for other processes; see
-                `set_cache_directory`. None keeps them in memory.
-            cache_directory_bytes: About how much this directory may hold.
+            metadata_cache_size_bytes: Memory for the metadata of data files, 64 MiB if not given.
+            memory_limit_bytes: See `budget`. Each stream may hold one window of rows beyond it.
+            verify_checksums: See the attribute.
+            cache_directory: Directory of the statistics that filters gather; see `set_cache_directory`. None
+                keeps them in memory.
+            cache_directory_bytes: About how many bytes this directory may have.
 
         Raises:
             InvalidInputError: A size is negative.
@@ -85,17 +85,17 @@ class Session:
         columns: tuple[str, ...] | None,
         computed: tuple[tuple[str, Expression], ...] | None = None,
     ) -> RowTaker:
-        """Return what takes rows of a snapshot with some columns, or with `computed` ones; see `RowTaker`."""
+        """Return the taker of rows of a snapshot, with columns or with `computed` columns; see `RowTaker`."""
         if computed is not None:
             return RowTaker(snapshot, None, self.files, computed)
         return self.takers.get(snapshot, columns)
 
     def cache_use(self) -> Mapping[str, CacheUse]:
-        """Return how much each cache holds, and how often it was of use."""
+        """Return the size and the numbers of hits and misses of each cache."""
         return {"files": self.files.use(), "statistics": self.files.statistics.use()}
 
     def settings(self) -> Mapping[str, object]:
-        """Return the settings that reads follow, and the memory that their decoded rows take, in bytes."""
+        """Return the settings of reads, and the bytes that their decoded rows take."""
         directory = self.files.statistics.directory
         return {
             "verify_checksums": self.verify_checksums,
@@ -115,7 +115,7 @@ class Session:
 
 
 default_session = Session()
-"""The session of datasets that are opened without one."""
+"""The session of datasets that are opened without a session."""
 
 
 def session_of(snapshot: Snapshot) -> Session:

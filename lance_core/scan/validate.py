@@ -1,4 +1,4 @@
-"""A version and its files checked: every byte where there are checksums, else whether all of it decodes."""
+"""Check of a version and its files: all bytes of files with checksums, and whether the other files decode."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from lance_core.table.manifest_checks import check_manifest
 from lance_core.table.snapshot import Snapshot
 
 DAMAGE = (CorruptFileError, UnsupportedFeatureError, FileMissingError)
-"""Errors that say something about the files of a table; others end a check."""
+"""Errors about the files of a table; other errors end a check."""
 
 
 def validate_snapshot(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> None:
     """Check the manifest, the data and the deletion files of a version, or of some of its fragments.
 
-    Data files of 2.x that this package wrote carry checksums of every byte; columns of others are decoded.
+    Data files of 2.x that this package wrote have checksums of all bytes. Columns of other files are decoded.
 
     Raises:
-        CorruptFileError: the first thing that is wrong; names file, column and page.
-        UnsupportedFeatureError: something in the files that is not known here.
+        CorruptFileError: the first damage; the message names file, column and page.
+        UnsupportedFeatureError: a file has a feature that this release does not know.
         StorageError: the storage failed, or a file is missing.
     """
     for error in find_damage(snapshot, fragments):
@@ -35,9 +35,9 @@ def validate_snapshot(snapshot: Snapshot, fragments: Sequence[Fragment] | None =
 
 
 def find_damage(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> Iterator[LanceError]:
-    """Check what `validate_snapshot` checks, and yield the first error of the manifest and of each data file.
+    """Check what `validate_snapshot` checks. Yield the first error of the manifest and of each data file.
 
-    Of files without checksums, which are decoded together, the first error of each fragment.
+    Files without checksums are decoded together: of these, yield the first error of each fragment.
 
     Raises:
         StorageError: the storage failed; a file that is missing is damage.
@@ -65,7 +65,7 @@ def find_damage(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None)
 
 
 def _error_of_decoding(snapshot: Snapshot, fragment_ids: Sequence[int]) -> LanceError | None:
-    """Decode all data of fragments, and return what is wrong with it."""
+    """Decode all data of fragments. Return the first error; None if there is none."""
     options = scan_options(snapshot.manifest.schema, None, None, None, None, fragments=tuple(fragment_ids))
     try:
         for _ in LanceScanner(snapshot, options).to_batches():

@@ -22,9 +22,9 @@ _MEASURED_USES = 256
 
 
 class VerifiedFiles:
-    """The files of a cache for one scan or change, which checks the pages that it reads.
+    """The files of a cache for one scan or change that compares pages with their checksums.
 
-    Pages that earlier scans have checked are checked again: the bytes may have changed since then.
+    Pages that an earlier scan checked are checked again, since the bytes may have changed.
     """
 
     def __init__(self, files: FileCache) -> None:
@@ -39,21 +39,22 @@ class VerifiedFiles:
         return self._files.statistics
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
-        """Open a file like `DataFiles.open`. Raises CorruptFileError also if metadata differs from its
-        checksum.
+        """Open a data file; see `DataFiles.open`.
+
+        Raises CorruptFileError also if the metadata of the file differs from its checksum.
         """
         return self._files.opened(snapshot, fragment, data_file).verified()
 
 
 class FileCache:
-    """The files that were used last, left open; thread-safe.
+    """Cache of the data files that were used last; thread-safe.
 
-    Bounded in number, since each holds a descriptor, and in bytes of what is known about them. A file that
-    falls out is closed when the last scan that still uses it lets go of it.
+    The number of files is limited, since each has a descriptor, and so are the bytes of their metadata. A
+    file that leaves the cache is closed when no scan uses it any more.
 
     Attributes:
-        max_files: How many may be kept open.
-        statistics: What is known of the values in these files, and in others that were used earlier.
+        max_files: Most files that stay open.
+        statistics: Statistics of the values in these files, and in files that were used earlier.
     """
 
     def __init__(
@@ -64,9 +65,14 @@ class FileCache:
         *,
         verify_checksums: bool = False,
     ) -> None:
-        """With `verify_checksums` pages are checked when they are read first, in files that have checksums.
+        """Make an empty cache.
 
-        Left at None, `max_files` is a part of the descriptors that the process may have.
+        Args:
+            max_files: Most files that stay open; None for a share of the descriptors of the process.
+            max_bytes: Most bytes of metadata of these files.
+            statistics: Statistics of values; a new cache of them if not given.
+            verify_checksums: Whether a page is compared with its checksum when it is read first. Files
+                without checksums are read unchecked.
         """
         self._verify_checksums = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
@@ -76,7 +82,7 @@ class FileCache:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin without any file, in this process or in one that was forked."""
+        """Begin without files, in this process or in a forked process."""
         self._num_bytes = 0
         self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
         self._counter = HitCounter()
@@ -100,11 +106,11 @@ class FileCache:
         return opened.kept_verified() if self._verify_checksums else opened
 
     def verified(self) -> DataFiles:
-        """Return the files for one scan or change that checks the pages that it reads."""
+        """Return the same files for one scan or change that compares pages with their checksums."""
         return VerifiedFiles(self)
 
     def opened(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenFile:
-        """Open a data file for reads that check nothing; errors are those of `open`."""
+        """Open a data file for reads without checksums; errors are those of `DataFiles.open`."""
         storage = snapshot.storage_of(data_file.base_id)
         size = data_file.known_size
         identity = storage.identify(data_file.path)
@@ -115,7 +121,7 @@ class FileCache:
         return opened
 
     def _open(self, storage: Storage, data_file: DataFile, size: int | None) -> OpenFile:
-        """Return a file of which it is not known whether it is open."""
+        """Open a file, or return it from the cache if its name and identity are there."""
         file = storage.open_file(data_file.path, size)
         key = (storage.uri, file.name, file.identity)
         opened = self._find(key, size)
@@ -129,7 +135,7 @@ class FileCache:
         return opened
 
     def _find(self, key: tuple[str, str, str], size: int | None) -> OpenFile | None:
-        """Return a file that is open, unless it has another size than `size`."""
+        """Return a file of the cache; None if it is not there or its size is not `size`."""
         with self._lock:
             opened = self._files.get(key)
             if opened is None or (size and size != opened.file.size):
@@ -150,7 +156,7 @@ class FileCache:
             return opened
 
     def _measure(self, opened: OpenFile) -> None:
-        """Count what is kept of a file by now, and make room; under the lock."""
+        """Measure the metadata of a file again, and drop files if all are too large. Call under the lock."""
         num_bytes = opened.known_bytes
         self._num_bytes += num_bytes - opened.kept_bytes
         opened.kept_bytes = num_bytes
@@ -163,8 +169,9 @@ class FileCache:
 
 
 def _spare_descriptors() -> int:
-    """Return a quarter of those the process may have, 4096 at most, so that enough is left to sockets and
-    others.
+    """Return a quarter of the descriptors that the process may have, at most 4096.
+
+    The others are left for sockets and other files.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if limit == resource.RLIM_INFINITY else min(4096, limit // 4)

@@ -11,18 +11,18 @@ from lance_core.table.snapshot import Snapshot
 
 
 class DataFiles(Protocol):
-    """Source of open data files for scans; thread-safe."""
+    """Opens data files for scans, takes and changes; thread-safe."""
 
     @property
     def max_files(self) -> int:
-        """Largest number of files that may be open at once."""
+        """Most files that stay open."""
 
     @property
     def statistics(self) -> StatisticsCache:
         """Known statistics of the values in the files."""
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
-        """Open a data file of a fragment, and check it against the manifest.
+        """Open a data file of a fragment, and compare it with the manifest.
 
         Raises:
             CorruptFileError: version, size or number of rows differ from what the manifest says.
@@ -31,12 +31,12 @@ class DataFiles(Protocol):
 
 
 class FragmentFiles:
-    """The data files of one fragment, each opened once, when it is first needed.
+    """The data files of one fragment. Each is opened once, when it is first needed.
 
     Attributes:
         num_rows: Physical rows of the fragment.
-        data_files: By their numbers.
-        opened: The files that were needed so far.
+        data_files: All data files, open or not.
+        opened: The open files.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, files: DataFiles) -> None:
@@ -48,7 +48,7 @@ class FragmentFiles:
         self.opened: dict[DataFile, OpenedFile] = {}
 
     def open(self, data_file: DataFile) -> OpenedFile:
-        """One of the files; errors are those of `DataFiles.open`."""
+        """Return one of the files, open; errors are those of `DataFiles.open`."""
         opened = self.opened.get(data_file)
         if opened is None:
             opened = self._files.open(self.snapshot, self._fragment, data_file)

@@ -32,9 +32,7 @@ class OpenedFile(Protocol):
 
     @property
     def checksums(self) -> FileChecksums | None:
-        """Checksums with which reads of the file are compared; None if the file has none or reads are not
-        checked.
-        """
+        """Checksums that pages are compared with; None if the file has none, or if reads are not checked."""
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of `field`.
@@ -69,8 +67,8 @@ class _ColumnReaders:
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is kept of the columns."""
-        readers = list(self._readers.values())  # without the lock, under which another thread may be reading
+        """About how many bytes the column readers keep."""
+        readers = list(self._readers.values())  # without the lock: its owner may be reading from the file
         return sum(reader.known_bytes for reader in readers)
 
 
@@ -84,14 +82,14 @@ class OpenFile:
         self.reader = reader
         self._columns = _ColumnReaders(reader.open_column)
         self.num_uses = 0
-        """Number of times that the cache was asked for the file, counted by the cache."""
+        """Number of times that the cache returned the file."""
         self.kept_bytes = 0
-        """Memory by the last time that the cache measured it."""
+        """Bytes when the cache measured the file last."""
         self._kept_verified: OpenedFile | None = None
 
     @property
     def known_bytes(self) -> int:
-        """About how much memory is taken by what is known of the file: it grows as columns are read."""
+        """About how many bytes the file and its metadata take. This grows as columns are read."""
         return _FILE_BYTES + self.reader.known_bytes + self._columns.known_bytes
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
@@ -99,10 +97,9 @@ class OpenFile:
         return self._columns.get(field, columns)
 
     def verified(self) -> OpenedFile:
-        """Return the same file for reads that check every page before they decode anything of it.
+        """Return the same file for reads that compare every page with its checksum before they decode it.
 
-        What was checked is remembered by the result, not by this file. A file without checksums has nothing
-        to check.
+        The result remembers the pages that it has checked. A file without checksums is returned as it is.
 
         Raises:
             CorruptFileError: the metadata of the file differs from its checksum.
@@ -122,10 +119,10 @@ class OpenFile:
         return FileChecksums(self.file, self.reader.metadata)
 
     def kept_verified(self) -> OpenedFile:
-        """Return the result of `verified` for all reads of this file, which check each page once."""
+        """Return one result of `verified` for all reads of this file, so that each page is checked once."""
         if self._kept_verified is None:
             verified = self.verified()
-            if verified is self:  # kept, it would be a cycle, and the file would be closed late
+            if verified is self:  # keeping it would make a cycle, and the file would be closed late
                 return self
             self._kept_verified = verified
         return self._kept_verified
@@ -137,7 +134,7 @@ class VerifiedFile:
     def __init__(
         self, file: ReadableFile, reader: DataFileReader, checksums: FileChecksums, columns: _ColumnReaders
     ) -> None:
-        """`columns` has the readers that check nothing."""
+        """Check what `columns`, the readers without checks, read."""
         self.file = file
         self.reader = reader
         self.checksums = checksums
@@ -150,7 +147,8 @@ class VerifiedFile:
         self._columns = _ColumnReaders(open_column)
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
-        """Return the reader of `field`; see `OpenedFile`. Raises CorruptFileError for damaged checksums,
-        too.
+        """Return the reader of `field`; see `OpenedFile`.
+
+        Raises CorruptFileError also if the checksums are damaged.
         """
         return self._columns.get(field, columns)

@@ -1,6 +1,6 @@
-"""Columns whose pages are held against their checksums before anything of them is decoded.
+"""Columns whose pages are compared with their checksums before they are decoded.
 
-Reads remember the pages that they checked for as long as the reader lives, so a scan checks a page once.
+A reader remembers the pages that it has checked, so a scan checks each page once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lance_core.statistics.file_checksums import ColumnChecksums, FileChecksums
 
 
 class VerifiedColumn:
-    """A column of a file with checksums, as another reader reads it; see `lance_core.file.column_readers`.
+    """Column of a file with checksums, read by another reader; see `lance_core.file.column_readers`.
 
-    Everything that reads pages raises `CorruptFileError` if one of them differs from its checksum.
+    Every method that reads pages raises `CorruptFileError` if one of them differs from its checksum.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class VerifiedColumn:
         return self._reader.read(start, end)
 
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
-        """Check the pages of rows `[start, end)` before a kernel gets them."""
+        """Check the pages of rows `[start, end)`, then return their page ranges for a kernel."""
         self._verify(start, end)
         return self._reader.page_ranges(start, end)
 
     def known_pages(self) -> ColumnPages | None:
-        """Return the pages for a kernel once all of them are checked: a kernel may take any row of them."""
+        """Return the pages for a kernel if all of them are checked, since a kernel may take any row."""
         return self._reader.known_pages() if all(leaf.are_all_checked for leaf in self._leaves) else None
 
     def take(self, rows: Rows) -> list[pa.Array]:
@@ -106,10 +106,10 @@ class _CheckedPages:
         return not self._unchecked
 
     def verify(self, pages: Iterable[int]) -> None:
-        """Check those of some pages that were not checked before."""
+        """Check the pages with these numbers, except those that were checked before."""
         if not self._unchecked:
             return
-        # One thread checks a page while the others that need it wait: checking it twice takes longer.
+        # Other threads that need the same page wait: checking it twice would take longer.
         with self._lock:
             for number in pages:
                 if number in self._unchecked:

@@ -1,4 +1,4 @@
-"""Filters and computed columns as callers write them, bound to the columns of a table version."""
+"""Binding of filters and computed columns, as callers write them, to the columns of a table version."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def bind_filter(
     """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
 
     Raises:
-        InvalidInputError: it does not parse, names no column, is no condition, or is given twice.
-        TypeError: it is something else.
+        InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
+            twice.
+        TypeError: `condition` is neither text nor an Arrow expression.
     """
     if substrait is not None:
         if condition is not None:
@@ -33,7 +34,7 @@ def bind_filter(
     if condition is None:
         return None
     if isinstance(condition, str):
-        # The parsers take longer to load than all the rest of the package: they wait for their first use.
+        # Late: the parsers take longer to load than the rest of the package.
         from lance_core.expressions.sql import parse_filter
 
         return parse_filter(condition, expression_schema(schema))
@@ -47,11 +48,11 @@ def bind_filter(
 
 
 def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
-    """Computed columns, given as SQL by name.
+    """Return computed columns, given as SQL by name.
 
     Raises:
-        InvalidInputError: one does not parse or names no column; the message says which.
-        TypeError: names or values are no text.
+        InvalidInputError: an expression does not parse or names an unknown column; the message names it.
+        TypeError: a name or a value is no text.
     """
     from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
 

@@ -22,20 +22,20 @@ class ScanOptions:
 
     Args:
         columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
-        computed: Names and values of computed columns in output order, in the place of `columns`.
-        filter: Only rows for which this is true.
-        limit: At most this many rows; `None` means all, 0 means none.
-        offset: Rows to skip, in the order of the scan; with a filter only those count that pass.
+        computed: Names and values of computed columns in output order, instead of `columns`.
+        filter: Condition that the returned rows meet.
+        limit: Most rows of the result; `None` means all, 0 means none.
+        offset: Rows to skip, in the order of the scan; with a filter, matching rows to skip.
         fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
-        batch_rows: Most rows of a streamed batch; deleted ones do not count.
-        blob_handling: "blobs_descriptions" and "all_descriptions" tell where blobs lie, "all_binary" reads
-            them. There is no other binary column that has descriptions, so the first two are the same.
-        verify_checksums: Hold the pages that are read against their checksums, in files that have some,
-            before anything of them is decoded.
-        stored: Give computed columns that are bare columns in the form that data files hold, to be written
-            again: see `lance_core.scan.run.stored_scan`.
+        batch_rows: Most rows of a streamed batch, deleted rows not counted.
+        blob_handling: "blobs_descriptions" and "all_descriptions" give the descriptors of blobs, "all_binary"
+            their values. Only blobs have descriptors, so the first two are the same.
+        verify_checksums: Compare pages with their checksums before they are decoded, in files that have
+            checksums.
+        stored: Return computed columns that are bare columns in the form of data files, to be written again:
+            see `lance_core.scan.run.stored_scan`.
         batch_bytes: Most bytes of a streamed batch, except one of one row.
 
     Raises:

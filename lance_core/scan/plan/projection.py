@@ -56,7 +56,7 @@ class DataColumn:
 
 @dataclass(frozen=True)
 class RowColumn:
-    """An output column that tells of the row itself: one of `ROW_COLUMNS`."""
+    """An output column with a fact about the row itself: one of `ROW_COLUMNS`."""
 
     output: pa.Field
 
@@ -86,8 +86,8 @@ class FilteredProjection(Projection):
     columns.
 
     Attributes:
-        num_outputs: How many columns are returned.
-        inputs: For each top-level column that the filter names the number of the column that has it.
+        num_outputs: Number of returned columns.
+        inputs: Number of the column of the projection, for each top-level column that the filter names.
     """
 
     num_outputs: int
@@ -98,8 +98,9 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     """Resolve the columns of `options` against the schema of a table version.
 
     Raises:
-        InvalidInputError: a name is unknown, is given twice, or does not lead through structs; names it.
-        UnsupportedFeatureError: the column exists and cannot be read by this release; names it.
+        InvalidInputError: a name is unknown, is given twice, or does not lead through structs; the message
+            names it.
+        UnsupportedFeatureError: the column exists, but this release cannot read it; the message names it.
     """
     appended = (ROW_ID,) * options.with_row_id + (ROW_ADDRESS,) * options.with_row_address
     values = options.blob_handling == "all_binary"
@@ -118,12 +119,12 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
 
 
 def _as_computed(names: Sequence[str]) -> list[tuple[str, Expression]]:
-    """Columns that tell of the rows, as a caller names them who computes others."""
+    """Return row columns in the form in which callers give computed columns."""
     return [(name, Column((name,), pa.uint64())) for name in names]
 
 
 def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -> Projection:
-    """All columns of a table, and some that tell of the rows."""
+    """Return the projection of all columns of a table and of the row columns `appended`."""
     known = _whole.setdefault(schema, {})
     projection = known.get((blob_values, appended))
     if projection is None:
@@ -133,7 +134,7 @@ def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -
     return projection
 
 
-# A request for a whole table asks for its plan, for its ticket and for its first batch.
+# Projections of whole tables: a request needs one for its plan, for its ticket and for its first batch.
 _whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]] = WeakKeyDictionary()
 
 
@@ -150,7 +151,7 @@ def project_filtered(schema: Schema, options: ScanOptions, condition: Expression
 
 
 def expression_schema(schema: Schema) -> pa.Schema:
-    """Return the columns that expressions may name: those of the table, and those that tell of the rows."""
+    """Return the columns that expressions may name: the columns of the table, and the row columns."""
     known = _expression_schemas.get(schema)
     if known is None:
         fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
@@ -160,19 +161,21 @@ def expression_schema(schema: Schema) -> pa.Schema:
     return known
 
 
-# Every request with an expression asks, and a table may have thousands of columns.
+# Every request with an expression needs the schema, and a table may have thousands of columns.
 _expression_schemas: WeakKeyDictionary[Schema, pa.Schema] = WeakKeyDictionary()
 
 
 def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
-    """Resolve columns as the reference does where it takes rows: paths narrow their top-level column.
+    """Resolve columns as the reference does for takes: paths narrow their top-level column.
 
-    Such a column keeps only the fields that paths lead to, in the order of the schema; paths may lead through
-    lists too, and names may be given again. Columns stand where they are named first.
+    A narrowed column keeps only the fields that paths lead to, in the order of the schema. Paths may lead
+    through lists, too, and names may be repeated. The result has columns in the order of their first names.
 
     Raises:
-        InvalidInputError: a name is unknown, or does not lead through structs and lists; names it.
-        UnsupportedFeatureError: the column cannot be read, or not without its other children; names it.
+        InvalidInputError: a name is unknown, or does not lead through structs and lists; the message names
+            it.
+        UnsupportedFeatureError: the column cannot be read, or not without its other children; the message
+            names it.
     """
     tops = {field.name: field for field in schema.fields}
     paths: dict[str, list[Sequence[str]]] = {}
@@ -205,7 +208,7 @@ def stored_column(field: Field) -> DataColumn:
 def _computed(
     schema: Schema, name: str, value: Expression, blob_values: bool, stored: bool
 ) -> DataColumn | RowColumn | ComputedColumn:
-    """Return a column that a caller computes; one that is only renamed is read as it is."""
+    """Return a computed column. A column that is only renamed is read, not computed."""
     if isinstance(value, Column):
         for field in schema.fields:
             if field.name == value.path[0]:
@@ -221,9 +224,7 @@ def _computed(
 
 
 def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColumn, ...]:
-    """Return the top-level columns that hold what `paths` lead to, without the children that none leads
-    to.
-    """
+    """Return the top-level columns that contain the fields of `paths`, without all other children."""
     below: dict[str, list[Path]] = {}
     for top, *rest in paths:
         below.setdefault(top, []).append(tuple(rest))
@@ -235,7 +236,7 @@ def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColu
 
 
 def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
-    """Return the field with what `paths`, which count from it, lead to; a packed struct is read whole."""
+    """Return the field with only the children on `paths`, which begin below it. Packed structs stay whole."""
     if not all(paths) or field.is_packed:
         return field
     below: dict[str, list[Path]] = {}
@@ -246,7 +247,7 @@ def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
 
 
 def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
-    """Return the field with what `paths`, which count from it, lead to; an empty path keeps it whole."""
+    """Return the field with only the children on `paths`, which begin below it. An empty path keeps all."""
     if not all(paths):
         return field
     if field.is_blob or field.is_blob_v2:  # the whole descriptor, as the reference takes it
@@ -302,7 +303,7 @@ def _data_column(name: str, top: Field, below: Sequence[str], blob_values: bool)
     narrowed, path, leaf, nullable = _narrow(name, describe_blobs(top), below)
     described = None
     if blob_values and below:
-        _narrow(name, binary_blobs(top), below)  # the value of a blob has no children, as its descriptor has
+        _narrow(name, binary_blobs(top), below)  # refuses paths into blobs: a value has no children
     if blob_values and any(field.is_blob_descriptor for field in leaf.walk()):
         described = leaf
         _, _, leaf, _ = _narrow(name, binary_blobs(top), below)

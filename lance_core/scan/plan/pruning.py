@@ -1,5 +1,6 @@
-"""Pruning before anything is decoded: the rows that may pass a filter according to statistics, and the
-conditions that must still be evaluated on them.
+"""Pruning: the rows that may match a filter according to statistics, and the conditions that remain for them.
+
+No data page is read here.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """Physical rows `[start, end)` of a fragment that may pass.
+    """Physical rows `[start, end)` of a fragment that may match.
 
     Attributes:
-        conjuncts: Which of the filter's conjuncts have to be evaluated, by number; the others are true.
+        conjuncts: Numbers of the filter's conjuncts that have to be evaluated; the others are true.
     """
 
     start: int
@@ -54,10 +55,10 @@ class Kept:
 
 
 class Pruner:
-    """Prunes the fragments of one snapshot for one filter, and learns about what has to be decoded.
+    """Prunes the fragments of one snapshot for one filter.
 
     Args:
-        enabled: Without, nothing is pruned and nothing learnt.
+        enabled: If False, no row is pruned and no statistics are gathered.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Pruner:
         self._paths = columns(condition) if enabled else ()
 
     def keep(self, fragment: Fragment) -> Kept:
-        """Return the rows of a fragment that may pass; reads no data pages.
+        """Return the rows of a fragment that may match.
 
         Raises:
             LanceError: a file cannot be opened, or its statistics contradict the format.
@@ -82,9 +83,9 @@ class Pruner:
         is_remote: bool = False,
         opened: dict[int, FragmentFiles] | None = None,
     ) -> list[Kept]:
-        """Prune several fragments in one step, as if they were one; see `keep`.
+        """Prune several fragments in one step; see `keep`.
 
-        `opened` gets the files of the fragments of which something is left. Errors are those of `keep`.
+        `opened` gets the files of the fragments that are not pruned as a whole. Errors are those of `keep`.
         """
         files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
         known = list(
@@ -108,13 +109,14 @@ class Pruner:
         return statistics_of(self._snapshot, fragment, self._paths, self._files, files)
 
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
-        """Return the gatherer for the rows of a fragment that are decoded for the filter."""
+        """Return the gatherer of statistics from rows of a fragment that the filter decodes."""
         return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
 
 
 def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:
-    """Return the statistics of a column of several fragments, whose rows are counted through; None without
-    any.
+    """Return the statistics of a column of several fragments; None if no fragment has any.
+
+    Rows of the second fragment are counted on from the rows of the first, and so on.
     """
     found = [
         (statistics.tables[path], start, end)
@@ -128,7 +130,7 @@ def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[in
     table = pa.concat_tables([part for part, _, _ in found])
     sizes = [len(part) for part, _, _ in found]
     begins, ends = (np.repeat([rows[side] for _, *rows in found], sizes) for side in (0, 1))
-    # A fragment knows nothing of the rows of the next one, whatever its statistics claim.
+    # Statistics that claim to describe more rows than the fragment has must not reach into the next one.
     first = np.minimum(np.asarray(table["first_row"]) + begins, ends)
     rows = np.minimum(np.asarray(table["rows"]), ends - first)
     columns = dict(zip(table.column_names, table.columns, strict=True))
@@ -139,9 +141,9 @@ def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[in
 def _segments(
     decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], starts: Sequence[int]
 ) -> list[Segment]:
-    """Return the rows in which every conjunct may be true, cut where others of them are in doubt.
+    """Return the rows in which every conjunct may be true, divided where other conjuncts are undecided.
 
-    `starts` are the rows at which fragments begin, and where the last one ends; no segment crosses one.
+    `starts` are the first rows of the fragments, and the number of all rows; no segment crosses one of them.
     """
     ranges = [pair for kept, sure in decided for pair in (*kept, *sure)]
     edges = np.unique([*starts, *(edge for pair in ranges for edge in pair)])

@@ -15,7 +15,7 @@ from lance_core.table.snapshot import Snapshot
 
 
 class FragmentScan(NamedTuple):
-    """One unit of work: the rows `[start, end)` of one fragment, deleted rows not counted."""
+    """Entry of a plan: the rows `[start, end)` of one fragment, counted in live rows."""
 
     fragment_id: int
     start: int
@@ -27,11 +27,11 @@ class ScanPlan:
     """A planned scan.
 
     Attributes:
-        options: What was asked; together with the tasks it determines the batches.
+        options: Options of the scan. Options and fragment scans determine the batches.
         schema: Schema of the batches.
-        tasks: In the order of the rows of the scan; none is empty. With a filter they hold the rows that
-            it is asked of, and limit and offset are left to the executor.
-        num_rows: Rows of all tasks.
+        tasks: Fragment scans in the order of the rows of the scan; none is empty. With a filter, they have
+            the rows that the filter is evaluated on, and the execution applies limit and offset.
+        num_rows: Rows of all fragment scans.
     """
 
     options: ScanOptions
@@ -40,7 +40,7 @@ class ScanPlan:
     num_rows: int
 
     def with_tasks(self, tasks: Iterable[FragmentScan]) -> ScanPlan:
-        """Return the scan restricted to some of its tasks, or to parts of them."""
+        """Return the plan restricted to some of its fragment scans, or to parts of them."""
         chosen = tuple(tasks)
         return replace(self, tasks=chosen, num_rows=sum(task.end - task.start for task in chosen))
 
@@ -49,8 +49,8 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     """Plan a scan of one table version.
 
     Raises:
-        InvalidInputError: a column or fragment does not exist; names it.
-        UnsupportedFeatureError: a column cannot be read; names it.
+        InvalidInputError: a column or fragment does not exist; the message names it.
+        UnsupportedFeatureError: a column cannot be read; the message names it.
     """
     schema = project(snapshot.manifest.schema, options).schema
     skip, left = (options.offset or 0, options.limit) if options.filter is None else (0, None)
@@ -63,7 +63,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
 
 
 def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterator[FragmentScan]:
-    """Yield the rows that an offset and a limit leave of fragments with so many rows."""
+    """Yield what an offset and a limit leave of fragments, given as pairs of id and number of live rows."""
     for fragment_id, count in rows:
         if left == 0:
             return
@@ -76,7 +76,7 @@ def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterat
 
 
 def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
-    """Return the number of each fragment of the scan, and how many rows it has."""
+    """Return the id and the number of live rows of each fragment of the scan."""
     manifest = snapshot.manifest
     if options.fragments is None:
         return zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)

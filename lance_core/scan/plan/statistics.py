@@ -1,9 +1,8 @@
-"""Sources of the statistics of the columns of a fragment, and the destination of those that a scan
-gathers.
+"""Statistics of the columns of a fragment: found for pruning, and gathered from rows that a filter decoded.
 
-A 0.1 file has its own; a 2.x file of ours has some in a global buffer; and of every file there may be some
-that earlier scans gathered. Those are about fewer rows at a time, so they are preferred where they exist. A
-column that no file of the fragment holds is null throughout.
+A 0.1 file has statistics of its pages. A 2.x file that this package wrote has them in a global buffer.
+Earlier scans may have gathered statistics of any file; they describe fewer rows at a time, so they are
+preferred. A column that no file of the fragment has is null in all rows. No data page is read here.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ def statistics_of(
     files: DataFiles,
     opened: FragmentFiles | None = None,
 ) -> FragmentStatistics:
-    """Return the statistics of columns of one fragment, about physical rows, deleted ones included.
+    """Return the statistics of columns of one fragment, about physical rows, deleted rows included.
 
-    Paths that name no column, or one without order, are left out. `opened` are the fragment's files, where
-    somebody else opens them, too.
+    Paths to unknown columns, and to columns without an order, are left out. `opened` has the files of the
+    fragment, if the caller opens them, too.
 
     Raises:
         LanceError: a data file cannot be opened, or its statistics are damaged.
@@ -94,7 +93,7 @@ def statistics_of(
 
 
 class Gatherer:
-    """Learns about columns of one fragment from rows that a filter had decoded."""
+    """Gathers statistics of columns of one fragment from rows that a filter decoded."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class Gatherer:
         files: DataFiles,
         opened: FragmentFiles | None = None,
     ) -> None:
-        """Prepare to learn about the columns at `paths`; those without statistics are left out."""
+        """Gather statistics of the columns at `paths`, as far as their types have statistics."""
         self._columns: dict[str, list[tuple[Path, _StoredColumn]]] = {}
         opened = opened or FragmentFiles(snapshot, fragment, files)
         for path in paths:
@@ -115,11 +114,11 @@ class Gatherer:
                 self._columns.setdefault(path[0], []).append((path[1:], column))
 
     def add(self, name: str, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        """Rows of the top-level column `name` that follow each other.
+        """Add consecutive rows of the top-level column `name`.
 
         Args:
-            first_row: Physical row number of the first one.
-            arrays: All rows, deleted ones included; structs may hold fewer children than the column has.
+            first_row: Physical row number of the first row.
+            arrays: All rows, deleted rows included; structs may have fewer children than the column.
         """
         for below, column in self._columns.get(name, ()):
             column.gather(first_row, [_child(array, below) for array in arrays])
@@ -147,7 +146,7 @@ class _StoredColumn:
         self._cache = files.statistics
         how = f"{self._number} {leaf.id} {leaf.logical_type} {leaf.nullable}"
         if opened.checksums is not None:
-            how += " verified"  # apart from what scans learnt from pages that nobody checked
+            how += " verified"  # kept apart from statistics of unchecked pages
         storage = snapshot.storage_of(data_file.base_id)
         self._key = ColumnKey(storage.uri, opened.file.name, opened.file.identity, how)
 
@@ -155,7 +154,7 @@ class _StoredColumn:
         return self._cache.stored(self._key, self._read)
 
     def gathered(self) -> pa.Table | None:
-        """None where scans can find out no more than the file says."""
+        """Return the gathered statistics; None if gathering adds nothing to those of the file."""
         if self._is_one_zone():
             return None
         return self._cache.gathered(self._key, self._type, self._num_rows)
@@ -165,7 +164,7 @@ class _StoredColumn:
             self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
 
     def _is_one_zone(self) -> bool:
-        """Return whether the file has statistics of its rows that are as fine and full as gathered ones."""
+        """Return whether the statistics of the file are as fine and as complete as gathered ones."""
         if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
             return False
         stored = self.stored()
@@ -180,10 +179,10 @@ class _StoredColumn:
 
 
 def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:
-    """Return the statistics and checksums in a 2.x file; None for a file that has none.
+    """Return the statistics and checksums in a 2.x file; None if the file has none.
 
     Raises:
-        CorruptFileError: they are damaged.
+        CorruptFileError: the statistics are damaged.
         StorageError: the storage failed.
     """
     metadata = file.metadata
@@ -202,7 +201,7 @@ def _leaf(schema: Schema, path: Path) -> tuple[Field, pa.DataType] | None:
     return known[path]
 
 
-# Every fragment of a filtered scan asks for the same columns.
+# Fields by path: every fragment of a filtered scan needs the same ones.
 _leaves: WeakKeyDictionary[Schema, dict[Path, tuple[Field, pa.DataType] | None]] = WeakKeyDictionary()
 
 
@@ -210,7 +209,7 @@ def _ordered(schema: Schema, path: Path) -> Field | None:
     field = next((field for field in schema.fields if field.name == path[0]), None)
     for name in path[1:]:
         if field is None or field.logical_type != "struct" or owns_column(field):
-            return None  # what is below has no column: the children of a blob are not those of its descriptor
+            return None  # fields below have no column: the children of a blob are not those of its descriptor
         field = next((child for child in field.children if child.name == name), None)
     if (
         field is None

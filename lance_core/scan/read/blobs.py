@@ -1,7 +1,8 @@
-"""The values of blobs: found through their descriptors, read when somebody wants them.
+"""The values of blobs, found through their descriptors.
 
-A descriptor says where a value lies: in the data file, in a side file beside it, or outside the dataset.
-Side files are in a directory named like the data file, each named by the 32 bits of its number, lowest first.
+A descriptor says where a value is: in the data file, in a side file beside it, or outside the dataset. Side
+files are in a directory with the name of the data file. A side file is named by the 32 bits of its number,
+lowest bit first.
 Source: docs/format.md, "Blobs".
 """
 
@@ -50,8 +51,8 @@ class BlobSource:
     ) -> None:
         """Read blobs that `file`, the open data file, describes.
 
-        `column` is the name of the column for messages. With `checksums`, those of the data file, a side file
-        is checked when it is opened. Nothing has checksums of blobs outside the dataset.
+        `column` is the name of the column for messages. With the `checksums` of the data file, a side file is
+        checked when it is opened. Blobs outside the dataset have no checksums.
         """
         self._snapshot = snapshot
         self._data_file = data_file
@@ -70,11 +71,11 @@ class BlobSource:
         return cls(files.snapshot, data_file, opened.file, column, opened.checksums)
 
     def read(self, descriptors: pa.StructArray) -> pa.Array:
-        """Return the values of descriptors as large binaries, null if these are.
+        """Return the values of descriptors as large binaries; null for null descriptors.
 
         Raises:
             CorruptFileError: a descriptor points outside its file.
-            UnsupportedFeatureError: a kind of place that is unknown, or outside and may not be followed.
+            UnsupportedFeatureError: a kind of blob is unknown, or a blob is outside and may not be read.
         """
         places = self.locate(descriptors)
         by_file: dict[ReadableFile, list[tuple[int, BlobPlace]]] = {}
@@ -105,7 +106,7 @@ class BlobSource:
         return places
 
     def _place(self, position: int, size: int) -> BlobPlace | None:
-        """First form; a position without a size is what 2.0 files have for null."""
+        """Find a blob of the first form. In 2.0 files, a position without a size means null."""
         return BlobPlace(self._file, position, size) if size or not position else None
 
     def _place_by_kind(self, kind: int, position: int, size: int, blob_id: int, uri: str) -> BlobPlace:
@@ -134,7 +135,7 @@ class BlobSource:
         return self._other_files["", path]
 
     def _external_file(self, base_id: int, uri: str) -> ReadableFile:
-        """Return a file of a base path of the table, or any other, wherever base paths may be followed to."""
+        """Open a file below a base path of the table, or at any URI that base paths may lead to."""
         directory, _, name = uri.rpartition("/")
         if (directory, name) not in self._other_files:
             if base_id:
@@ -147,14 +148,14 @@ class BlobSource:
 
 
 def described_bytes(field: Field, array: pa.Array) -> int:
-    """Bytes of the blobs, here or below, that an array of descriptors stands for."""
+    """Return the bytes of all blobs that an array describes, at any depth."""
     import pyarrow.compute as pc  # late: it takes long to load
 
     return sum(int(pc.sum(found.field("size")).as_py() or 0) for found in blob_descriptors(field, array))
 
 
 def blob_descriptors(field: Field, array: pa.Array) -> Iterator[pa.StructArray]:
-    """Yield the descriptors of each blob column, here or in structs and lists below."""
+    """Yield the descriptors of each blob field, at any depth of structs and lists."""
     if field.is_blob_descriptor or field.is_blob_v2 or field.is_blob:
         yield array
     elif any(inner.is_blob_descriptor or inner.is_blob_v2 or inner.is_blob for inner in field.walk()):
@@ -163,9 +164,7 @@ def blob_descriptors(field: Field, array: pa.Array) -> Iterator[pa.StructArray]:
 
 
 def read_blobs(field: Field, array: pa.Array, source: BlobSource) -> pa.Array:
-    """Return an array whose blob descriptors, here or in structs and lists below, are replaced by the
-    values.
-    """
+    """Return an array with the values of blobs instead of descriptors, at any depth of structs and lists."""
     if field.is_blob_descriptor:
         return source.read(array)
     if not any(inner.is_blob_descriptor for inner in field.walk()):
@@ -188,12 +187,12 @@ def values_below(array: pa.Array) -> list[pa.Array]:
 
 
 def fields_below(arrow_type: pa.DataType) -> list[pa.Field]:
-    """Return the fields of what `values_below` gives."""
+    """Return the fields of the arrays of `values_below`."""
     return list(arrow_type) if pa.types.is_struct(arrow_type) else [arrow_type.value_field]
 
 
 def with_children(array: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.Array:
-    """Return a struct or a list with other values below: members, or the items as `flatten` gives them."""
+    """Return a struct or a list with other children: members, or the items in the form of `flatten`."""
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(array.type):
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
@@ -229,7 +228,7 @@ class BlobFile(io.RawIOBase):
         return True
 
     def size(self) -> int:
-        """Bytes of the blob."""
+        """Return the size of the blob in bytes."""
         return self._place.size
 
     def tell(self) -> int:

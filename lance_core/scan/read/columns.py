@@ -1,9 +1,4 @@
-"""The columns of one fragment: from files, from several files at once, from no file, or computed.
-
-Each has `page_rows` (sorted row numbers where its arrays begin and end), `bytes_per_row` (an estimate, the
-same in every run), `read(start, end)`, which gives the physical rows `[start, end)` as arrays in order, and
-`take(rows)`, which gives single rows, strictly ascending, in the same form.
-"""
+"""The columns of one fragment: from one file, from several files, from no file, or computed."""
 
 from __future__ import annotations
 
@@ -35,19 +30,25 @@ from lance_core.table.fragment import HeldFields
 
 
 class Column(Protocol):
-    @property
-    def page_rows(self) -> Sequence[int]: ...
+    """A projected column of one fragment; deleted rows are included."""
 
     @property
-    def bytes_per_row(self) -> float: ...
+    def page_rows(self) -> Sequence[int]:
+        """Sorted row numbers at which arrays of the column begin, and the number of rows at the end."""
 
-    def read(self, start: int, end: int) -> list[pa.Array]: ...
+    @property
+    def bytes_per_row(self) -> float:
+        """Estimated bytes of a decoded row, the same in every run."""
 
-    def take(self, rows: Rows) -> list[pa.Array]: ...
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        """Return the physical rows `[start, end)` as arrays in order. Raises LanceError."""
+
+    def take(self, rows: Rows) -> list[pa.Array]:
+        """Return the strictly ascending physical `rows` as arrays in order. Raises LanceError."""
 
 
 class NumberColumn:
-    """64-bit numbers computed from physical row offsets, such as row ids."""
+    """A column of 64-bit numbers that follow from physical row numbers, such as row ids."""
 
     bytes_per_row = 8.0
 
@@ -63,7 +64,7 @@ class NumberColumn:
 
 
 class NullColumn:
-    """A column that no file of the fragment holds (docs/format.md, "Fragments")."""
+    """A column that no file of the fragment has: all values are null (docs/format.md, "Fragments")."""
 
     def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
         self.page_rows = (0, num_rows)
@@ -78,7 +79,7 @@ class NullColumn:
 
 
 class StoredColumn:
-    """A column of one data file, with the path into its structs followed."""
+    """A column of one data file, or a field inside its structs."""
 
     def __init__(self, column: DataColumn, reader: ColumnReader, file: ReadableFile) -> None:
         self.file = file
@@ -98,13 +99,11 @@ class StoredColumn:
         return self.present(self._reader.read(start, end))
 
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
-        """Return the page ranges of rows `[start, end)`, for reads of several columns at once; see
-        `ColumnReader.page_ranges`.
-        """
+        """Return the page ranges of rows `[start, end)`; see `ColumnReader.page_ranges`."""
         return self._reader.page_ranges(start, end)
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """Arrays as the reader gives them, as users see them."""
+        """Return the arrays of the reader in the form that users see."""
         return [_present(array, self._column) for array in arrays]
 
     def known_pages(self) -> ColumnPages | None:
@@ -150,7 +149,7 @@ def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]
 
 
 class BlobColumn:
-    """A column of one data file with the values of its blobs in the place of their descriptors."""
+    """A column of one data file with the values of its blobs instead of their descriptors."""
 
     def __init__(self, column: DataColumn, reader: ColumnReader, source: BlobSource) -> None:
         self._column = column
@@ -163,7 +162,7 @@ class BlobColumn:
 
     @cached_property
     def bytes_per_row(self) -> float:
-        """The mean, from all descriptors of the file: they are small, and what they stand for is not."""
+        """Mean of all rows, from the descriptors of the file: they are small, the values are not."""
         num_rows = self._reader.num_rows
         num_bytes = sum(
             described_bytes(self._described_field, self._described(array))
@@ -178,7 +177,7 @@ class BlobColumn:
         return self._values(self._reader.take(rows))
 
     def _values(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        """Return the values that rows of the file describe."""
+        """Return the values of the blobs that arrays of descriptors describe."""
         described = (self._described(array) for array in arrays)
         values = (read_blobs(self._described_field, array, self._source) for array in described)
         return [_shown(array, self._column) for array in values]
@@ -193,9 +192,9 @@ class BlobColumn:
 
 
 class SplitColumn:
-    """A nested column whose leaves lie in several files: what changing one child of a struct leaves behind.
+    """A nested column whose leaves lie in several files, which happens if one child of a struct is replaced.
 
-    Every leaf carries the validity and the list lengths above it, so any part can lend them to the whole.
+    Every leaf has the validity and the list lengths of all levels above it, so any part provides them.
     """
 
     def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
@@ -212,7 +211,7 @@ class SplitColumn:
         return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
 
     def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
-        """Return the column from what its parts hold of the same rows."""
+        """Return the column from the arrays of its parts, which have the same rows."""
         if not any(arrays for _, arrays in parts):
             return []
         joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
@@ -220,7 +219,7 @@ class SplitColumn:
 
 
 class ExpressionColumn:
-    """A column computed from others, which are decoded for it alone."""
+    """A column that an expression computes from columns that are decoded for it alone."""
 
     def __init__(self, column: ComputedColumn, num_rows: int, inputs: Mapping[str, Column]) -> None:
         self._column = column
@@ -250,7 +249,7 @@ class ExpressionColumn:
 
 
 def batch_of(columns: Mapping[str, Sequence[pa.Array]], num_rows: int) -> pa.RecordBatch:
-    """One batch of columns that are given as arrays in order; it has `num_rows` even without columns."""
+    """Return one batch of columns, given as arrays in order. Without columns, it still has `num_rows`."""
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), num_rows, [None]))
     joined = [arrays[0] if len(arrays) == 1 else concat_arrays(arrays) for arrays in columns.values()]
@@ -285,11 +284,11 @@ def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]
 
 
 Parts = Sequence[tuple[int, Mapping[int, int]]]
-"""Files of a fragment, by number, that hold leaves of a column, and the column of the file for each field."""
+"""Numbers of the files of a fragment with leaves of a column, each with its columns by field id."""
 
 
 def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
-    """Return the files, of those that hold certain fields, that contain leaves of a top-level field."""
+    """Return the files with leaves of a top-level field; `held` has the fields of each file."""
     nodes = [node.id for node in field.walk()]
     wanted = {leaf.id for leaf in leaves(field)}
     stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
@@ -297,7 +296,7 @@ def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
 
 
 def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
-    """Make a reader for a projected column, whose field `find_parts` has found in the files of a fragment.
+    """Open a projected column; `parts` is what `find_parts` returned for its field.
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
@@ -322,7 +321,7 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:
-    """Return the array of an output column: the path followed, the rest as `_shown` does."""
+    """Return the output column from the array of its top-level column."""
     return _shown(_field(array, column.path), column)
 
 
@@ -330,20 +329,20 @@ def _field(array: pa.Array, path: Sequence[int]) -> pa.Array:
     """Return the field below structs that a path of field numbers leads to."""
     if not path:
         return array
-    import pyarrow.compute as pc  # late: it takes longer to load than all the rest that reads
+    import pyarrow.compute as pc  # late: it takes longer to load than all other modules of a read
 
     return pc.struct_field(array, list(path))
 
 
 def _shown(array: pa.Array, column: DataColumn) -> pa.Array:
-    """Return the array as users see it: JSON as text, extension types put on."""
+    """Return the array in the form that users see: JSON as text, and with extension types."""
     if column.json is not None:
         array = show_json(array, column.json)
     return array if array.type == column.output.type else seen_as(column.output.type, array)
 
 
 def holds_dictionary(data_type: pa.DataType) -> bool:
-    """Return whether a dictionary type stands anywhere in `data_type`."""
+    """Return whether `data_type` is a dictionary type, or has one at any depth."""
     if isinstance(data_type, pa.BaseExtensionType):
         return holds_dictionary(data_type.storage_type)
     return pa.types.is_dictionary(data_type) or any(
@@ -360,7 +359,7 @@ def _only(field: Field, ids: Collection[int]) -> Field:
 
 
 def _merge(field: Field, parts: list[tuple[Field, pa.Array]]) -> pa.Array:
-    """Put `field` together from arrays of the same rows that each hold some of its leaves."""
+    """Merge arrays of the same rows, which have some leaves of `field` each, into one array of `field`."""
     part, array = parts[0]
     if len(parts) == 1 and part == field:
         return array

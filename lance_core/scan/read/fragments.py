@@ -1,4 +1,4 @@
-"""One fragment opened for a projection: reads physical row ranges of its columns, deleted rows left out."""
+"""Fragments opened for a projection: readers of row ranges of their columns, without deleted rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class FragmentReader:
     """The projected columns of one fragment.
 
     Attributes:
-        task: The live rows that are read.
+        task: The fragment scan: which live rows are read.
         columns: In output order.
-        start, end: The physical rows that hold the live rows of the task.
+        start, end: The physical rows with the live rows of the fragment scan.
         live_share: The share of live rows among them, above 0.
     """
 
@@ -38,11 +38,11 @@ class FragmentReader:
         self._live = live
 
     def live_rows_before(self, rows: Offsets) -> Offsets:
-        """For each of some physical row numbers how many live rows come before it."""
+        """Return the number of live rows before each physical row."""
         return self._live.live_rows_before(rows)
 
     def physical_rows(self, live: Offsets) -> Offsets:
-        """Return the physical row numbers of live ones, which count from the first row of the fragment."""
+        """Return the physical row numbers of live-row numbers of the fragment."""
         return self._live.physical_rows(live)
 
     def num_live_rows(self, start: int, end: int) -> int:
@@ -67,13 +67,13 @@ class FragmentReader:
         return self.live(self.columns[column].read(start, end), start, end)
 
     def live(self, arrays: list[pa.Array], start: int, end: int) -> list[pa.Array]:
-        """Return the live rows out of arrays that hold all of the physical range `[start, end)`."""
+        """Drop the deleted rows from arrays that have all rows of the physical range `[start, end)`."""
         deleted = self._live.deleted_between(start, end)
         return drop_rows(arrays, deleted) if len(deleted) else arrays
 
 
 class FragmentOpener:
-    """Opens the fragments of one scan; `trace` is told what is read of them."""
+    """Opens the fragments of one scan; `trace` records the pages that are read."""
 
     def __init__(
         self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
@@ -85,35 +85,33 @@ class FragmentOpener:
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = snapshot.manifest.fragment_by_id
         self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
-        """Files of each field, for fragments whose files hold the same fields. There are few combinations
-        of these.
-        """
+        """Files of each field, for fragments whose files have the same fields. There are few combinations."""
 
     def fragment(self, task: FragmentScan) -> Fragment:
-        """Return the fragment of a task, as the manifest describes it."""
+        """Return the fragment of a fragment scan, as the manifest describes it."""
         return self._fragments[task.fragment_id]
 
     @property
     def is_remote(self) -> bool:
-        """Whether opening a fragment means waiting for a store."""
+        """Whether the files are in a remote store."""
         return self._snapshot.storage.is_remote
 
     def open_all(self, tasks: Iterable[FragmentScan]) -> Iterator[FragmentReader]:
-        """`open` of each task, in order; errors are raised in the turn of their task."""
+        """Yield the reader of each fragment scan, in order; see `open`. Remote fragments are opened ahead."""
         return map_ahead(self.open, tasks, self.is_remote)
 
     @property
     def most_files(self) -> int:
-        """Return the largest number of files that may be kept open."""
+        """Most files that stay open."""
         return self._files.max_files
 
     def open(self, task: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
-        """Open the files that a task needs, and read its deletions.
+        """Open the files that a fragment scan needs, and read the deletions of the fragment.
 
-        `files` are those of its fragment, where somebody else opens them, too.
+        `files` has the files of the fragment, if the caller opens them, too.
 
         Raises:
-            LanceError: a file is missing, corrupt or of a kind that is not supported.
+            LanceError: a file is missing, corrupt, or of an unsupported kind.
         """
         fragment = self.fragment(task)
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))

@@ -1,4 +1,4 @@
-"""Rows of a fragment that were deleted: live row numbers to physical ones, and dropping rows from arrays."""
+"""Live rows of a fragment: their physical row numbers, and arrays without the deleted rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lance_core.encodings.values import concat_arrays, take_values
 
 Offsets = npt.NDArray[np.int64]
 
-# Up to this many live runs, joining slices (a memcpy per run) beat filtering for every type; measured on
-# windows of 100k rows. Beyond it `filter` wins for flat types and `take` for nested ones.
+# Up to this many runs of live rows, joining slices (a copy per run) is faster than filtering for every type,
+# measured on windows of 100k rows. With more runs `filter` is faster for flat types, `take` for nested types.
 _MOST_SLICES = 32
 
 
@@ -30,7 +30,7 @@ class LiveRows:
         self.num_rows = physical_rows - len(deleted)
 
     def physical_range(self, start: int, end: int) -> tuple[int, int]:
-        """Return the narrowest physical range that holds the live rows `[start, end)`."""
+        """Return the narrowest physical range with the live rows `[start, end)`."""
         if start >= end:
             return 0, 0
         if not len(self._deleted):
@@ -39,27 +39,27 @@ class LiveRows:
         return start + int(first), end + int(last)
 
     def physical_rows(self, live: Offsets) -> Offsets:
-        """Return the physical row numbers of live ones."""
+        """Return the physical row numbers of live-row numbers."""
         if not len(self._deleted):
             return live
         return live + np.searchsorted(self._live_before, live, side="right")
 
     def are_live(self, rows: Offsets) -> npt.NDArray[np.bool_]:
-        """Return whether each of some physical rows is live."""
+        """Return whether each physical row is live."""
         return ~np.isin(rows, self._deleted)
 
     def live_rows_before(self, rows: Offsets) -> Offsets:
-        """For each of some physical row numbers how many live rows come before it."""
+        """Return the number of live rows before each physical row."""
         if not len(self._deleted):
             return rows
         return rows - np.searchsorted(self._deleted, rows)
 
     def live_offsets(self, start: int, end: int) -> Offsets:
-        """For each physical row of `[start, end)` the number of live rows before it."""
+        """Return the number of live rows before each physical row of `[start, end)`."""
         return self.live_rows_before(np.arange(start, end))
 
     def deleted_between(self, start: int, end: int) -> Offsets:
-        """Offsets, relative to `start`, of the deleted rows in the physical range `[start, end)`."""
+        """Return the deleted rows in the physical range `[start, end)`, counted from `start`."""
         if len(self._deleted) == 0:
             return self._deleted
         first, last = np.searchsorted(self._deleted, (start, end))

@@ -14,7 +14,7 @@ from lance_core.scan.read.live_rows import Offsets
 
 
 class Trace:
-    """The pages that were read of each column of each fragment; thread-safe."""
+    """Record of the pages that were read, by fragment and column; thread-safe."""
 
     def __init__(self) -> None:
         self._pages: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
@@ -25,7 +25,7 @@ class Trace:
         return len(self._pages.get((fragment_id, column), ()))
 
     def follow(self, fragment_id: int, name: str, column: Column) -> Column:
-        """Return the column, with its reads noted."""
+        """Return the column in a form that records its reads."""
         return _TracedColumn(self, (fragment_id, name), column)
 
     def note(self, key: tuple[int, str], pages: Offsets) -> None:
@@ -57,6 +57,6 @@ class _TracedColumn:
         return self._column.take(rows)
 
     def _pages(self, rows: Offsets) -> Offsets:
-        """Return the page that each row is in."""
+        """Return the page number of each row."""
         pages: Offsets = np.searchsorted(np.asarray(self.page_rows), rows, side="right") - 1
         return pages

@@ -1,4 +1,4 @@
-"""Columns that tell of the rows themselves: ids, addresses, offsets, and the versions that made them.
+"""Row columns: ids, addresses and offsets of rows, and the versions that created and changed them.
 
 Source: docs/format.md, "Row ids and lineage".
 """
@@ -30,17 +30,17 @@ _LINEAGE = {
 
 
 class RowColumns:
-    """Opens such columns for the fragments of one snapshot."""
+    """Opens row columns for the fragments of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
         self._snapshot = snapshot
         self._files = files
 
     def open(self, name: str, fragment: Fragment, live: LiveRows) -> Column:
-        """One column of a fragment.
+        """Return a row column of a fragment, by its name in `ROW_COLUMNS`.
 
         Raises:
-            LanceError: a sequence contradicts the format, or the file that holds it cannot be read.
+            LanceError: a sequence contradicts the format, or its data file cannot be read.
         """
         num_rows = fragment.physical_rows
         if name == ROW_OFFSET:
@@ -65,7 +65,7 @@ class RowColumns:
         return find_values(ids.to_numpy(), wanted)
 
     def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
-        """Return the column of a data file that a sequence was spilled to."""
+        """Return the hidden column of a data file with a sequence; None if the manifest has the sequence."""
         data_file = fragment.lineage_file(kind)
         if data_file is None:
             return None
@@ -75,7 +75,7 @@ class RowColumns:
 
     @cached_property
     def _live_rows_before(self) -> dict[int, int]:
-        """Live rows of the dataset before each fragment."""
+        """Number of live rows of the dataset before each fragment, by fragment id."""
         fragments = self._snapshot.manifest.fragments
         ends = accumulate((fragment.num_rows for fragment in fragments), initial=0)
         return dict(zip((fragment.id for fragment in fragments), ends, strict=False))

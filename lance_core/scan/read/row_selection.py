@@ -1,7 +1,7 @@
-"""Values of chosen rows: out of arrays that are decoded, and out of columns that are not yet.
+"""Values of chosen rows, from decoded arrays or from columns.
 
-Where many of the rows in a stretch are wanted it is cheaper to decode all of it and to drop the others;
-where few are, a column gives single rows.
+If many rows of a range are wanted, decoding the whole range and dropping the other rows is cheaper. If few
+are wanted, the column picks single rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lance_core.encodings.values import concat_arrays, take_values
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.live_rows import Offsets
 
-# Rows are judged in blocks of so many, about what a few mini-blocks hold.
+# Rows of a block, for which this is decided together: about as many as a few mini-blocks have.
 _BLOCK_ROWS = 4096
-# The share of wanted rows in a block from which all of it is decoded. Taking rows is cheap for all but lists;
-# decoding wins where rows are wanted that follow each other, because a run of them is a slice.
+# A block is decoded whole if at least this share of its rows is wanted. Picking rows is cheap for all types
+# but lists. Decoding is faster if wanted rows are consecutive, because they are a slice of an array.
 DENSE_SHARE = 3 / 4
-# What is decoded at once where some of it is dropped.
+# Most bytes that are decoded at once if some of the rows are dropped.
 _READ_BYTES = 8 << 20
-# Where fewer values than this are dropped, joining what lies between them beats `take`.
+# If fewer values than this are dropped, joining the slices between them is faster than `take`.
 _MOST_SLICES = 32
 
 
@@ -50,20 +50,20 @@ def read_rows(
     """Return the values of a column at strictly ascending physical `rows`, as arrays in order.
 
     Args:
-        dense_share: The share of wanted rows from which a block is decoded whole.
-        learn: Is given every stretch that is decoded whole, with its first row.
+        dense_share: A block is decoded whole if at least this share of its rows is wanted.
+        learn: Called with the first row and the arrays of every range of blocks that is decoded whole.
 
     Raises:
-        LanceError: something cannot be read.
+        LanceError: a page cannot be read.
     """
     arrays: list[pa.Array] = []
-    for chosen, is_dense in _stretches(rows, dense_share):
+    for chosen, is_dense in _by_density(rows, dense_share):
         if not is_dense:
             arrays += column.take(chosen)
             continue
         for some in _divided(chosen, column.bytes_per_row):
             first, end = int(some[0]), int(some[-1]) + 1
-            if learn is not None:  # of whole blocks, so that no rows are left out between two stretches
+            if learn is not None:  # whole blocks, so that statistics have no gap between two ranges
                 first = first // _BLOCK_ROWS * _BLOCK_ROWS
                 end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
             decoded = column.read(first, end)
@@ -74,7 +74,10 @@ def read_rows(
 
 
 def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
-    """Rows that are decoded together: all, if nothing has to be dropped, else as many as memory allows."""
+    """Divide rows into those that are decoded together.
+
+    If no row has to be dropped these are all rows, else as many as `_READ_BYTES` allows.
+    """
     if rows[-1] - rows[0] + 1 == len(rows):
         return [rows]
     rows_at_once = max(1, int(_READ_BYTES / max(bytes_per_row, 0.125)))
@@ -82,8 +85,8 @@ def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
     return [part for part in np.split(rows, cuts) if len(part)]
 
 
-def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
-    """Yield the rows cut into parts that are wanted densely or thinly; a dense part leaves out no block."""
+def _by_density(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
+    """Yield the rows of consecutive blocks, and whether these blocks are dense: to be decoded whole."""
     if not len(rows):
         return
     if dense_share <= 1 and rows[-1] - rows[0] + 1 == len(rows):
@@ -93,7 +96,7 @@ def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, boo
     edges = np.searchsorted(rows, blocks * _BLOCK_ROWS)
     counts = np.diff(edges)
     is_dense = counts >= max(1, dense_share * _BLOCK_ROWS)
-    # Between blocks that are dense and those that are not; empty ones are thin.
+    # Block numbers at which dense blocks follow blocks that are not, or the other way round.
     changes = np.flatnonzero(is_dense[1:] != is_dense[:-1]) + 1
     for first, last in pairwise([0, *changes.tolist(), len(counts)]):
         if edges[last] > edges[first]:
@@ -101,7 +104,7 @@ def _stretches(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, boo
 
 
 def _select(array: pa.Array, rows: Offsets) -> pa.Array:
-    """Some of the values of one array."""
+    """Return the values of an array at ascending `rows`."""
     if rows[-1] - rows[0] + 1 - len(rows) >= _MOST_SLICES:
         # `pyarrow.compute.filter` is slower, whatever the share.
         return take_values(array, pa.array(rows))

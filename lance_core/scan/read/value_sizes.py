@@ -1,8 +1,7 @@
-"""Sizes of the values of arrays, from a few of their offsets: in bits, so that sums do not depend on where
-arrays begin.
+"""Sizes of the values of arrays, from a few of their offsets.
 
-`pyarrow.Array.nbytes` tells nearly the same, but takes many microseconds to find out which buffers overlap,
-and a stream asks for every batch.
+Sizes are in bits, so that their sums do not depend on where arrays begin. `pyarrow.Array.nbytes` returns
+nearly the same, but takes many microseconds to find overlapping buffers, for every batch of a stream.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def value_bits(data_type: pa.DataType) -> int | None:
-    """Bits that each value takes, its own validity left out; `None` where values differ in size."""
+    """Return the bits of each value, without its validity; None if values differ in size."""
     if isinstance(data_type, pa.BaseExtensionType):
         return value_bits(data_type.storage_type)
     if pa.types.is_null(data_type):
@@ -35,9 +34,9 @@ def value_bits(data_type: pa.DataType) -> int | None:
 
 
 def bits_before(array: pa.Array, rows: Counts) -> Counts:
-    """Bits of the values before each of `rows`, counted from an unknown but common number.
+    """Return the bits of the values before each of `rows`, plus a number that is the same for all rows.
 
-    Validity counts one bit per value even where there is none; the values of a dictionary do not count.
+    Validity counts one bit per value, with or without a bitmap. The values of a dictionary do not count.
     """
     bits = value_bits(array.type)
     if bits is not None:

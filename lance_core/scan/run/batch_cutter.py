@@ -1,4 +1,4 @@
-"""Cutting decoded rows into record batches of the size that was asked for."""
+"""Cutting of decoded rows into record batches within the byte limit of a scan."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lance_core.scan.read.value_sizes import Counts, bits_before, value_bits
 
 @dataclass(frozen=True)
 class BatchRun:
-    """Batches that follow one another and lie in one piece of memory for every column.
+    """Consecutive batches whose rows lie in one Arrow array per column.
 
     Attributes:
-        rows: All rows of them.
-        batch_rows: The rows of each batch; the last one may have fewer.
+        rows: The rows of all batches.
+        batch_rows: Rows of each batch; the last batch may have fewer.
     """
 
     rows: pa.RecordBatch
@@ -34,14 +34,14 @@ class BatchRun:
         return (self.rows.slice(start, self.batch_rows) for start in range(0, num_rows, self.batch_rows))
 
     def sendable(self) -> pa.RecordBatch | pa.RecordBatchReader:
-        """Return the batches in a form that Arrow divides without Python."""
+        """Return the batches in a form that Arrow divides without running Python."""
         if self.rows.num_rows <= self.batch_rows:
             return self.rows
         return pa.Table.from_batches([self.rows]).to_reader(max_chunksize=self.batch_rows)
 
 
 class BatchCutter:
-    """Cuts the windows of one stream."""
+    """Cuts the windows of one stream into batches."""
 
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self.schema = schema
@@ -51,7 +51,7 @@ class BatchCutter:
         self._uneven = [position for position, width in enumerate(bits) if width is None]
 
     def whole(self, found: ReadBatches, cuts: Counts) -> BatchRun | None:
-        """All batches between `cuts` as they are; `None` where they are too large, or of uneven sizes."""
+        """Return all batches between `cuts` as one run; None if one is too large or their sizes differ."""
         num_rows, batch_rows = found.rows.num_rows, int(cuts[1])
         is_even = cuts.tolist() == [*range(0, num_rows, batch_rows), num_rows]
         return (
@@ -61,15 +61,14 @@ class BatchCutter:
         )
 
     def fit(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> tuple[Counts, int]:
-        """Return the rows at which a window is cut so that no batch is too large, and the bytes of the
-        window.
+        """Return the cuts between batches of which none is too large, and the bytes of all rows.
 
-        Rows differ in size, and sizes were guessed: batches are halved until each is small or one row.
+        The sizes of rows were estimates: batches are halved until each is small enough or has one row.
 
         Args:
             columns: The arrays of each column, in order.
-            cuts: The rows where batches should begin and end, first and last included. Where two are equal,
-                no batch is between them.
+            cuts: The rows where batches should begin and end, first and last included. Two equal cuts have no
+                batch between them.
         """
         cuts = np.array(sorted(set(cuts.tolist())))
         while True:
@@ -81,7 +80,7 @@ class BatchCutter:
             cuts = np.sort(np.concatenate((cuts, middles)))
 
     def cut(self, columns: Sequence[list[pa.Array]], cuts: Counts) -> Iterator[BatchRun]:
-        """Yield the batches of a window between `cuts` that `fit` gave."""
+        """Yield the batches between the `cuts` that `fit` returned."""
         takers = [_taker(arrays) for arrays in columns]
         edges = sorted({edge for arrays in columns for edge in accumulate(map(len, arrays[:-1]))})
         for start, end, batch_rows in _even(cuts.tolist(), edges):
@@ -101,14 +100,16 @@ class BatchCutter:
     def _where_dictionaries_change(
         self, parts: Sequence[pa.Array | pa.ChunkedArray]
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the rows of `parts`, each in one piece of every column."""
+        """Yield batches of the rows of `parts`, each with one chunk of every column."""
         chunked = [pa.chunked_array([part]) if isinstance(part, pa.Array) else part for part in parts]
         yield from pa.Table.from_arrays(chunked, schema=self.schema).to_batches()
 
 
 def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Start, end and batch size of the longest runs of batches that are equally long, but for a shorter last
-    one, and none of which but a single one has an edge inside."""
+    """Yield start, end and batch size of the longest runs of equal batches; the last one may be shorter.
+
+    A batch with an edge inside, where arrays have to be joined, is a run of its own.
+    """
     if len(cuts) < 2:
         return
     start, batch_rows = cuts[0], cuts[1] - cuts[0]
@@ -121,10 +122,10 @@ def _even(cuts: Sequence[int], edges: Sequence[int]) -> Iterator[tuple[int, int,
 
 
 def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.ChunkedArray]:
-    """Return a function that takes rows `[start, end)` of arrays that follow one another.
+    """Return a function that returns rows `[start, end)` of consecutive arrays.
 
-    Most rows lie in one array and are a slice of it. The others are copied together, unless that cannot be:
-    dictionaries of several pages may hold more values than the keys can count.
+    Most rows lie in one array, of which the function returns a slice. Rows of several arrays are copied into
+    one, unless their dictionaries have more values together than the keys can count: then they stay chunks.
     """
     if len(arrays) == 1:
         (array,) = arrays
@@ -151,7 +152,7 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
 
 
 def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
-    """Bits of the values before each of `rows`, ascending, in arrays that follow one another."""
+    """Return the bits of the values before each of the ascending `rows` of consecutive arrays."""
     if len(arrays) == 1:
         return bits_before(arrays[0], rows)
     bits = np.zeros_like(rows)

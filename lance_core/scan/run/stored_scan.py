@@ -1,6 +1,6 @@
-"""Rows in the form that data files hold, to be written again: no extension types, binary JSON as it is.
+"""Scans of rows in the form of data files, to be written again: without extension types, JSON as stored.
 
-The blobs of a column are read, since the file that they come to has places of its own for them.
+The values of blobs are read, since the new file stores them at its own positions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def scan_stored(
 
 
 def with_places(array: pa.Array, field: Field) -> pa.Array:
-    """Return the array with blobs of the second form, here or below, as structs of bytes and a place."""
+    """Return the array with blobs of the second form, at any depth, as structs of bytes and a position."""
     if field.is_blob_v2:
         children = [
             array if child.name == "data" else pa.nulls(len(array), child.arrow_type)

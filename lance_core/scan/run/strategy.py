@@ -10,13 +10,13 @@ from lance_core.scan.read.row_selection import DENSE_SHARE
 
 @dataclass(frozen=True)
 class Strategy:
-    """Strategy for finding and decoding the rows of a filtered scan. All strategies give the same batches.
+    """Strategy for finding and decoding the rows of a filtered scan. The batches do not depend on it.
 
     Attributes:
-        prune: Whether statistics are asked.
-        dense_share: The share of wanted rows from which a column is decoded whole: 0 always, above 1 never.
-        trace: What is told of the pages that are read.
-        is_stream: Whether somebody waits for the first batch.
+        prune: Whether statistics leave out rows.
+        dense_share: Share of wanted rows from which on a column is decoded whole: 0 always, above 1 never.
+        trace: Record of the pages that are read.
+        is_stream: Whether a reader waits for the first batch.
     """
 
     prune: bool = True

@@ -20,22 +20,22 @@ from lance_core.table.snapshot import Snapshot
 def take_blobs(
     snapshot: Snapshot, files: DataFiles, column: str, take: Callable[[RowTaker], pa.RecordBatch]
 ) -> list[BlobFile | None]:
-    """Return the blobs of the rows that `take` takes, None if the value is null.
+    """Return the blobs of the rows that `take` returns; None for null values.
 
     Raises:
-        InvalidInputError: the column does not exist or holds no blobs.
-        LanceError: something cannot be read.
+        InvalidInputError: the column does not exist or has no blobs.
+        LanceError: a page or a deletion file cannot be read.
     """
     projected = project(snapshot.manifest.schema, ScanOptions(columns=(column,))).columns[0]
     if not isinstance(projected, DataColumn):
-        raise InvalidInputError("column holds no blobs", column=column)
+        raise InvalidInputError("column has no blobs", column=column)
     (blob, *others) = leaves(projected.field)
     is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
     if others or not blob.is_blob_descriptor or is_listed:
-        raise InvalidInputError("column holds no blobs", column=column)
+        raise InvalidInputError("column has no blobs", column=column)
     rows = take(RowTaker(snapshot, (column, ROW_ADDRESS), files))
     descriptors, addresses = rows.columns
-    for _ in projected.path:  # rows are taken with the structs around what a path leads to
+    for _ in projected.path:  # taken rows have the structs around the field
         (descriptors,) = descriptors.flatten()
     fragment_ids = addresses.to_numpy() >> np.uint64(32)
     blobs: list[BlobFile | None] = [None] * len(descriptors)

@@ -61,7 +61,10 @@ class RowTaker:
         files: DataFiles,
         computed: Computed | None = None,
     ) -> None:
-        """Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does."""
+        """Prepare to take `columns`, or `computed` columns; None for all.
+
+        Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does.
+        """
         schema = snapshot.manifest.schema
         self._projection = (
             project(schema, ScanOptions(computed=computed))
@@ -74,11 +77,11 @@ class RowTaker:
         self.addresses = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
         """Finds the addresses of rows."""
         self._last = 1, 0
-        """Rows and bytes of the last of the `batches`."""
+        """Number of rows and bytes of the batch that `batches` read last."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of what is taken."""
+        """Schema of the taken rows."""
         return self._projection.schema
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
@@ -94,9 +97,9 @@ class RowTaker:
         return self._rows(self.addresses.only_live(addresses))
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows at live addresses in batches of about `aimed_bytes`, learning how large rows are.
+        """Yield the rows at live addresses in batches of about `aimed_bytes`.
 
-        The last batch of all teaches the first one, too: takes of as many rows as before are one batch.
+        The size of rows is estimated from the batch before, also from a batch of an earlier call.
 
         Raises:
             LanceError: something cannot be read.
@@ -137,7 +140,7 @@ class RowTaker:
         return any(holds_dictionary(field.type) for field in self.schema)
 
     def _rows(self, addresses: Keys) -> pa.RecordBatch:
-        """Return the rows at addresses that all exist, in any order."""
+        """Return the rows at live addresses, which may be in any order."""
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
@@ -163,9 +166,15 @@ class RowTaker:
         rows: npt.NDArray[np.int64],
         places: Sequence[Chosen],
     ) -> pa.RecordBatch | list[pa.Array | None]:
-        """Columns of fragments, at some of the `rows` each, as one call of a kernel takes them.
+        """Return the columns that one kernel call takes from all fragments; None for every other column.
 
-        Columns that have to be taken in another way are `None`; without such ones all may be one batch.
+        If the kernel takes all columns, and they are shown as they are stored, the result is one batch.
+
+        Args:
+            columns: The columns of each fragment.
+            pages: The pages of each column of each fragment, None if they are not known.
+            rows: The physical row of each result row.
+            places: The positions in `rows` that belong to each fragment.
         """
         arrays: list[pa.Array | None] = [None] * len(self.schema)
         numbers = [
@@ -200,7 +209,7 @@ class RowTaker:
 
     @cached_property
     def _is_shown_as_stored(self) -> bool:
-        """Whether all columns have the types of the files."""
+        """Whether the columns of the result have the types of the data files."""
         return all(
             isinstance(column, DataColumn) and column.is_shown_as_stored
             for column in self._projection.columns
@@ -209,7 +218,7 @@ class RowTaker:
     def _taken_alone(
         self, addresses: Keys, opened: Mapping[int, Sequence[Column]], numbers: Sequence[int]
     ) -> list[pa.Array]:
-        """Some of the columns at addresses, each as it gives single rows."""
+        """Return the columns with these numbers at addresses, each taken by its own `take`."""
         order = None
         if not are_ascending(addresses):
             addresses, inverse = np.unique(addresses, return_inverse=True)

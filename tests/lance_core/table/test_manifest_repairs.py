@@ -91,7 +91,7 @@ def test_wrong_row_counts_are_not_believed(miscounted: Path) -> None:
 
 
 def test_rows_are_counted_in_files_of_a_wrong_size(miscounted: Path) -> None:
-    """T22: some releases measured 0.1 files before their end was written; counting their rows ignores that."""
+    """T22: some releases measured 0.1 files before their end was written; counting rows ignores that."""
 
     def damage(message: table_pb2.Manifest) -> None:
         for fragment in message.fragments:

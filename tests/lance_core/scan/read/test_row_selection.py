@@ -76,7 +76,7 @@ def test_rows_of_arrays_are_those_asked_for(rows, cuts, values):
     ],
     ids=["all", "nine of ten", "every other", "thin", "neighbours", "dense, then thin"],
 )
-def test_dense_stretches_are_decoded_whole_and_thin_ones_row_by_row(rows, num_taken, num_read):
+def test_dense_blocks_are_decoded_whole_and_thin_blocks_row_by_row(rows, num_taken, num_read):
     column = _Column()
     read_rows(column, rows)
     assert (column.num_taken, column.num_read) == (num_taken, num_read)

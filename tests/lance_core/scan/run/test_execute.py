@@ -235,7 +235,7 @@ def test_deleted_rows_do_not_count_in_batches(tmp_path, rows_per_file, where):
 
 
 def test_rows_far_apart_are_not_read_as_one_batch(tmp_path):
-    """Two live stretches with a wide gap: what lies between is not decoded, and every batch is small."""
+    """Two ranges of live rows with a wide gap: rows between them are not decoded, and batches are small."""
     path = str(tmp_path / "d")
     num_rows = 2_000_000
     lance.write_dataset(pa.table({"x": np.arange(num_rows)}), path, max_rows_per_file=num_rows)

@@ -36,14 +36,14 @@ def test_pieces_cover_the_range_in_order(boundaries, start, length, aimed_rows, 
     assert all(0 < last - first <= most for first, last in pieces)
 
 
-def test_long_stretches_are_divided_evenly_within_their_boundaries():
+def test_long_distances_are_divided_evenly_within_their_boundaries():
     assert cuts([0, 1000, 1900], 0, 1900, 250) == [
         *[(first, first + 250) for first in range(0, 1000, 250)],
         *[(first, first + 225) for first in range(1000, 1900, 225)],
     ]
 
 
-def test_short_stretches_are_gathered_up_to_one_and_a_half_pieces():
+def test_short_distances_are_gathered_up_to_one_and_a_half_times_the_aim():
     assert cuts([0, 50, 100, 150, 200], 0, 200, 100) == [(0, 150), (150, 200)]
 
 
@@ -56,7 +56,7 @@ def test_boundaries_outside_the_range_are_ignored():
     assert cuts([0, 10, 20, 30], 12, 18, 100) == [(12, 18)]
 
 
-def test_cuts_inside_a_stretch_lie_at_multiples():
+def test_cuts_between_boundaries_lie_at_multiples():
     pieces = cuts([0, 100_000], 0, 100_000, 10_000, multiple=64)
     assert all(first % 64 == 0 for first, _ in pieces)
     assert len(pieces) == 10
