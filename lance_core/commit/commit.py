@@ -1,14 +1,14 @@
 """Commits: a transaction becomes the next manifest, or it is refused.
 
-    transaction file -> next manifest, put exclusively -> done
+  transaction file -> next manifest, put exclusively -> done
 
 The writer that puts the manifest of a version first has made this version. A slower writer reads the
 transactions of the versions since, applies its transaction to the newest version, and tries again. A commit
 has one of three outcomes:
 
-    landed    the version exists, and on local files it survives a power failure
-    refused   nothing happened; `CommitConflictError`, or the error of the storage
-    unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
+  landed    the version exists, and on local files it survives a power failure
+  refused   nothing happened; `CommitConflictError`, or the error of the storage
+  unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
 
 Source: docs/format.md, "Writing a version".
 """
@@ -59,30 +59,32 @@ def commit(
     sync: bool = True,
     max_attempts: int = MAX_ATTEMPTS,
 ) -> Manifest:
-    """Make the next version out of a transaction, whose data files are complete.
+    """Make the next version from a transaction, whose data files are complete.
 
-    One that made a version since its read version is not committed again: that version is returned.
+    If a version since the read version was made by this transaction, that version is returned and nothing is
+    committed.
 
     Args:
-        storage: where the table is, or is to be.
-        transaction: complete. Versions after its read version are checked for conflicts.
-        settings: of new tables and overwrites, see `TableSettings`.
-        affected_rows: by fragment the rows, by their physical offsets, that a delete or an update deletes,
-            so that it goes together with those that deleted other rows of the fragment meanwhile. The
-            deletion file of the fragment in the transaction names these rows, too.
-        inverted_names: how a new table names its manifests, see `versions`; others keep their way.
+        storage: storage of the table, or of the new table.
+        transaction: transaction with an operation. Versions after its read version are checked for conflicts.
+        settings: settings of new tables and of overwrites, see `TableSettings`.
+        affected_rows: by fragment id, the physical offsets of the rows that a delete or an update deletes.
+            With them the transaction can be rebased if other writers deleted other rows of the fragment. The
+            fragment's deletion file in the transaction contains these rows, too.
+        inverted_names: naming scheme of the manifests of a new table, see `versions`. Other tables keep their
+            scheme.
         sync: make everything durable before the commit is acknowledged.
-        max_attempts: how often another writer may be faster before this one gives up.
+        max_attempts: number of attempts, each of which may lose against another writer.
 
     Returns:
         The manifest of the new version.
 
     Raises:
-        InvalidInputError: the id of the transaction is that of another operation.
-        CommitConflictError: another version makes this one impossible; `retryable` where doing the same on
-            that version can help.
-        CommitUnknownError: nobody can say whether the version was made.
-        LanceError: others mean that nothing was committed.
+        InvalidInputError: another operation has used the id of the transaction.
+        CommitConflictError: another version prevents this commit. `retryable` says whether computing the
+            change again on that version can help.
+        CommitUnknownError: the storage did not answer, so the version may or may not exist.
+        LanceError: another error; nothing was committed.
     """
     attempt = _Attempt(
         storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
@@ -97,7 +99,8 @@ def commit(
                 attempt.clean_up(manifest.version)
                 return manifest
     except _CommittedBeforeError as found:
-        # Nothing is removed: an attempt of ours may have made that version, though the storage said no.
+        # Remove nothing: one of our attempts may have made that version, although the storage reported a
+        # failure.
         return found.manifest
     except CommitUnknownError:
         raise
@@ -111,7 +114,7 @@ def commit(
 
 
 class _CommittedBeforeError(Exception):
-    """A version since the one that was read was made by this very transaction."""
+    """Signal that this transaction has already made a version after its read version."""
 
     def __init__(self, manifest: Manifest) -> None:
         super().__init__()
@@ -139,18 +142,18 @@ class _Attempt:
         self._sync = sync
         self._made_on = transaction.read_version
         self._checked = transaction.read_version
-        """No version up to this one is in the way."""
+        """Newest version that was checked for conflicts."""
         self._current: Manifest | None = None
-        """The version that the last attempt was made on."""
+        """Version to which the last attempt applied the transaction."""
         self._transaction_path: str | None = None
-        """Path of the transaction file, once it is written."""
+        """Path of the transaction file; None before it is written."""
         self._written: list[str] = []
-        """Files that this commit wrote, and nothing refers to unless it lands."""
+        """Files that this commit wrote. Nothing refers to them unless it lands."""
         self._replaced = drop_whole_fragments(self._transaction)
-        """Files that nothing refers to if it lands."""
+        """Files that nothing refers to after the commit has landed."""
 
     def run(self) -> Manifest | None:
-        """Try once; None when another writer made the version first."""
+        """Try to commit once; return None if another writer made the version first."""
         listing = list_manifests(self._storage)
         current = self._current = None if listing is None else self._check(listing)
         message, index_section = next_manifest(
@@ -170,7 +173,9 @@ class _Attempt:
         except AlreadyExistsError:
             return None
         except PutUnknownError as error:
-            raise CommitUnknownError(f"nobody can say whether version {message.version} was made") from error
+            raise CommitUnknownError(
+                f"the storage did not answer: version {message.version} may or may not exist"
+            ) from error
         if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         if listing and listing.has_hint:
@@ -178,13 +183,11 @@ class _Attempt:
         return written_manifest(message, serialized, index_section, path, data)
 
     def _counted(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with row counts: readers trust those of a version that is signed, as ours
-        is.
-        """
+        """Return the manifest with row counts. The new version is signed, so readers trust its counts."""
         return counted_manifest(self._storage, manifest)
 
     def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
-        """Return the values of dictionary columns that the files of the new version mean."""
+        """Return the values of the dictionary columns in the data files of the new version."""
         if current is None or self._transaction.HasField("overwrite"):
             return self._settings.dictionaries
         if self._transaction.HasField("restore"):
@@ -192,11 +195,12 @@ class _Attempt:
         return dictionaries_of(current)
 
     def discard(self) -> None:
-        """Remove what was written here, which nothing refers to; it is harmless where that fails.
+        """Remove the files that this commit wrote, because nothing refers to them. Failures are ignored.
 
-        A commit of the same id may be under way elsewhere, and stand on our transaction file, by whose name
-        `find_committed` finds the version. Whichever of the two looks last finds the other: that one after it
-        has made a version, see `_keep_name`, this one after it has removed the file.
+        Another process may commit the same transaction id and rely on our transaction file, whose name
+        `find_committed` searches. Both sides check: the other commit looks for the file after it has made a
+        version, see `_keep_name`. This commit looks for such a version after it has removed the file. The
+        later check finds the other side.
         """
         path = self._transaction_path
         self._delete([*self._written, *([path] if path else [])])
@@ -204,7 +208,9 @@ class _Attempt:
             self._keep_name(path)
 
     def _has_landed_elsewhere(self) -> bool:
-        """Return whether a version that was not looked at yet is of this transaction, or may be."""
+        """Return whether this transaction has made an unchecked version, or whether that cannot be
+        determined.
+        """
         try:
             listing = list_manifests(self._storage)
             latest = listing.latest if listing else 0
@@ -216,16 +222,16 @@ class _Attempt:
             return True
 
     def _keep_name(self, path: str) -> None:
-        """Put the transaction file where it is missing."""
-        with suppress(StorageError):  # mostly because it is there
+        """Write the transaction file if it is missing."""
+        with suppress(StorageError):  # the usual error: the file exists
             self._storage.put_if_absent(path, self._transaction.SerializeToString(), sync=self._sync)
 
     def tidy_up(self) -> None:
-        """Remove what nothing refers to after the commit has landed."""
+        """Remove the replaced files after the commit has landed."""
         self._delete(self._replaced)
 
     def clean_up(self, version: int) -> None:
-        """Clean up after the commit has landed, where the settings of the table ask for it."""
+        """Run the automatic cleanup after the commit has landed, if the settings of the table ask for it."""
         if self._current is not None:
             auto_clean_up(self._storage, self._current, version)
 
@@ -240,14 +246,15 @@ class _Attempt:
         if path == self._transaction_path:
             return
         if not write_transaction(self._storage, name, serialized, sync=self._sync):
-            return  # the check of newer versions finds what the other commit of this id makes
-        if self._transaction_path is not None:  # made on an older version, before it was rebased
+            # a commit of the same id wrote it; the check of newer versions finds what that commit makes
+            return
+        if self._transaction_path is not None:  # the file of the transaction before it was rebased
             self._replaced.append(self._transaction_path)
             self._written.append(self._transaction_path)
         self._transaction_path = path
 
     def _check(self, listing: Listing) -> Manifest:
-        """Return the newest version, after all since the last check were found to be compatible."""
+        """Return the newest version, after checking all versions since the last check for conflicts."""
         current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
         if current.version < self._transaction.read_version:
             raise CommitConflictError(
@@ -293,8 +300,10 @@ class _Attempt:
         return current
 
     def _forget_hint(self) -> None:
-        """The reference trusts the hint when it looks for newer versions; without one it looks itself."""
-        with suppress(StorageError):  # one that is too low only costs time as long as no version is missing
+        """Remove the hint, because the reference trusts it; without a hint the reference lists
+        the versions.
+        """
+        with suppress(StorageError):  # a low hint only costs time as long as no version is missing
             self._storage.delete_file(HINT)
 
 

@@ -1,6 +1,7 @@
-"""Rules for the table of conflicts: the fragments, columns, settings and keys that two transactions share.
+"""Rules for conflicts: whether two transactions share fragments, columns, settings or keys.
 
-Each rule is a pure function of the transaction that wants to commit and of the one that did.
+Each rule is a pure function of two transactions: `mine`, which is not committed yet, and `committed`.
+
 Source: docs/format.md, "Two writers".
 """
 
@@ -24,13 +25,15 @@ class Verdict(Enum):
 
 _OK, _REBASE, _RETRY, _FAIL = Verdict.OK, Verdict.REBASE, Verdict.RETRY, Verdict.FAIL
 Rule = Verdict | Callable[[Transaction, Transaction], Verdict]
-"""A verdict, or what finds it from both transactions: first the one that wants to commit."""
+"""Verdict, or a function that returns the verdict for `mine` and `committed`."""
 
 
 def touched_fragments(transaction: Transaction) -> set[int]:
-    """Return the fragments that a transaction changes, removes or replaces; not those it adds.
+    """Return the fragments that a transaction changes, removes or replaces, without the fragments that it
+    adds.
 
-    An append adds only. An overwrite, a merge and a restore concern all, and say nothing here.
+    The result is empty for an append, which only adds, and for an overwrite, a merge and a restore, which
+    concern all fragments.
     """
     match transaction.WhichOneof("operation"):
         case "delete":
@@ -51,7 +54,7 @@ def touched_fragments(transaction: Transaction) -> set[int]:
 
 
 def overlap(verdict: Verdict) -> Rule:
-    """Return the verdict if both touch a fragment; else they go together."""
+    """Return a rule that gives `verdict` if both transactions touch the same fragment, otherwise `OK`."""
 
     def rule(mine: Transaction, committed: Transaction) -> Verdict:
         return verdict if touched_fragments(mine) & touched_fragments(committed) else _OK
@@ -60,20 +63,30 @@ def overlap(verdict: Verdict) -> Rule:
 
 
 def unless_nullability(mine: Transaction, committed: Transaction) -> Verdict:
-    """Rows made before the schema changed fit as long as no column came to need a value."""
+    """Require a retry, unless the committed schema change preserves nullability.
+
+    If no column became required, rows that were made before the change still fit the schema.
+    """
     changed = getattr(committed, str(committed.WhichOneof("operation")))
     return _OK if changed.preserves_nullability else _RETRY
 
 
 def append_beside_projection(mine: Transaction, committed: Transaction) -> Verdict:
-    """Columns that were dropped have to leave the new files: a column that comes next may get their ids."""
+    """Require a rebase if the committed projection dropped columns of the appended files.
+
+    The dropped columns must become obsolete in these files, because a later column may get their field ids.
+    """
     verdict = unless_nullability(mine, committed)
     left = {field.id for field in committed.project.schema}
     return _REBASE if verdict is _OK and _appended_fields(mine) - left else verdict
 
 
 def append_beside_merge(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return a column that got another type got another id, too: no value of the new files would be in it."""
+    """Require a retry if the committed merge dropped columns of the appended files.
+
+    A column that got another type has also got another field id, so its new field would have no values in the
+    new files.
+    """
     left = {field.id for field in committed.merge.schema}
     return _RETRY if _appended_fields(mine) - left else unless_nullability(mine, committed)
 
@@ -84,13 +97,13 @@ def _appended_fields(mine: Transaction) -> set[int]:
 
 
 def columns_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return a column that was written anew must not have been dropped."""
+    """Require a retry if the committed projection dropped a column that `mine` rewrote."""
     left = {field.id for field in committed.project.schema}
     return _RETRY if set(mine.update.fields_modified) - left else unless_nullability(mine, committed)
 
 
 def replaced_of_projection(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return a column that was replaced must not have been dropped."""
+    """Refuse `mine` if the committed projection dropped a column whose file `mine` replaces."""
     left = {field.id for field in committed.project.schema}
     replaced = {field for each in mine.data_replacement.replacements for field in each.new_file.fields}
     verdict = unless_nullability(mine, committed)
@@ -98,12 +111,14 @@ def replaced_of_projection(mine: Transaction, committed: Transaction) -> Verdict
 
 
 def may_need_values(mine: Transaction, committed: Transaction) -> Verdict:
-    """New values may be null in a column that the projection lets need one."""
+    """Require a retry if `mine` makes a column required, because committed rows may have nulls in it."""
     return _OK if mine.project.preserves_nullability else _RETRY
 
 
 def same_config_keys(otherwise: Verdict) -> Rule:
-    """Fails where both write one setting of the table."""
+    """Return a rule that refuses `mine` if both change the same setting of the table, otherwise gives
+    `otherwise`.
+    """
 
     def rule(mine: Transaction, committed: Transaction) -> Verdict:
         return _FAIL if _same_keys(mine, committed) else otherwise
@@ -112,7 +127,7 @@ def same_config_keys(otherwise: Verdict) -> Rule:
 
 
 def _config_keys(transaction: Transaction) -> tuple[set[str], set[str]]:
-    """Settings of the table that a transaction sets, and that it removes."""
+    """Return the settings of the table that a transaction sets, and the settings that it removes."""
     update = transaction.update_config
     entries = update.config_updates.update_entries
     written = {entry.key for entry in entries if entry.HasField("value")} | set(update.upsert_values)
@@ -126,7 +141,7 @@ def _same_keys(mine: Transaction, committed: Transaction) -> bool:
 
 
 def _describes_schema(transaction: Transaction) -> bool:
-    """Return whether a change of settings is one of metadata of the schema or its fields."""
+    """Return whether a settings change concerns metadata of the schema or of its fields."""
     update = transaction.update_config
     return bool(
         update.HasField("schema_metadata_updates")
@@ -137,24 +152,32 @@ def _describes_schema(transaction: Transaction) -> bool:
 
 
 def committed_schema_metadata(verdict: Verdict) -> Rule:
+    """Return a rule that gives `verdict` if `committed` changes metadata of the schema or of fields."""
     return lambda mine, committed: verdict if _describes_schema(committed) else _OK
 
 
 def my_schema_metadata(verdict: Verdict) -> Rule:
+    """Return a rule that gives `verdict` if `mine` changes metadata of the schema or of fields."""
     return lambda mine, committed: verdict if _describes_schema(mine) else _OK
 
 
 def committed_field_metadata(mine: Transaction, committed: Transaction) -> Verdict:
-    """The fields of a projection are whole, with the metadata that they had."""
+    """Require a retry if field metadata changed: `mine` is a projection, which contains whole fields with old
+    metadata.
+    """
     update = committed.update_config
     return _RETRY if update.field_metadata_updates or update.field_metadata else _OK
 
 
 def overwritten_settings(mine: Transaction, committed: Transaction) -> Verdict:
+    """Refuse `mine` if it changes schema metadata, or a setting that the committed overwrite changes, too."""
     return _FAIL if _describes_schema(mine) or _same_keys(mine, committed) else _OK
 
 
 def both_settings(mine: Transaction, committed: Transaction) -> Verdict:
+    """Refuse `mine` if both change the same setting, table metadata or field metadata, or both the schema
+    metadata.
+    """
     ours, theirs = mine.update_config, committed.update_config
     both_schema = bool(
         (ours.HasField("schema_metadata_updates") or ours.schema_metadata)
@@ -176,7 +199,9 @@ def _maps_conflict(ours: Transaction.UpdateMap, theirs: Transaction.UpdateMap) -
 
 
 def _inserted_keys(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return whether two updates may have inserted the same key; an update without keys may have any."""
+    """Require a retry if two updates may have inserted the same key. An update without a list of keys may
+    have any.
+    """
     if not mine.update.HasField("inserted_rows"):
         return _OK
     ours, theirs = mine.update.inserted_rows, committed.update.inserted_rows
@@ -189,15 +214,20 @@ def _inserted_keys(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def _exact_keys(keys: KeyExistenceFilter) -> set[int] | None:
-    """Return the hashes of the keys; None if the filter only says which keys are not there."""
+    """Return the hashes of the keys; None if the filter is a Bloom filter, which cannot list its keys."""
     return set(keys.exact.key_hashes) if keys.HasField("exact") else None
 
 
 def append_beside_keys(mine: Transaction, committed: Transaction) -> Verdict:
+    """Require a retry if `mine` says which keys it inserted: the appended rows may have the same keys."""
     return _RETRY if mine.update.HasField("inserted_rows") else _OK
 
 
 def two_updates(on_overlap: Verdict) -> Rule:
+    """Return a rule for two updates: a retry for shared keys, `on_overlap` for shared fragments, otherwise
+    `OK`.
+    """
+
     def rule(mine: Transaction, committed: Transaction) -> Verdict:
         keys = _inserted_keys(mine, committed)
         shared = touched_fragments(mine) & touched_fragments(committed)
@@ -207,14 +237,17 @@ def two_updates(on_overlap: Verdict) -> Rule:
 
 
 def same_index(mine: Transaction, committed: Transaction) -> Verdict:
-    """Indices that are made or dropped here must not have been made meanwhile."""
+    """Require a retry if `mine` adds or drops segments of an index for which `committed` added a segment."""
     ours, theirs = mine.create_index, committed.create_index
     names = {each.name for each in (*ours.new_indices, *ours.removed_indices)}
     return _RETRY if names & {each.name for each in theirs.new_indices} else _OK
 
 
 def _covered(transaction: Transaction, fields: Iterable[int] | None = None) -> pyroaring.BitMap:
-    """Return the fragments that new indices cover, of those on some of the fields if these are given."""
+    """Return the fragments that the new segments of a transaction cover.
+
+    With `fields`, only segments on some of these fields count.
+    """
     covered = pyroaring.BitMap()
     wanted = None if fields is None else set(fields)
     for index in transaction.create_index.new_indices:
@@ -224,7 +257,9 @@ def _covered(transaction: Transaction, fields: Iterable[int] | None = None) -> p
 
 
 def index_of_rewritten(mine: Transaction, committed: Transaction) -> Verdict:
-    """Rows of a new index must not have moved; a segment that is removed must still be there."""
+    """Require a retry if `committed` rewrote fragments that the new index covers, or a segment that `mine`
+    removes.
+    """
     rewritten = {each.old_id.uuid for each in committed.rewrite.rewritten_indices}
     if rewritten.intersection(each.uuid.uuid for each in mine.create_index.removed_indices):
         return _RETRY
@@ -233,12 +268,13 @@ def index_of_rewritten(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def rewritten_of_index(mine: Transaction, committed: Transaction) -> Verdict:
+    """Require a retry if `committed` added an index that covers fragments that `mine` rewrites."""
     covered = _covered(committed)
     return _RETRY if any(number in covered for number in touched_fragments(mine)) else _OK
 
 
 def two_rewrites(mine: Transaction, committed: Transaction) -> Verdict:
-    """Neither fragments nor index files that were written anew here may have been written anew meanwhile."""
+    """Require a retry if both rewrite the same fragment or the same index segment."""
     ours, theirs = (
         {each.old_id.uuid for each in transaction.rewrite.rewritten_indices}
         for transaction in (mine, committed)
@@ -247,11 +283,13 @@ def two_rewrites(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def index_of_updated(mine: Transaction, committed: Transaction) -> Verdict:
+    """Require a retry if `committed` changed indexed columns in fragments that the new index covers."""
     covered = _covered(mine, committed.update.fields_modified)
     return _RETRY if any(number in covered for number in touched_fragments(committed)) else _OK
 
 
 def replaces_indexed(index: Transaction, replacement: Transaction) -> bool:
+    """Return whether `replacement` replaces files with columns that the new segments of `index` cover."""
     indexed = {field for each in index.create_index.new_indices for field in each.fields}
     return any(
         indexed.intersection(each.new_file.fields) for each in replacement.data_replacement.replacements
@@ -259,12 +297,16 @@ def replaces_indexed(index: Transaction, replacement: Transaction) -> bool:
 
 
 def removes_replaced(mine: Transaction, committed: Transaction) -> Verdict:
+    """Refuse `mine` if `committed` removed a fragment whose file `mine` replaces."""
     removed = set(committed.delete.deleted_fragment_ids) | set(committed.update.removed_fragment_ids)
     return _FAIL if touched_fragments(mine) & removed else _OK
 
 
 def moves_replaced(mine: Transaction, committed: Transaction) -> Verdict:
-    """Rows of a replaced file must not have been moved away, nor its columns written anew."""
+    """Require a retry if `committed` moved rows of a replaced file or rewrote its columns.
+
+    If `committed` removed the fragment, `mine` is refused.
+    """
     if removes_replaced(mine, committed) is _FAIL:
         return _FAIL
     update = committed.update
@@ -278,6 +320,7 @@ def moves_replaced(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def same_replacement(mine: Transaction, committed: Transaction) -> Verdict:
+    """Require a retry if both replace the file of the same field in the same fragment."""
     theirs = {
         (each.fragment_id, field)
         for each in committed.data_replacement.replacements
@@ -292,13 +335,16 @@ def same_replacement(mine: Transaction, committed: Transaction) -> Verdict:
 
 
 def same_files(mine: Transaction, committed: Transaction) -> Verdict:
-    """Rows that are in the table already are not added once more: what was staged may be committed twice."""
+    """Refuse an append of files that are in the table already, so that a staged write is
+    committed only once.
+    """
     theirs = {file.path for fragment in committed.append.fragments for file in fragment.files}
     ours = (file.path for fragment in mine.append.fragments for file in fragment.files)
     return _FAIL if any(path in theirs for path in ours) else _OK
 
 
 def same_bases(mine: Transaction, committed: Transaction) -> Verdict:
+    """Refuse `mine` if both add a base path with the same name, path or id."""
     for ours in mine.update_bases.new_bases:
         for theirs in committed.update_bases.new_bases:
             same_name = ours.HasField("name") and theirs.HasField("name") and ours.name == theirs.name

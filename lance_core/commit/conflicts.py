@@ -1,18 +1,23 @@
-"""Conflicts: the meaning of a committed transaction for another one that was made on an earlier version.
+"""Conflicts: what a committed transaction means for a transaction that was made on an earlier
+version.
 
-    ok      the other transaction can be applied to the newer version unchanged
-    rebase  both can be applied after a change, if they deleted different rows; see `rebase`
-    retry   the other transaction must be computed again on the newer version; then it may succeed
-    fail    the newer version is of another kind altogether; the caller has to decide
+  ok      the transaction can be applied to the newer version unchanged
+  rebase  the transaction can be applied after a change, if both deleted different rows; see `rebase`
+  retry   the change must be computed again on the newer version; then it may succeed
+  fail    the newer version differs too much; the caller has to decide
 
-The rules are those of the reference, except five that are stricter. In three cases the reference loses an
-acknowledged change: an index on a column that was rewritten meanwhile, metadata of fields that a projection
-reverts, and the values that an append has for a column that got another type. In one case rows were doubled:
-appends of the same files. In one case the table was unreadable: an append with a dropped column whose id
-another column got.
+The rules are those of the reference, except five stricter rules:
 
-The rules are not symmetric: there is one table per operation that wants to commit, with one entry per
-committed operation. Operations without an entry fail.
+- In three cases the reference loses an acknowledged change: an index on a column that was rewritten
+  meanwhile, metadata of fields that a projection reverts, and the appended values of a column that got
+  another type.
+- In one case the reference doubles rows: two appends of the same files.
+- In one case the reference makes the table unreadable: an append with a dropped column whose field id another
+  column got.
+
+The rules are not symmetric. There is one table per operation that wants to commit, with one
+entry per committed operation. Operations without an entry fail.
+
 Source: docs/format.md, "Two writers".
 """
 
@@ -56,7 +61,7 @@ _OK, _REBASE, _RETRY, _FAIL = Verdict.OK, Verdict.REBASE, Verdict.RETRY, Verdict
 
 
 def check_conflict(mine: Transaction, committed: Transaction) -> Verdict:
-    """Return the meaning of `committed`, of a version after the one that `mine` was made on, for `mine`."""
+    """Return what `committed` means for `mine`, which is based on an earlier version."""
     ours, theirs = mine.WhichOneof("operation"), committed.WhichOneof("operation")
     if ours is None or theirs is None:
         return _FAIL
@@ -92,7 +97,9 @@ _SAME_TABLE: dict[str, Rule] = {
     "restore": _FAIL,
     "update_mem_wal_state": _FAIL,
 }
-"""For what needs the table to be the one it was made on."""
+"""Rules for operations that need the table on which they are based: they fail after an overwrite or a
+restore.
+"""
 
 _RULES: Mapping[str, Mapping[str, Rule]] = {
     "append": {
@@ -201,4 +208,6 @@ _RULES: Mapping[str, Mapping[str, Rule]] = {
     },
     "update_bases": {**_ANYTHING, "update_bases": same_bases},
 }
-"""Operation that wants to commit, operation that did. Nobody commits a write-ahead log or overlays here."""
+"""Rules by the operation that wants to commit, then by the committed operation. This package commits no
+write-ahead logs and no overlays, so they have no rules.
+"""

@@ -1,8 +1,10 @@
-"""The indices of a table while it changes. This package builds none, and must not make one of others wrong.
+"""Index entries of a table while it changes. This package must not make the indices of other writers wrong.
 
-A reader uses an index for the fragments in its bitmap and scans the others. A bit too few costs time, a bit
-too many loses rows. So fragments whose indexed values change leave the bitmap, and no fragment enters it
-whose rows the index does not know.
+A reader uses an index for the fragments in the index's bitmap, and scans the other fragments. If the bitmap
+lacks a fragment, reads cost more time. If the bitmap names a fragment that the index does not know, reads
+lose rows. Therefore fragments whose indexed values change leave the bitmap, and only fragments with indexed
+rows enter it.
+
 Source: docs/format.md, "Operations".
 """
 
@@ -16,23 +18,23 @@ from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFe
 from lance_core.proto import index_pb2, table_pb2
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
-"""Name of the index that says which fragments became which, while other indices name the old ones."""
+"""Name of the index that says which fragments replaced which, while other indices name the old fragments."""
 MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
 
 _BTREE_OF_ADDRESSES = 1
-"""From this version on a B-tree names rows by their address also where the table has stable row ids."""
+"""Index version from which a B-tree names rows by address, even if the table has stable row ids."""
 _IDS_OR_ADDRESSES = ("bitmap", "labellist", "ngram", "inverted", "vector", "rtree")
-"""Kinds of indices that name rows by their stable id where the table has stable row ids."""
+"""Kinds of indices that name rows by stable id if the table has stable row ids, otherwise by address."""
 _KEEP_PLACES = ("inverted", "rtree")
-"""Kinds of indices in which rows that are gone keep their entry, and so do vector indices with a graph."""
+"""Kinds of indices that keep the entries of removed rows. Vector indices with a graph keep them, too."""
 
 Moves = Iterable[tuple[Set[int], Set[int]]]
-"""Fragments and those that have their rows now, by id."""
+"""Pairs of the ids of old fragments and the ids of the new fragments with their rows."""
 
 
 class IndexSectionEditor:
-    """The index section of the version in the making, decoded when something has to change in it."""
+    """Index section of the next version. It is decoded when an entry must change."""
 
     def __init__(self, section: bytes | None) -> None:
         self._section = section
@@ -41,34 +43,34 @@ class IndexSectionEditor:
 
     @property
     def section(self) -> bytes | None:
-        """The serialized section; None without indices. As it was given, to the byte, if nothing changed."""
+        """Serialized section; None without indices. If nothing changed, these are the original bytes."""
         if self._message is None or not self._is_changed:
             return self._section
         return self._message.SerializeToString() if self._message.indices else None
 
     @property
     def segments(self) -> Collection[table_pb2.IndexMetadata]:
-        """The entries, to look at."""
+        """Entries of the section, for reading only."""
         if not self._section and self._message is None:
             return ()
         return self._decoded().indices
 
     def editable(self) -> Collection[table_pb2.IndexMetadata]:
-        """Return the entries, to be changed in place."""
+        """Return the entries, which the caller may change in place."""
         self._is_changed = self._is_changed or bool(self.segments)
         return self.segments
 
     @property
     def has_covering_columns(self) -> bool:
-        """Whether any index holds values of columns beside the indexed ones."""
+        """Whether any index stores values of columns beside the indexed columns."""
         return any(segment.covering_fields for segment in self.segments)
 
     def replace(self, section: bytes | None) -> None:
-        """Go on with another section, or with no indices."""
+        """Replace the whole section; None means no indices."""
         self._section, self._message, self._is_changed = section, None, False
 
     def add(self, segments: Iterable[table_pb2.IndexMetadata]) -> None:
-        """Add entries; an old one of the same uuid goes."""
+        """Add entries. An added entry replaces the entry with the same uuid."""
         added = list(segments)
         self.remove({segment.uuid.uuid for segment in added})
         self._decoded().indices.extend(added)
@@ -80,10 +82,16 @@ class IndexSectionEditor:
             self._keep([segment for segment in self.segments if segment.uuid.uuid not in uuids])
 
     def forget(self, fragment_ids: Iterable[int], field_ids: Iterable[int]) -> None:
-        """Values of these fields changed in these fragments: indices on them do not cover these any more.
+        """Remove fragments from the coverage of the indices on some fields, after values of these fields
+        changed.
+
+        Args:
+            fragment_ids: fragments with changed values.
+            field_ids: fields whose values changed.
 
         Raises:
-            UnsupportedFeatureError: bitmaps name fragments that have become others.
+            UnsupportedFeatureError: the table has a fragment reuse index, so that bitmaps name replaced
+                fragments.
         """
         changed, fields = pyroaring.BitMap(fragment_ids), set(field_ids)
         affected = [segment for segment in self.segments if fields.intersection(_fields(segment))]
@@ -94,21 +102,22 @@ class IndexSectionEditor:
             self._set_coverage(segment, coverage(segment) - changed)
 
     def move(self, moves: Moves, *, rewritten: Set[bytes], stable_row_ids: bool) -> None:
-        """Rows of some fragments are in others now.
+        """Translate the coverage of all indices after rows moved to other fragments.
 
-        An index that was rewritten for the move goes on to cover a group, and so does one that names rows by
-        stable ids. Others find rows by addresses that are no more, and cover none of them. Where entries with
-        such addresses remain in the files, the old fragments stay in the bitmap: readers leave out rows of
-        fragments that are in the bitmap of an index and not in the table.
+        An index covers the new fragments of a group if its files were rewritten for the move, or if it names
+        rows by stable id. Other indices find rows by old addresses, and cover no new fragment. If files still
+        contain old addresses, the old fragments stay in the bitmap: readers ignore rows of fragments that are
+        in the bitmap of an index but not in the table.
 
         Args:
-            moves: which fragments became which.
-            rewritten: the indices that were written anew, by their old uuid.
-            stable_row_ids: whether the table keeps them.
+            moves: old fragments and the new fragments with their rows.
+            rewritten: old uuids of the segments whose files were rewritten.
+            stable_row_ids: whether the table has stable row ids.
 
         Raises:
-            UnsupportedFeatureError: bitmaps name fragments that have become others.
-            InvalidInputError: an index knows some rows of a group only.
+            UnsupportedFeatureError: the table has a fragment reuse index, so that bitmaps name replaced
+                fragments.
+            InvalidInputError: an index covers only some old fragments of a group.
         """
         self._refuse_fragment_reuse("compaction")
         groups = [(pyroaring.BitMap(old), pyroaring.BitMap(new)) for old, new in moves]
@@ -134,14 +143,14 @@ class IndexSectionEditor:
                 self._set_coverage(segment, after)
 
     def follow(self, old_ids: Collection[int], new_ids: Collection[int], changed_ids: Iterable[int]) -> None:
-        """Note that rows with stable ids were moved to fragments that have no other rows.
+        """Let indices cover the new fragments of moved rows, if these fragments have no other rows.
 
-        An index that names rows by stable ids and covers all fragments that the rows come from goes on to
-        cover the rows, unless a field of the index changed.
+        An index covers the new fragments if it names rows by stable id, covers all old fragments, and has no
+        changed field.
 
         Args:
-            old_ids: fragments that the rows come from.
-            new_ids: fragments that have the rows now.
+            old_ids: fragments from which the rows moved.
+            new_ids: fragments that contain only moved rows.
             changed_ids: fields whose values changed.
         """
         old, changed = pyroaring.BitMap(old_ids), set(changed_ids)
@@ -155,9 +164,13 @@ class IndexSectionEditor:
                 self._set_coverage(segment, covered | pyroaring.BitMap(new_ids))
 
     def retain(self, field_ids: Set[int], fragment_ids: Iterable[int]) -> None:
-        """Drop indices on fields that are gone, and segments that cover nothing, as the reference does.
+        """Drop indices on removed fields, and segments that cover no fragment, as the reference does.
 
-        Of an index without any coverage the oldest segment stays.
+        If no segment of an index covers a fragment, the oldest segment stays.
+
+        Args:
+            field_ids: all fields of the schema.
+            fragment_ids: all fragments of the table.
         """
         if not self.segments:
             return
@@ -195,7 +208,7 @@ class IndexSectionEditor:
 def kind_of(segment: table_pb2.IndexMetadata) -> str:
     """Return the kind of a segment in lower case, such as "btree"; "" if the manifest does not say.
 
-    The files of an index on JSON documents are those of another kind: that one is returned.
+    A JSON index has the files of another kind of index, and that kind is returned.
     """
     kind = _kind(segment.index_details.type_url)
     if kind != "json":
@@ -212,7 +225,9 @@ def _kind(type_url: str) -> str:
 
 
 def names_rows_by_id(segment: table_pb2.IndexMetadata, stable_row_ids: bool) -> bool:
-    """Return whether the files of a segment name rows by stable ids, so that they stay right as rows move."""
+    """Return whether the files of a segment name rows by stable id, so that they stay valid
+    when rows move.
+    """
     kind = kind_of(segment)
     if kind == "btree":
         return stable_row_ids and segment.index_version < _BTREE_OF_ADDRESSES
@@ -220,7 +235,7 @@ def names_rows_by_id(segment: table_pb2.IndexMetadata, stable_row_ids: bool) -> 
 
 
 def _keeps_places(segment: table_pb2.IndexMetadata) -> bool:
-    """Return whether the files of a rewritten segment may still have entries of rows that are gone."""
+    """Return whether rewritten files of a segment may still have entries of removed rows."""
     kind = kind_of(segment)
     if kind != "vector":
         return kind in _KEEP_PLACES
@@ -232,7 +247,7 @@ def _keeps_places(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def _fields(segment: table_pb2.IndexMetadata) -> set[int]:
-    """Return the fields whose values an index holds."""
+    """Return the fields whose values an index stores."""
     return {*segment.fields, *segment.covering_fields}
 
 
@@ -241,7 +256,9 @@ def _is_of_system(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def coverage(segment: table_pb2.IndexMetadata) -> pyroaring.BitMap:
-    """Return the fragments that an index covers; none where it does not say, since nobody uses it then."""
+    """Return the fragments that an index covers. An entry without a bitmap covers none, as no
+    reader uses it.
+    """
     if not segment.fragment_bitmap:
         return pyroaring.BitMap()
     try:
@@ -251,7 +268,9 @@ def coverage(segment: table_pb2.IndexMetadata) -> pyroaring.BitMap:
 
 
 def _useful(segments: Iterable[table_pb2.IndexMetadata], existing: pyroaring.BitMap) -> set[bytes]:
-    """Return the uuids of the segments that are worth keeping."""
+    """Return the uuids of the segments to keep: those that cover a fragment, or the oldest one
+    of an index.
+    """
     useful: set[bytes] = set()
     for _, group in groupby(sorted(segments, key=lambda each: each.name), key=lambda each: each.name):
         members = list(group)

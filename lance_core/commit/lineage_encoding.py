@@ -1,4 +1,4 @@
-"""The row ids and versions that fragments of a table with stable row ids carry, as they are written.
+"""Encoding of the row ids and row versions of fragments in tables with stable row ids.
 
 Source: docs/format.md, "Row ids and lineage".
 """
@@ -11,26 +11,27 @@ from lance_core.table.row_versions import Versions
 
 _MAX_ROW_ID = (1 << 64) - 1
 _SEGMENT_BYTES = 24
-"""About what a segment costs beside its values, see `encode_row_ids`."""
+"""Estimated bytes of a segment without its values, see `encode_row_ids`."""
 
 
 def consecutive_row_ids(first: int, num_rows: int) -> bytes:
-    """Return the serialized sequence of the row ids `first`, `first + 1`, ..."""
+    """Return the serialized sequence of the row ids `first`, `first + 1`, ..., `first + num_rows - 1`."""
     return rowids_pb2.RowIdSequence(segments=[_range(first, first + num_rows)]).SerializeToString()
 
 
 def followed_by(sequence: bytes, first: int, num_rows: int) -> bytes:
-    """Return a serialized sequence of row ids, followed by `first`, `first + 1`, ..."""
+    """Return a serialized sequence of row ids, extended by the `num_rows` ids from `first` on."""
     message = rowids_pb2.RowIdSequence.FromString(sequence)
     message.segments.append(_range(first, first + num_rows))
     return message.SerializeToString()
 
 
 def encode_row_ids(row_ids: RowIds) -> bytes:
-    """Serialize the row ids of all physical rows, in their order.
+    """Serialize the row ids of all physical rows, in physical order.
 
-    One segment: a range where they are consecutive; where they ascend the smallest of a range with holes, one
-    with a bitmap, and an array; else an array. These are the choices of the reference.
+    The result has one segment. Consecutive ids become a range. Other ascending ids become the smallest of a
+    range with holes, a range with a bitmap, and a sorted array. All other ids become an array. The reference
+    makes the same choices.
     """
     if not len(row_ids):
         return consecutive_row_ids(0, 0)
@@ -46,7 +47,7 @@ def encode_row_ids(row_ids: RowIds) -> bytes:
         "array": _SEGMENT_BYTES + 2 * len(row_ids),
     }
     kind = min(sizes, key=lambda name: sizes[name])
-    if end > _MAX_ROW_ID:  # which the end of a range cannot say
+    if end > _MAX_ROW_ID:  # the exclusive end of a range does not fit in 64 bits
         kind = "array"
     elif not num_holes:
         kind = "range"
@@ -71,12 +72,12 @@ def encode_row_ids(row_ids: RowIds) -> bytes:
 
 
 def one_version(version: int, num_rows: int) -> bytes:
-    """Return the serialized sequence of `num_rows` rows that were all made, or changed, by `version`."""
+    """Return the serialized sequence of `num_rows` rows that were all created, or changed, by `version`."""
     return rowids_pb2.RowDatasetVersionSequence(runs=[_run(version, num_rows)]).SerializeToString()
 
 
 def encode_versions(versions: Versions) -> bytes:
-    """Serialize the versions of all physical rows, in their order."""
+    """Serialize the versions of all physical rows, in physical order."""
     if not len(versions):
         return rowids_pb2.RowDatasetVersionSequence().SerializeToString()
     starts = np.flatnonzero(np.concatenate([[True], versions[1:] != versions[:-1]]))

@@ -1,7 +1,8 @@
-"""The manifest of the next version: the current one with an operation applied to it.
+"""Manifest of the next version: the current manifest with an operation applied.
 
-What an operation does not mention is carried over. Feature flags are derived from the content; positions
-inside the file of the current manifest mean nothing in another file and are left out.
+Fields that an operation does not mention are kept. Feature flags are derived from the content. Positions
+inside the file of the current manifest are removed, because they are invalid in another file.
+
 Source: docs/format.md, "Writing a version".
 """
 
@@ -58,7 +59,7 @@ _APPLY: dict[str, Callable[[table_pb2.Manifest, Any, Context], None]] = {
 }
 
 _WITHOUT_FORMER_FILES = {"overwrite", "restore"}
-"""Operations after which the table has none of the files that it had."""
+"""Operations after which the table has none of its former files."""
 
 
 def next_manifest(
@@ -68,19 +69,18 @@ def next_manifest(
     *,
     read_version: Callable[[int], Manifest],
 ) -> tuple[table_pb2.Manifest, bytes | None]:
-    """Return the manifest of the next version, without positions, and the index section that belongs into
-    its file.
+    """Return the manifest of the next version without positions, and the index section for its file.
 
     Args:
-        current: the version that the transaction is applied to; None for a new table.
-        transaction: what to do.
-        settings: what files an overwrite adds, and what a new table is like.
-        read_version: reads another version of the table.
+        current: version to which the transaction is applied; None for a new table.
+        transaction: transaction with an operation.
+        settings: version of the files that an overwrite adds, and settings of a new table.
+        read_version: returns the manifest of another version of the table.
 
     Raises:
-        UnsupportedFeatureError: the table may not be written by this package, or not in this way.
-        InvalidInputError: the operation makes no sense for the table.
-        CommitConflictError: the operation names what is gone.
+        UnsupportedFeatureError: this package cannot write to the table, or cannot apply the operation.
+        InvalidInputError: the operation is invalid for the table.
+        CommitConflictError: the operation names something that no longer exists.
     """
     operation = transaction.WhichOneof("operation")
     if operation not in _APPLY:
@@ -101,7 +101,7 @@ def next_manifest(
         read_version=read_version,
     )
     sort_fragments(message)
-    if message.fragments:  # old libraries did not note the highest id
+    if message.fragments:  # old libraries did not record the highest id
         reserve_until(message, message.fragments[-1].id)
     _APPLY[operation](message, getattr(transaction, operation), context)
     note_progress(message, transaction)
@@ -132,7 +132,7 @@ def _finish(message: table_pb2.Manifest, transaction: Transaction, context: Cont
     ):
         message.ClearField(position)
     message.version = context.version
-    if not message.data_format.version:  # old libraries did not say
+    if not message.data_format.version:  # old libraries did not record the version
         version = context.settings.file_version or _version_of_files(message)
         message.data_format.file_format, message.data_format.version = "lance", version.name
     _drop_what_is_empty(message, context)
@@ -151,9 +151,9 @@ def _version_of_files(message: table_pb2.Manifest) -> FileVersion:
 
 
 def _drop_what_is_empty(message: table_pb2.Manifest, context: Context) -> None:
-    """Drop data files without a column that counts, and fragments without a row that does.
+    """Drop obsolete data files and fragments without live rows.
 
-    Only of fragments that changed: a table has many, and the others were looked at when they did.
+    Only changed fragments are examined: a table has many, and the others were examined when they changed.
     """
     gone = set()
     for fragment in context.changed:
@@ -196,8 +196,10 @@ def _set_flags(message: table_pb2.Manifest, context: Context) -> None:
 def _any(
     message: table_pb2.Manifest, context: Context, flag: int, has: Callable[[table_pb2.DataFragment], bool]
 ) -> bool:
-    """Return whether any fragment has what a flag stands for; without it those that did not change have
-    not.
+    """Return whether any fragment has the property of a feature flag.
+
+    If the flag is not set, unchanged fragments do not have the property, so only changed fragments are
+    examined.
     """
     return any(map(has, context.changed)) or bool(
         message.reader_feature_flags & flag and any(map(has, message.fragments))
@@ -217,10 +219,10 @@ def _has_spilled_lineage(fragment: table_pb2.DataFragment) -> bool:
 
 
 def _check_changed(message: table_pb2.Manifest, context: Context) -> None:
-    """Refuse what nobody could read: it is easier to find out now.
+    """Refuse changed fragments that no reader could read, before the version is made.
 
     Raises:
-        InvalidInputError: a fragment that contradicts the format, or lacks row ids.
+        InvalidInputError: a fragment contradicts the format, or lacks row ids.
     """
     mixed = message.reader_feature_flags & feature_flags.MIXED_FILE_VERSIONS
     format_ = None if mixed else FileVersion.from_name(message.data_format.version)
@@ -232,7 +234,7 @@ def _check_changed(message: table_pb2.Manifest, context: Context) -> None:
         try:
             files = Fragment(fragment, "the new version", format_, bases).files
         except CorruptFileError as error:
-            raise InvalidInputError(f"fragment {fragment.id} makes no sense: {error}") from None
+            raise InvalidInputError(f"fragment {fragment.id} is invalid: {error}") from None
         if not all(file.held.field_ids for file in files):
             raise InvalidInputError(f"fragment {fragment.id} has a data file without columns")
         if context.stable_row_ids and fragment.WhichOneof("row_id_sequence") is None:

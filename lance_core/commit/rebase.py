@@ -1,10 +1,13 @@
-"""Letting a delete or update that lost a race go on, where the winner deleted other rows; and an append.
+"""Rebase of deletes, updates and appends that lost the race for a version.
 
-The first two say which rows of a fragment are gone, in a file that names all of them. The one that comes
-second takes the rows of the newest version, adds its own, and writes a new file. That works if its
-fragments are what they were but for deleted rows, and none of its rows is among those. Otherwise it has to be
-made anew.
-Files of an append lose the columns that the winner dropped: the next new column may get the id of one.
+A delete or an update replaces the deletion file of a fragment. If another writer deleted other rows of the
+fragment meanwhile, the rebase reads the deleted rows of the newest version, adds its own rows, and writes a
+new file. This requires that the fragment changed only by deletions, and that none of the rows is deleted
+already. Otherwise the change must be computed again.
+
+An append is rebased if a projection dropped some of its columns meanwhile. These columns become obsolete in
+the new files, because a later column may get the same field id.
+
 Source: docs/format.md, "Two writers".
 """
 
@@ -24,10 +27,10 @@ _BITMAP = table_pb2.DeletionFile.BITMAP
 
 
 def drop_whole_fragments(transaction: Transaction) -> list[str]:
-    """Let a delete or update remove the fragments of which it leaves no row.
+    """Let a delete or update remove the fragments in which it deletes all rows.
 
     Returns:
-        The paths of deletion files that are not needed any more.
+        The paths of deletion files that are no longer needed.
     """
     operation = _operation(transaction)
     if operation is None:
@@ -59,22 +62,23 @@ def rebase(
     replaced: list[str],
     sync: bool,
 ) -> None:
-    """Move a delete or update onto the newest version, in which other rows of its fragments are deleted.
+    """Move a delete or update to the newest version, in which other rows of its fragments were deleted.
 
     Args:
-        storage: where the table is.
-        newest: the newest version.
-        transaction: changed in place: its fragments get new deletion files, or are removed, and its read
-            version becomes the newest.
-        affected_rows: by fragment the rows that it deletes, by their physical offsets.
-        shared: the fragments that others changed, too.
-        made_on: the version that the transaction was made on at first.
-        written: takes the paths of deletion files that were written.
-        replaced: takes those of the files in whose place they are.
+        storage: storage of the table.
+        newest: newest version.
+        transaction: transaction, changed in place: its fragments get new deletion files or are removed, and
+            its read version becomes the newest version.
+        affected_rows: by fragment id, the physical offsets of the rows that the transaction deletes.
+        shared: fragments that other writers changed, too.
+        made_on: version on which the transaction was based at first.
+        written: list to which the paths of new deletion files are added.
+        replaced: list to which the paths of replaced deletion files are added.
         sync: make deletion files durable.
 
     Raises:
-        CommitConflictError: retryable: the fragments changed otherwise, or the same rows were deleted.
+        CommitConflictError: the fragments changed in another way, or other writers deleted the same rows;
+            retryable.
     """
     operation = _operation(transaction)
     if operation is None:
@@ -109,15 +113,16 @@ def rebase(
 
 
 def forget_columns(transaction: Transaction, projection: Transaction.Project, version: int) -> None:
-    """Let the new files of an append have no columns but those that a projection left.
+    """Make the columns that a projection dropped obsolete in the new files of an append.
 
     Args:
-        transaction: changed in place; its read version becomes `version`.
-        projection: was committed meanwhile.
-        version: the newest one.
+        transaction: append, changed in place; its read version becomes `version`.
+        projection: projection that was committed meanwhile.
+        version: newest version.
 
     Raises:
-        CommitConflictError: retryable: nothing is left of a fragment, or columns of 0.1 files cannot go.
+        CommitConflictError: a fragment has no columns left, or columns of 0.1 files would have to go;
+            retryable.
     """
     left = {field.id for field in projection.schema}
     for fragment in transaction.append.fragments:
@@ -131,9 +136,14 @@ def forget_columns(transaction: Transaction, projection: Transaction.Project, ve
 
 
 def _union(storage: Storage, fragment: Fragment, mine: Offsets | None) -> Offsets:
-    """All deleted rows of a fragment, if mine are others than those that are deleted in it."""
+    """Return the deleted rows of a fragment together with `mine`, which must not overlap.
+
+    Raises:
+        CommitConflictError: `mine` is unknown or overlaps, or the deletion file is in a base path; retryable.
+    """
     file = fragment.deletion_file
-    if file is not None and file.base_id is not None:  # which base paths are followed is not known here
+    # a commit does not know which base paths may be followed
+    if file is not None and file.base_id is not None:
         raise CommitConflictError(f"deleted rows of fragment {fragment.id} are elsewhere", retryable=True)
     if mine is None:
         raise CommitConflictError(f"other rows of fragment {fragment.id} changed", retryable=True)
@@ -153,7 +163,9 @@ def _operation(transaction: Transaction) -> Transaction.Delete | Transaction.Upd
 
 
 def _is_new(fragment: table_pb2.DataFragment, read_version: int) -> bool:
-    """Return whether the deletion file is of this transaction: files of versions were made on older ones."""
+    """Return whether this transaction wrote the deletion file. Files of older versions name an older read
+    version.
+    """
     file = fragment.deletion_file
     return (
         fragment.HasField("deletion_file")

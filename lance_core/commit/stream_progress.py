@@ -1,13 +1,13 @@
-"""Progress of a stream of numbered commits, recorded in the table to which it writes.
+"""Progress of a stream of numbered commits, recorded in the table to which the stream writes.
 
-A stream sends its batches in order, and sends the last one again when it does not know whether it landed. The
-id of the transaction tells as long as its version is there; a cleanup removes it. So the number of the last
-batch is noted among the settings of the table, by the very manifest that adds the rows:
+A stream sends its batches in order. It sends the last batch again if it does not know whether the batch
+landed. The id of the transaction answers this only until a cleanup removes the version. Therefore the
+manifest that adds the rows also records the number of the batch among the settings of the table:
 
-    lance_flight.stream.<name> = {"batch": 17, "query": "..."}
+  lance_flight.stream.<name> = {"batch": 17, "query": "..."}
 
-It gets there as a property of the transaction, which `next_manifest` copies: so it is there exactly if the
-rows are, for every operation, and each later version carries it on.
+The number is a property of the transaction, and `next_manifest` copies it to the settings. So it is recorded
+exactly if the rows are committed, by every operation, and all later versions keep it.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 
 PREFIX = "lance_flight.stream."
-"""Prefix of settings and of properties of transactions; the name of the stream follows."""
+"""Prefix of the settings and of the transaction properties; the name of the stream follows."""
 
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """One batch of a stream."""
+    """Batch of a stream."""
 
     name: str
     """Name of the stream."""
     query: str
-    """Query that numbers the batches. Another query under the same name would begin with numbers that are
-    used.
+    """Query that numbers the batches. Another query with the same stream name would start with
+    used numbers.
     """
     batch: int
-    """Grows from commit to commit; numbers may be left out."""
+    """Number of the batch. Numbers grow from commit to commit and may have gaps."""
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the properties for the transaction that commits the batch."""
+        """Properties of the transaction that commits the batch."""
         return {PREFIX + self.name: json.dumps({"batch": self.batch, "query": self.query})}
 
     def is_committed(self, config: Mapping[str, str]) -> bool:
-        """Return whether the table with these settings has the rows of the batch.
+        """Return whether the table with the settings `config` contains the rows of the batch.
 
         Raises:
-            InvalidInputError: another query writes under the name.
-            CorruptFileError: what the table says about the stream cannot be read.
+            InvalidInputError: another query has written under the name of the stream.
+            CorruptFileError: the recorded progress cannot be parsed.
         """
         noted = config.get(PREFIX + self.name)
         if noted is None:
@@ -71,7 +71,7 @@ class StreamBatch:
 
 
 def note_progress(message: table_pb2.Manifest, transaction: Transaction) -> None:
-    """Copy what a transaction says about its stream to the manifest that it makes."""
+    """Copy the stream progress from the properties of a transaction to the settings of its manifest."""
     for key, text in transaction.transaction_properties.items():
         if key.startswith(PREFIX):
             message.config[key] = text

@@ -1,8 +1,9 @@
-"""Finding out whether a transaction was committed, by its id: so that a repeated commit happens once.
+"""Lookup of the version that a transaction made, so that a repeated commit has one effect.
 
-A version is made by one transaction, whose id is in its manifest. The name of a transaction file tells the
-id, too, and the version that the transaction was made on: its own version is one of those after it, or, for a
-clone, that number itself.
+The manifest of a version contains the id of its transaction. The name of a transaction file contains the id
+and the read version. The transaction made one of the versions after its read version, or, for a clone, a
+version with the same number.
+
 Source: docs/format.md, "Two writers".
 """
 
@@ -29,34 +30,38 @@ from lance_core.table.versions import list_versions, require_in_history
 def find_committed(
     storage: Storage, transaction_id: str, operations: Collection[str] | None = None
 ) -> Manifest | None:
-    """Return the version that a transaction made; None if it made none, or one that was cleaned up.
+    """Return the version that a transaction made; None if it made none, or if that version was cleaned up.
 
-    Who repeats a change names the `operations` that it may be in a transaction (fields of its message). An id
-    that another change was given is refused then: to answer with that one's version would lose this change.
+    If the transaction left a file, only manifests from its read version on are read. Otherwise the lookup
+    costs a listing. If the table has no transaction files, all manifests are read, newest first.
 
-    Costs a listing where the transaction left no file; else manifests are read from the version on that it
-    was made on. A table without transaction files has all its manifests read, newest first.
+    Args:
+        storage: storage of the table.
+        transaction_id: id of the transaction, a UUID.
+        operations: operations that the caller's change may be, as field names of the transaction message. The
+            id of another operation is refused, because returning its version would lose the caller's change.
+            None skips this check.
 
     Raises:
-        InvalidInputError: the id is no UUID, or that of another operation.
-        CommitUnknownError: it made a version that newer ones may know nothing of, see `require_in_history`.
+        InvalidInputError: the id is not a UUID, or another operation has used it.
+        CommitUnknownError: the version may be outside the history, see `require_in_history`.
         LanceError: the storage failed, or a manifest cannot be read.
     """
     manifest = _find_committed(storage, transaction_uuid(transaction_id))
     if manifest is not None and operations is not None:
         try:
             transaction = read_transaction(storage, manifest)
-        except CommitConflictError:  # its file was removed: nobody knows
+        except CommitConflictError:  # the transaction file was removed, so the operation is unknown
             return manifest
         require_operation(transaction, operations, manifest.version)
     return manifest
 
 
 def require_operation(committed: Transaction, operations: Collection[str], version: int) -> None:
-    """Refuse the id of a transaction that made a version by another operation.
+    """Refuse the id of a transaction if another operation has used it to make a version.
 
     Raises:
-        InvalidInputError: it is none of `operations`.
+        InvalidInputError: the operation of `committed` is not in `operations`.
     """
     operation = str(committed.WhichOneof("operation"))
     if operation not in operations:
@@ -82,7 +87,7 @@ def _find_committed(storage: Storage, uuid: str) -> Manifest | None:
 
 
 def _read_versions(storage: Storage, transaction_id: str) -> list[int]:
-    """Return the versions that the transaction was made on, or moved to: one per file of it."""
+    """Return the read versions in the names of the transaction's files. Each rebase may add one."""
     suffix = f"-{transaction_id}.txn"
     try:
         names = storage.list_names(DIRECTORY)
@@ -96,7 +101,7 @@ def _find(storage: Storage, versions: list[int], transaction_id: str) -> Manifes
     for version in versions:
         try:
             manifest = read_manifest(storage, version)
-        except VersionNotFoundError:  # cleaned up since it was listed
+        except VersionNotFoundError:  # cleaned up after it was listed
             continue
         if manifest.transaction_uuid == transaction_id:
             _require_in_history(storage, manifest)
@@ -109,5 +114,5 @@ def _require_in_history(storage: Storage, manifest: Manifest) -> None:
         require_in_history(storage, manifest.version, manifest.name)
     except PutUnknownError as error:
         raise CommitUnknownError(
-            f"nobody can say whether version {manifest.version} is part of the history"
+            f"it is unknown whether version {manifest.version} is part of the history"
         ) from error

@@ -1,8 +1,8 @@
 """Arithmetic: `+ - * / %` and the minus sign, with the types and overflows of the reference.
 
 Integers keep their common type and wrap around; their division cuts off the fraction and refuses zero.
-Decimals get the precision and scale that hold every result, up to 38 digits. Dates and times give durations,
-and take them.
+Decimals get the precision and scale that hold every result, up to 38 digits. The difference of two timestamps
+is a duration, and durations can be added to them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ _CHECKED: dict[str, Callable[[Datum, Datum], Datum]] = {
 
 
 def arithmetic(op: str, left: Expression, right: Expression, *, checked: bool = False) -> Expression:
-    """`left op right` for `+ - * / %`; integers that overflow are an error if `checked`, or wrap around.
+    """Return the node for `left op right`, where `op` is one of `+ - * / %`.
+
+    With `checked`, an integer overflow is an error when the node is evaluated; otherwise integers wrap
+    around.
 
     Raises:
-        InvalidInputError: the operator does not take these types.
+        InvalidInputError: the operator does not accept these types.
     """
     if types.is_null(left.type) or types.is_null(right.type):
         left, right = _typed_nulls(left, right)
@@ -55,7 +58,7 @@ def arithmetic(op: str, left: Expression, right: Expression, *, checked: bool = 
         return _shifted(op, right, left)
     found = _temporal(op, left, right)
     if found is None:
-        raise InvalidInputError(f"{describe(left)} {op} {describe(right)} has no meaning")
+        raise InvalidInputError(f"{describe(left)} {op} {describe(right)} is not defined for these types")
     return found
 
 
@@ -66,7 +69,14 @@ def _typed_nulls(left: Expression, right: Expression) -> tuple[Expression, Expre
 
 
 def negative(operand: Expression, *, checked: bool = False) -> Expression:
-    """`-operand`; an integer that overflows is an error if `checked`, or wraps around."""
+    """Return the node for `-operand`.
+
+    With `checked`, an integer overflow is an error when the node is evaluated; otherwise integers wrap
+    around.
+
+    Raises:
+        InvalidInputError: values of this type have no negative.
+    """
     data_type = pa.int64() if types.is_null(operand.type) else value_type(operand.type)
     signed = is_number(data_type) and not types.is_unsigned_integer(data_type)
     if not signed and not types.is_duration(data_type):
@@ -106,7 +116,9 @@ def _decimal(op: str, left: Expression, right: Expression) -> Expression:
 
 
 def _digits(decimal: pa.DataType, scale: int) -> int:
-    """Digits of all values of a decimal type written with another scale, one larger than its own."""
+    """Return the digits of all values of a decimal type after they are rescaled to `scale`, which must not be
+    smaller.
+    """
     return int(decimal.precision - decimal.scale + scale)
 
 
@@ -137,12 +149,15 @@ def _duration(operand: Expression, unit: str) -> Expression:
 
 
 def _shifted(op: str, moment: Expression, interval: Expression) -> Expression:
-    """Return a date or time moved by a constant interval; a date that gets a time of day becomes a
-    timestamp.
+    """Return a date or time moved by a constant interval.
+
+    A date that is moved by a part of a day becomes a timestamp.
     """
     data_type = value_type(moment.type)
     if not isinstance(interval, Literal) or not (types.is_date(data_type) or types.is_timestamp(data_type)):
-        raise InvalidInputError(f"{describe(moment)} {op} {describe(interval)} has no meaning")
+        raise InvalidInputError(
+            f"{describe(moment)} {op} {describe(interval)} is not defined for these types"
+        )
     moved = interval.value.as_py()
     if moved is not None and moved.nanoseconds and types.is_date(data_type):
         data_type = pa.timestamp("us")
@@ -151,7 +166,7 @@ def _shifted(op: str, moment: Expression, interval: Expression) -> Expression:
 
 
 def compute(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
-    """Return the kernel of an operator on operands that `arithmetic` has given their types."""
+    """Apply an operator to operands that have the types of `arithmetic`."""
     if types.is_float16(data_type):
         wide = pa.float32()
         return compute(op, left.cast(wide), right.cast(wide), wide).cast(data_type, safe=False)
@@ -165,20 +180,21 @@ def compute(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum
 
 
 def _compute_decimal(op: str, left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
-    # 256 bits hold every sum and product of numbers of 38 digits.
+    # decimal256 holds every sum and product of numbers of 38 digits.
     if op == "%":
         return _decimal_remainder(left, right, data_type)
     digits, more = left.type.precision, 4 + right.type.scale
     right = right.cast(pa.decimal256(right.type.precision, right.type.scale))
     if op != "/":
         return _KERNELS[op](left.cast(pa.decimal256(digits, left.type.scale)), right).cast(data_type)
-    # With that many digits more, Arrow's quotient has at least those of the result; the rest is cut off.
+    # With these additional digits, Arrow's quotient has at least the digits of the result. The others are cut
+    # off.
     quotient = pc.divide(left.cast(pa.decimal256(digits + more, left.type.scale + more)), right)
     return pc.cast(quotient, options=pc.CastOptions(data_type, allow_decimal_truncate=True))
 
 
 def _decimal_remainder(left: Datum, right: Datum, data_type: pa.DataType) -> Datum:
-    # Written with one scale they are integers, whose quotient loses its fraction.
+    # With the same scale, decimals can be divided as integers, whose quotient has no fraction.
     scale = data_type.scale
     left, right = (_unscaled(side, scale) for side in (left, right))
     whole = pa.decimal256(left.type.precision, 0)
@@ -188,7 +204,7 @@ def _decimal_remainder(left: Datum, right: Datum, data_type: pa.DataType) -> Dat
 
 
 def _unscaled(decimals: Datum, scale: int) -> Datum:
-    """Decimals, written with `scale`, as the integers that are stored of them."""
+    """Return decimals with the scale `scale` as the integers that Arrow stores for them."""
     digits = _digits(decimals.type, scale)
     return viewed(decimals.cast(pa.decimal256(digits, scale)), pa.decimal256(digits, 0))
 
@@ -230,4 +246,4 @@ ARITHMETIC: dict[str, Callable[[list[Datum], pa.DataType], Datum]] = {
     "add_interval": lambda operands, data_type: moved(1, *operands),
     "subtract_interval": lambda operands, data_type: moved(-1, *operands),
 }
-"""The computation of each operator: from its operands and the type of the result."""
+"""Computation of each operator, called with the operands and the type of the result."""

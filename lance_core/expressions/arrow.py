@@ -1,7 +1,8 @@
-"""A caller's `pyarrow.compute.Expression` as a filter, with Arrow's own semantics.
+"""Filters that callers give as `pyarrow.compute.Expression`, with Arrow's semantics.
 
-Arrow compares floats by IEEE 754 and looks nulls up in IN; for everything else its conditions mean what SQL
-means. Those become our tree, which pages can be pruned by; the others stay Arrow's to evaluate.
+Arrow compares floats by IEEE 754, and an IN list of Arrow can find nulls. All other conditions of Arrow mean
+the same as in SQL. Those become our expression tree, so that pages can be pruned. The others are evaluated by
+Arrow.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ from lance_core.expressions.tree import (
 )
 
 _DEEPEST_WRITTEN = 10
-"""Arrow's time to write an expression doubles with each level: 5 ms for 10, 5 s for 20."""
+"""Maximum nesting of an expression that Arrow is asked to serialize. Arrow's time doubles with each level: 5
+ms for 10 levels, 5 s for 20.
+"""
 
 _SHARED = And | Or | Not | Column | Literal | Comparison | IsIn | IsNull | StartsWith
 
 
 def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """Return the condition on rows of `schema`.
+    """Return the condition that an Arrow expression means on rows of `schema`.
 
     Raises:
-        InvalidInputError: it names a column that is not there, or is no condition.
+        InvalidInputError: the expression names a missing column, refers to columns by number, or is no
+            condition.
     """
     text = str(expression)
     if "FieldPath(" in text:
@@ -57,13 +61,13 @@ def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Expression:
 
 
 def _nesting(text: str) -> int:
-    """Return the most brackets that are open at one place of a text."""
+    """Return the maximum number of brackets that are open at the same place of a text."""
     signs = (1 if character == "(" else -1 for character in text if character in "()")
     return max(accumulate(signs), default=0)
 
 
 def _columns(expression: pc.Expression, text: str, schema: pa.Schema) -> list[str]:
-    """Return the top-level columns without which Arrow cannot evaluate the expression."""
+    """Return the top-level columns that Arrow needs to evaluate the expression."""
     named = [name for name in schema.names if _appears(name, text)]
     _bind(expression, schema, named)
     for name in list(named):
@@ -81,9 +85,13 @@ def _appears(name: str, text: str) -> bool:
 
 
 def _bind(expression: pc.Expression, schema: pa.Schema, names: list[str]) -> None:
-    """Let Arrow bind the expression as a filter on these columns only."""
+    """Let Arrow bind the expression as a filter on the given columns only.
+
+    Raises:
+        InvalidInputError: Arrow refuses the expression.
+    """
     fields = [schema.field(name) for name in names]
-    # A filter needs a table with a column.
+    # Add a column, because a filter needs a table with at least one.
     table = pa.Table.from_batches([], pa.schema([*fields, pa.field("", pa.null())]))
     source = Declaration("table_source", TableSourceNodeOptions(table))
     plan = Declaration("filter", FilterNodeOptions(expression), [source])
@@ -95,7 +103,9 @@ def _bind(expression: pc.Expression, schema: pa.Schema, names: list[str]) -> Non
 
 
 def _as_tree(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Return the condition as a tree, or None if the meaning differs or Arrow cannot write it."""
+    """Return the condition as a tree; None if its meaning differs from SQL, or if Arrow cannot
+    serialize it.
+    """
     try:
         from pyarrow.substrait import serialize_expressions
 
@@ -107,16 +117,18 @@ def _as_tree(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _means_the_same(node: Expression, unguarded: bool) -> bool:
-    """Return whether Arrow gives the node the value that we do; `unguarded`: a null may be looked up in a
-    list.
+    """Return whether Arrow evaluates the node as we do.
+
+    `unguarded` says that some IN list may be asked for a null.
     """
     if isinstance(node, Comparison) and types.is_floating(node.left.type):
-        # NaN is not above a number for Arrow, and never equal to NaN.
+        # In Arrow, NaN is neither greater than a number nor equal to NaN.
         constant = node.right.value.as_py() if isinstance(node.right, Literal) else None
         return node.op not in (">", ">=") and constant is not None and not math.isnan(constant)
     if isinstance(node, IsIn):
         return not node.has_null and not types.is_floating(node.operand.type)
     if unguarded and not isinstance(node, And | Or) and any(isinstance(inner, IsIn) for inner in walk(node)):
-        # Arrow says that a null is not in a list, where SQL does not know: alike only where null is false.
+        # For a null operand of IN, Arrow gives false and SQL gives null. Only AND and OR treat both alike in
+        # a filter.
         return False
     return isinstance(node, _SHARED)

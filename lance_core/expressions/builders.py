@@ -1,6 +1,6 @@
-"""Typed nodes from operands: coercion of types, and errors that name columns.
+"""Builders of typed nodes from operands, which coerce types and raise errors that name columns.
 
-The parsers go through these functions, so that SQL text and Substrait mean the same.
+All parsers use these functions, so that SQL text and Substrait messages mean the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from lance_core.expressions.tree import (
 
 
 def describe(expression: Expression) -> str:
-    """Return an operand as an error message names it."""
+    """Return the description of an operand for an error message."""
     if isinstance(expression, Column):
         return f"column {'.'.join(expression.path)!r} of type {expression.type}"
     if isinstance(expression, Literal):
@@ -60,22 +60,23 @@ def describe(expression: Expression) -> str:
 
 
 def shown(value: pa.Scalar) -> str:
-    """Return a value as an error message names it."""
+    """Return a value as text for an error message."""
     try:
         return repr(value.as_py())
-    except (OverflowError, ValueError):  # a time that Python has none for
+    except (OverflowError, ValueError):  # a time that Python cannot represent
         return f"{value.type} {getattr(value, 'value', '')}".rstrip()
 
 
 def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
-    """Return a constant from a Python value."""
+    """Return the node of a constant from a Python value."""
     return Literal(pa.scalar(value, data_type))
 
 
 def time_literal(text: Literal, data_type: pa.DataType) -> Literal:
     """Return the timestamp, date or time of a text.
 
-    Digits finer than the unit are cut off, but stay known to comparisons.
+    Digits finer than the unit are cut off from the value. Comparisons still know them through
+    `Literal.written`.
     """
     value = cast(text, data_type)
     assert isinstance(value, Literal)
@@ -86,15 +87,18 @@ def time_literal(text: Literal, data_type: pa.DataType) -> Literal:
 
 
 def in_type_of_column(operand: Expression, column: Column) -> Expression:
-    """Return a literal in the type of the column that it is compared with; refused where it does not fit
-    exactly.
+    """Return a literal in the type of the column with which it is compared. Other operands are returned
+    unchanged.
+
+    Raises:
+        InvalidInputError: the literal does not fit exactly.
     """
     if not isinstance(operand, Literal) or types.is_null(column.type):
         return operand
     kind = value_type(column.type)
     value = exact_literal(operand.value, kind)
     if value is None and _number(operand) is not None and is_number(kind) and not types.is_integer(kind):
-        return operand  # a comparison takes its place among the values of the column, see `_placed`
+        return operand  # comparisons find its position among the values of the column, see `_placed`
     if value is None:
         hint = _hint(kind, operand.type)
         raise InvalidInputError(f"{describe(operand)} does not fit {describe(column)}{hint}")
@@ -102,10 +106,10 @@ def in_type_of_column(operand: Expression, column: Column) -> Expression:
 
 
 def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
-    """Return a number in the type of the float column that it is added to or multiplied with, as in the
+    """Return a number in the type of the float column with which it is added or multiplied, as in the
     reference.
 
-    What is too large for a float is infinite; what is too large for a half float is refused.
+    A number beyond the range of floats becomes infinite; a number beyond the range of half floats is refused.
     """
     kind = value_type(beside.type)
     if not isinstance(beside, Column) or not types.is_floating(kind) or _number(operand) is None:
@@ -121,7 +125,7 @@ def in_type_of_factor(operand: Expression, beside: Expression) -> Expression:
 
 
 def _number(operand: Expression) -> Decimal | None:
-    """Return the number that a literal stands for; None if it is no number."""
+    """Return the number of a literal; None if the operand is not a number literal."""
     if not isinstance(operand, Literal) or not operand.value.is_valid or not is_number(operand.type):
         return None
     if operand.written is not None:
@@ -131,9 +135,10 @@ def _number(operand: Expression) -> Decimal | None:
 
 
 def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] | None:
-    """Find where a number or time lies among the values of an operand, see `coercion.place`.
+    """Find the position of a constant number or time among the values of an operand, see `coercion.place`.
 
-    None where a common type decides: beside text, and of a decimal or an infinite number beside floats.
+    None means that both must be converted to a common type: constants beside text, and decimal or infinite
+    constants beside floats.
     """
     kind = value_type(operand.type)
     if isinstance(operand, Literal) or not isinstance(constant, Literal) or not constant.value.is_valid:
@@ -152,7 +157,7 @@ def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] |
 
 
 def _seconds(constant: Literal, kind: pa.DataType) -> Decimal | None:
-    """Return the seconds that a constant stands for beside a type of time; None if they do not compare."""
+    """Return the seconds of a constant that is compared with a time type; None if they cannot be compared."""
     given = constant.type
     kinds_that_compare = (is_moment, types.is_time, types.is_duration)
     try:
@@ -169,7 +174,7 @@ def _seconds(constant: Literal, kind: pa.DataType) -> Decimal | None:
 
 
 def _in_zone(operand: Expression, constant: Expression) -> Expression:
-    """Return the instants of local times, in their own unit, if the constant beside them is an instant."""
+    """Return local times as instants in their own unit, if the constant beside them is an instant."""
     kind, given = value_type(operand.type), constant.type
     is_local = types.is_timestamp(kind) and not kind.tz and not isinstance(operand, Literal)
     if is_local and isinstance(constant, Literal) and types.is_timestamp(given) and given.tz:
@@ -178,7 +183,9 @@ def _in_zone(operand: Expression, constant: Expression) -> Expression:
 
 
 def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expression:
-    """Compare an operand with a number or time at `at` (0), right above it (1) or right below it (-1)."""
+    """Compare an operand with a constant that is at the value `at` (side 0), right above it (1) or right
+    below it (-1).
+    """
     if side and op in ("=", "!="):
         never = IsIn(operand, pa.array([], at.type), False)
         return never if op == "=" else Not(never)
@@ -191,7 +198,7 @@ def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expressio
 
 
 def _hint(column: pa.DataType, constant: pa.DataType) -> str:
-    """Return how the constant beside a column is to be written instead, if that is known."""
+    """Return a hint how to write the constant beside a column instead; empty if there is none."""
     if is_string(column) and is_number(constant):
         return "; write text in quotes"
     if is_string(constant) and types.is_timestamp(column):
@@ -204,7 +211,11 @@ def _hint(column: pa.DataType, constant: pa.DataType) -> str:
 
 
 def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False) -> Expression:
-    """Return the operand in another type."""
+    """Return the operand in another type. A literal is converted at once.
+
+    Raises:
+        InvalidInputError: values of this type cannot be cast, or the literal does not fit.
+    """
     if operand.type == data_type:
         return operand
     if isinstance(operand, Literal) and not try_cast:
@@ -213,7 +224,8 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
             if number is not None:
                 return Literal(rounded_decimal(number, data_type))
             value = casts.cast(operand.value, data_type)
-            if operand.written is not None and is_time(data_type):  # a finer unit has room for more digits
+            # a finer unit can hold more of the written digits
+            if operand.written is not None and is_time(data_type):
                 moment = _seconds(operand, data_type)
                 value = value if moment is None else place(moment, data_type)[0]
             return Literal(value)
@@ -227,10 +239,10 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
 
 
 def same_type(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both operands in their common type; a literal that fits the other side's type takes that one.
+    """Return both operands in their common type. A literal that fits the other operand's type gets that type.
 
     Raises:
-        InvalidInputError: the two have no common type.
+        InvalidInputError: the operands have no common type.
     """
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Literal) and not isinstance(other, Literal):
@@ -247,7 +259,7 @@ def same_type(left: Expression, right: Expression) -> tuple[Expression, Expressi
 
 
 def comparison(op: str, left: Expression, right: Expression) -> Expression:
-    """`left op right`; a constant goes to the right side."""
+    """Return the node for `left op right`. A constant is moved to the right side."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         op, left, right = FLIPPED[op], right, left
     left = _in_zone(left, right)
@@ -261,7 +273,7 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
 
 
 def distinct_from(left: Expression, right: Expression) -> Expression:
-    """`left IS DISTINCT FROM right`."""
+    """Return the node for `left IS DISTINCT FROM right`."""
     for operand, constant in ((left, right), (right, left)):
         operand = _in_zone(operand, constant)
         if (found := _place(operand, constant)) is not None:
@@ -280,12 +292,12 @@ def _check_comparable(operand: Expression) -> None:
 
 
 def between(operand: Expression, low: Expression, high: Expression) -> Expression:
-    """`operand BETWEEN low AND high`."""
+    """Return the node for `operand BETWEEN low AND high`."""
     return conjunction([comparison(">=", operand, low), comparison("<=", operand, high)])
 
 
 def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
-    """`operand IN (values)`; values that are no constants become comparisons."""
+    """Return the node for `operand IN (values)`. Values that are not constants become comparisons."""
     constants: list[Literal] = []
     others: list[Expression] = []
     has_null = False
@@ -298,7 +310,7 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
             constants.append(value)
             operand = _in_zone(operand, value)
     common: pa.DataType = value_type(operand.type)
-    # A number or time between the values of the operand, or beyond them, is equal to none.
+    # A constant between two values of the operand's type, or beyond them, equals none of them.
     places = [(value, _place(operand, value)) for value in constants]
     places = [(value, found) for value, found in places if found is None or not found[1]]
     exact = [found[0] if found else exact_literal(value.value, common) for value, found in places]
@@ -323,46 +335,48 @@ def _literal_value(expression: Expression) -> pa.Scalar:
 
 
 def is_null(operand: Expression) -> Expression:
-    """`operand IS NULL`."""
+    """Return the node for `operand IS NULL`."""
     return IsNull(operand)
 
 
 def negation(operand: Expression) -> Expression:
-    """`NOT operand`."""
+    """Return the node for `NOT operand`."""
     return Not(boolean(operand))
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
-    """AND of all parts, without a level for each."""
+    """Return the AND of all parts as one node."""
     flat = [inner for part in parts for inner in (part.operands if isinstance(part, And) else (part,))]
     flat = [boolean(part) for part in flat]
     return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
 def disjunction(parts: Sequence[Expression]) -> Expression:
-    """OR of all parts, without a level for each."""
+    """Return the OR of all parts as one node."""
     flat = [inner for part in parts for inner in (part.operands if isinstance(part, Or) else (part,))]
     flat = [boolean(part) for part in flat]
     return flat[0] if len(flat) == 1 else Or(tuple(flat))
 
 
 def boolean(operand: Expression) -> Expression:
-    """Return a condition; anything else is refused."""
+    """Return the operand if it is a condition, otherwise raise `InvalidInputError`."""
     if types.is_null(operand.type):
         return literal(None, pa.bool_())
     if not types.is_boolean(operand.type):
-        raise InvalidInputError(f"{describe(operand)} is not a condition: it is not true or false")
+        raise InvalidInputError(f"{describe(operand)} is not a condition: it is neither true nor false")
     return operand
 
 
 def is_true(operand: Expression, value: bool) -> Expression:
-    """`operand IS TRUE` or `IS FALSE`: never null."""
+    """Return the node for `operand IS TRUE`, or `IS FALSE` if `value` is false. It is never null."""
     operand = boolean(operand)
     return Call("coalesce", (operand if value else Not(operand), literal(False)), pa.bool_())
 
 
 def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
-    """`CASE WHEN condition THEN value ... ELSE otherwise END`, with all values in their common type."""
+    """Return the node for `CASE WHEN condition THEN value ... ELSE otherwise END`, with values of a common
+    type.
+    """
     values = [*(value for _, value in branches), otherwise]
     common = value_type(values[0].type)
     for value in values[1:]:
@@ -377,7 +391,10 @@ def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expressio
 
 
 def guarded_in(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression | None:
-    """`c IN (...)` for `CASE WHEN c IS NOT NULL THEN c IN (...) END`, as DuckDB writes it, or None."""
+    """Return the IN node of a CASE as DuckDB writes it; None for any other CASE.
+
+    DuckDB writes `CASE WHEN c IS NOT NULL THEN c IN (...) END` for `c IN (...)`.
+    """
     (condition, value), *more = branches or [(otherwise, otherwise)]
     is_guarded = (
         not more
@@ -392,7 +409,7 @@ def guarded_in(branches: Sequence[tuple[Expression, Expression]], otherwise: Exp
 def like(
     operand: Expression, pattern: Expression, escape: str | None = None, *, ignore_case: bool = False
 ) -> Expression:
-    """`operand LIKE pattern`; a pattern that only asks for a prefix becomes `StartsWith`."""
+    """Return the node for `operand LIKE pattern`. A pattern that asks for a prefix becomes `StartsWith`."""
     if not isinstance(pattern, Literal) or not (is_string(pattern.type) or not pattern.value.is_valid):
         raise InvalidInputError(f"the pattern of LIKE has to be a text, not {describe(pattern)}")
     if not is_string(value_type(operand.type)):
@@ -407,12 +424,14 @@ def like(
 
 
 def starts_with(operand: Expression, prefix: Expression) -> Expression:
-    """`starts_with(operand, prefix)`."""
+    """Return the node for `starts_with(operand, prefix)`."""
     if not isinstance(prefix, Literal):
         raise InvalidInputError(f"the prefix of starts_with has to be a constant, not {describe(prefix)}")
     given, wanted = value_type(operand.type), prefix.type
     if not prefix.value.is_valid:
         return literal(None, pa.bool_())
     if not (is_string(given) and is_string(wanted)) and not (is_binary(given) and is_binary(wanted)):
-        raise InvalidInputError(f"starts_with({describe(operand)}, {describe(prefix)}) does not fit")
+        raise InvalidInputError(
+            f"starts_with({describe(operand)}, {describe(prefix)}) needs two texts or two binaries"
+        )
     return StartsWith(operand, prefix.value.as_py())

@@ -1,4 +1,4 @@
-"""Casts with the results of SQL where those of Arrow differ: fractions are cut off instead of refused."""
+"""Casts with the results of SQL. Arrow's own casts refuse a fraction, for example, where SQL cuts it off."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ import pyarrow.types as types
 from lance_core.expressions.coercion import as_decimal, is_string, seconds
 from lance_core.expressions.comparisons import Datum, viewed, without_negative_scale
 
-# No Arrow arrays: making one imports pandas, where there is one, into every process that filters.
+# These are no Arrow arrays, because making an array imports pandas, if installed, into every process that
+# filters.
 _TRUE = ["true", "t", "yes", "y", "on", "1"]
 _FALSE = ["false", "f", "no", "n", "off", "0"]
 _FINER = {"s": r"(:\d\d:\d\d)\.\d+"} | {
     unit: rf"(:\d\d:\d\d\.\d{{{digits}}})\d+" for unit, digits in (("ms", 3), ("us", 6), ("ns", 9))
 }
 _WIDE = pa.decimal256(37, 0)
-"""Integers of the most digits that Arrow multiplies and divides without losing some."""
+"""Type of the integers with the most digits that Arrow multiplies and divides exactly."""
 _FRACTION = re.compile(r":\d\d:\d\d\.(\d+)")
 _ZONE = r"(?i)[0-9](Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
 def cast(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Values in another type.
+    """Return values in another type.
 
-    Fractions and finer units of time are cut off, decimals rounded to their new scale; what does not fit is
-    an `ArrowInvalid`, types that have nothing in common an `ArrowNotImplementedError`.
+    Fractions and finer units of time are cut off. Decimals are rounded to their new scale.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+        pa.ArrowNotImplementedError: values of one type never convert to the other.
     """
     given = datum.type
     if given == data_type:
@@ -52,19 +56,19 @@ def cast(datum: Datum, data_type: pa.DataType) -> Datum:
         if types.is_date(data_type):
             return cast(pc.local_timestamp(datum), data_type)
     elif types.is_timestamp(data_type) and data_type.tz:
-        if types.is_date(given):  # a day begins in UTC, as in the reference
+        if types.is_date(given):  # A date is the start of its day in UTC, as in the reference.
             return pc.cast(pc.cast(datum, pa.timestamp(data_type.unit)), data_type)
         return _local_to_instant(datum, data_type)
     return pc.cast(_no_half(datum), options=pc.CastOptions(data_type, allow_time_truncate=True))
 
 
 def _counted(data_type: pa.DataType) -> pa.DataType:
-    """Return the integers that Arrow converts to and from a type of time."""
+    """Return the integer type that Arrow converts to and from a time type."""
     return pa.int32() if types.is_date32(data_type) or types.is_time32(data_type) else pa.int64()
 
 
 def _no_half(datum: Datum) -> Datum:
-    """Few kernels know half floats."""
+    """Return half floats as single floats, because few kernels accept half floats."""
     return datum.cast(pa.float32()) if types.is_float16(datum.type) else datum
 
 
@@ -84,7 +88,10 @@ def _to_number(datum: Datum, data_type: pa.DataType) -> Datum:
 
 
 def _to_double(decimals: Datum) -> Datum:
-    """Decimals as the nearest doubles, where Arrow's own cast multiplies by a tenth, which no double is."""
+    """Return decimals as the nearest doubles.
+
+    Arrow's own cast multiplies by powers of 0.1, which no double represents exactly.
+    """
     scale = decimals.type.scale
     integers = pa.decimal256 if types.is_decimal256(decimals.type) else pa.decimal128
     whole = pc.cast(viewed(decimals, integers(decimals.type.precision, 0)), pa.float64(), safe=False)
@@ -92,14 +99,14 @@ def _to_double(decimals: Datum) -> Datum:
 
 
 def _scaled_up(datum: Datum) -> Datum:
-    """Decimals of a negative scale as those of scale 0."""
+    """Return decimals of a negative scale as decimals of scale 0."""
     target = as_decimal(datum.type)
     factor = pa.scalar(Decimal(10**-datum.type.scale))
     return pc.multiply(without_negative_scale(datum).cast(_WIDE), factor.cast(_WIDE)).cast(target)
 
 
 def _scaled_down(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Decimals rounded to those of a negative scale."""
+    """Return decimals rounded to a type of a negative scale."""
     steps = 10**-data_type.scale
     rounded = pc.round(datum, ndigits=data_type.scale, round_mode="half_towards_infinity")
     stored = pc.divide(rounded.cast(_WIDE), pa.scalar(Decimal(steps)).cast(_WIDE))
@@ -149,7 +156,7 @@ def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
         is_true, is_false = (pc.is_in(lower, pa.array(names)) for names in (_TRUE, _FALSE))
         known = pc.or_(is_true, is_false)
         if not pc.all(pc.or_(known, pc.is_null(text))).as_py():
-            raise pa.ArrowInvalid("a text is neither true nor false")
+            raise pa.ArrowInvalid("a text is not a boolean such as true or false")
         return pc.if_else(pc.is_valid(text), is_true, pa.scalar(None, pa.bool_()))
     if types.is_timestamp(data_type):
         return _text_to_timestamp(text, data_type)
@@ -163,7 +170,7 @@ def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
 
 
 def _text_to_timestamp(text: Datum, data_type: pa.DataType) -> Datum:
-    """Times with an offset become those of UTC; digits finer than the unit are cut off."""
+    """Parse timestamps. Times with an offset are converted to UTC; digits finer than the unit are cut off."""
     zoned = pc.match_substring_regex(text, _ZONE)
     nothing = pa.scalar(None, text.type)
     instants = _parsed(pc.if_else(zoned, text, nothing), pa.timestamp(data_type.unit, "UTC"))
@@ -177,12 +184,12 @@ def _parsed(text: Datum, data_type: pa.DataType) -> Datum:
     try:
         return pc.cast(text, data_type)
     except pa.ArrowInvalid:
-        # Without its last digits a text is an earlier time, before 1970 too, and in any year.
+        # A text without its last digits is an earlier time, in any year, also before 1970.
         return pc.cast(pc.replace_substring_regex(text, _FINER[data_type.unit], r"\1"), data_type)
 
 
 def seconds_of_text(text: pa.Scalar, data_type: pa.DataType) -> Decimal:
-    """Return the seconds, see `coercion.seconds`, that a text stands for in a type of time, with all digits.
+    """Return the seconds of a text in a time type, with all digits; see `coercion.seconds`.
 
     Raises:
         pa.ArrowInvalid: the text has another form.
@@ -191,12 +198,12 @@ def seconds_of_text(text: pa.Scalar, data_type: pa.DataType) -> Decimal:
     fraction = _FRACTION.search(text.as_py())
     if fraction is None or not (types.is_timestamp(whole.type) or types.is_time(whole.type)):
         return seconds(whole)
-    # The fraction was cut off the text, so that it lies above the whole seconds before 1970 too.
+    # The fraction was cut off from the text, so it must be added, also before 1970.
     return Context(prec=len(fraction[1]) + 25).add(seconds(whole), Decimal(f"0.{fraction[1]}"))
 
 
 def local_to_instant(number: Decimal, zone: str) -> Decimal:
-    """Return the seconds since 1970 of a time that a zone's clocks show, given in seconds in the same way."""
+    """Return the instant of a local time in a zone. Both are in seconds since 1970."""
     whole = number.to_integral_value(ROUND_FLOOR)
     local = pa.scalar(int(whole), pa.timestamp("s"))
     shift = seconds(cast(local, pa.timestamp("s", zone))) - whole
@@ -204,20 +211,24 @@ def local_to_instant(number: Decimal, zone: str) -> Decimal:
 
 
 def _whole_seconds(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of a kind of time that counts seconds; dates remain what they are."""
+    """Return the time type that counts seconds; dates are returned unchanged."""
     if types.is_timestamp(data_type):
         return pa.timestamp("s", data_type.tz)
     return pa.time32("s") if types.is_time(data_type) else data_type
 
 
 def _local_to_instant(datum: Datum, data_type: pa.DataType) -> Datum:
-    """A local time becomes the instant in the zone of the type, the earlier one where there are two."""
+    """Convert local times to instants in the zone of the type. An ambiguous local time is the earlier
+    instant.
+    """
     local = cast(datum, pa.timestamp(data_type.unit))
     return pc.assume_timezone(local, data_type.tz, ambiguous="earliest", nonexistent="earliest")
 
 
 def try_cast(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Values in another type, null where they do not fit; equal values are tried once."""
+    """Return values in another type, with null for values that do not fit. Equal values are
+    converted once.
+    """
     try:
         return cast(datum, data_type)
     except pa.ArrowInvalid:
@@ -228,7 +239,7 @@ def try_cast(datum: Datum, data_type: pa.DataType) -> Datum:
 
 
 def _halved(values: pa.Array, data_type: pa.DataType) -> list[pa.Array]:
-    """Casts of the pieces of an array, halved down to the values that do not fit; these become null."""
+    """Cast an array in parts. A part that fails is halved, down to single values, which become null."""
     pieces, done = [values], []
     while pieces:
         piece = pieces.pop()

@@ -1,8 +1,8 @@
-"""Types of operands: what a literal becomes beside a column, and the type that two operands are compared in.
+"""Coercion of operands: the type of a literal beside a column, and the common type of two operands.
 
-Two rules, as in the reference. Where a condition compares a bare column with literals, these have to be exact
-in the column's type: an integer column is not compared with 1.5 or with a number out of its range
-(`exact_literal`). Elsewhere the operands get a common type (`common_type`).
+There are two rules, as in the reference. If a condition compares a bare column with literals, the literals
+must be exact in the type of the column: an integer column is not compared with 1.5 or with a number out of
+its range (`exact_literal`). Otherwise the operands get a common type (`common_type`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.types as types
 from lance_core.expressions.comparisons import viewed
 
 _MOST_DIGITS = 200
-"""More digits than any value of a decimal has in front of the point, or zeros."""
+"""More digits than any decimal value has before the point, or zeros after it."""
 _MOST_FLOATS = {16: 65504.0, 32: float(np.finfo(np.float32).max), 64: float(np.finfo(np.float64).max)}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -25,7 +25,7 @@ _DAY_SECONDS = 86_400
 
 
 def value_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the values: a dictionary-encoded column stands for its values."""
+    """Return the type of the values, for a dictionary type the type of its values."""
     return data_type.value_type if types.is_dictionary(data_type) else data_type
 
 
@@ -59,11 +59,10 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
-    """Return a literal in the type of the column beside it, or None if that is not possible without a
-    change.
+    """Return a literal in the type of the column beside it; None if its value would change.
 
-    Integers become integers within the range, floats, or decimals; floats only floats; text only text; bytes
-    only bytes of a fitting size; lists are converted value by value.
+    Integers become integers within the range, floats or decimals. Floats become floats only, text becomes
+    text only, and bytes become bytes of a fitting size. Lists are converted value by value.
     """
     data_type = value_type(data_type)
     if not value.is_valid:
@@ -90,18 +89,19 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def is_moment(data_type: pa.DataType) -> bool:
-    """Return whether values are timestamps or dates, which compare with each other."""
+    """Return whether values are timestamps or dates, which can be compared with each other."""
     return bool(types.is_timestamp(data_type) or types.is_date(data_type))
 
 
 def is_time(data_type: pa.DataType) -> bool:
-    """Return whether values count a unit of time: timestamps, dates, times of day and durations."""
+    """Return whether values count units of time: timestamps, dates, times of day and durations."""
     return is_moment(data_type) or bool(types.is_time(data_type) or types.is_duration(data_type))
 
 
 def seconds(value: pa.Scalar) -> Decimal:
-    """Return the seconds that a timestamp or date lies after 1970, that a time of day lies after midnight, or
-    that a duration has.
+    """Return a time in seconds: since 1970 for timestamps and dates, since midnight for times of day.
+
+    For a duration, return its length in seconds.
     """
     if types.is_date32(value.type):
         return Decimal(value.value * _DAY_SECONDS)
@@ -109,13 +109,15 @@ def seconds(value: pa.Scalar) -> Decimal:
 
 
 def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
-    """Find where `number` lies among the values of a number type, or, in seconds, of a type of time.
+    """Find the position of `number` among the values of a number type, or, in seconds, of a time type.
+
+    An infinite number and NaN lie beyond the values of integers, decimals and times. A finite number beyond
+    the range of floats lies beyond the greatest finite float. A number within the range of floats equals the
+    nearest float.
 
     Returns:
-        A value of the type, and 0 if it equals the number, 1 if the number lies above it and below the next
-        value, -1 if the number lies below it and it is the least value. An infinite number and NaN lie beyond
-        the values of integers, decimals and times, a finite number beyond those of floats is one beyond
-        the finite ones. A number within the range of floats equals the nearest one.
+        A value of the type, and the side of the number: 0 if it equals the value, 1 if it is above the value
+        and below the next value, -1 if it is below the value, which is the least one.
     """
     if types.is_floating(data_type):
         most = _MOST_FLOATS[data_type.bit_width]
@@ -123,7 +125,7 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
             return pa.scalar(math.copysign(most, number), data_type), 1 if number > 0 else -1
         return pa.scalar(float(number), data_type), 0
     least, most = _range(data_type)
-    if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # without writing down a number of many digits
+    if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # avoids expanding a number of many digits
         beyond = number.is_nan() or not number.is_signed()
         return _stored(most if beyond else least, data_type), 1 if beyond else -1
     steps = _steps(number, data_type)
@@ -143,7 +145,7 @@ def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
     """Return the decimal of a type that is nearest to `number`; halves are rounded away from zero.
 
     Raises:
-        pa.ArrowInvalid: the type has no digits for it.
+        pa.ArrowInvalid: the number is out of the range of the type.
     """
     least, most = _range(data_type)
     if number.is_finite() and number.adjusted() <= _MOST_DIGITS:
@@ -154,7 +156,7 @@ def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
 
 
 def _range(data_type: pa.DataType) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer, decimal or time type as they are stored."""
+    """Return the least and the greatest stored integer of an integer, decimal or time type."""
     if types.is_decimal(data_type):
         most = 10**data_type.precision - 1
         return -most, most
@@ -165,7 +167,9 @@ def _range(data_type: pa.DataType) -> tuple[int, int]:
 
 
 def _scale(data_type: pa.DataType) -> int:
-    """Return the decimal digits of a value's fraction; those of a second, but for dates in days."""
+    """Return the decimal digits of the fraction of a value. For times it is the digits of a second, for days
+    0.
+    """
     if types.is_decimal(data_type):
         return int(data_type.scale)
     if types.is_date64(data_type):
@@ -174,14 +178,14 @@ def _scale(data_type: pa.DataType) -> int:
 
 
 def _steps(number: Decimal, data_type: pa.DataType) -> Decimal:
-    """Return a finite number in units of its last digit in the type; without rounding to a precision."""
+    """Return a finite number in units of the last digit of the type, without rounding."""
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     return Decimal((sign, digits, exponent + _scale(data_type)))
 
 
 def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
-    """Return the value that is stored as `number`."""
+    """Return the value that Arrow stores as the integer `number`."""
     if is_time(data_type):
         return viewed(pa.scalar(number, pa.int32() if data_type.bit_width == 32 else pa.int64()), data_type)
     if types.is_decimal(data_type):
@@ -204,7 +208,7 @@ def _cast(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which two operands are compared, or None if there is none."""
+    """Return the type in which two operands are compared; None if there is none."""
     left, right = value_type(left), value_type(right)
     if left == right:
         return left
@@ -228,10 +232,10 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def chosen_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type of a value that is one of two, as of `coalesce`, or None if there is none.
+    """Return the type of a value that is one of two operands, as in `coalesce`; None if there is none.
 
-    That of a comparison, but as in the reference half floats stay such beside integers, and a date beside a
-    timestamp becomes nanoseconds.
+    It is the common type with two exceptions, as in the reference: half floats beside integers remain half
+    floats, and a date beside a timestamp becomes a timestamp in nanoseconds.
     """
     pair = value_type(left), value_type(right)
     common = common_type(*pair)
@@ -243,15 +247,15 @@ def chosen_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the numeric type of an operation on two numbers: keeps all values, but for the rounding of
-    floats.
+    """Return the number type of an operation on two numbers. It holds all values exactly, apart from the
+    rounding of floats.
     """
     if left == right:
         return left
     pair = (left, right)
     if any(types.is_floating(kind) for kind in pair):
         doubles = any(types.is_float64(kind) or types.is_decimal(kind) for kind in pair)
-        # Arrow has no comparison of half floats.
+        # Arrow cannot compare half floats.
         return pa.float64() if doubles else pa.float32()
     if types.is_decimal(left) or types.is_decimal(right):
         return _common_decimal(as_decimal(left), as_decimal(right))
@@ -266,7 +270,9 @@ def common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def as_decimal(data_type: pa.DataType) -> pa.DataType:
-    """Return a decimal type of a scale that is not negative, for all values of an integer or decimal type."""
+    """Return a decimal type with a scale of at least 0 that holds all values of an integer or
+    decimal type.
+    """
     if types.is_decimal(data_type):
         if data_type.scale >= 0:
             return data_type
@@ -285,7 +291,7 @@ def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _common_temporal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    # As in the reference, the coarser unit: what is finer is cut off before a comparison of two columns.
+    # As in the reference, two columns are compared in the coarser unit, and finer digits are cut off before.
     units = ["s", "ms", "us", "ns"]
     if types.is_timestamp(left) and types.is_timestamp(right):
         return pa.timestamp(min(left.unit, right.unit, key=units.index), left.tz or right.tz)

@@ -1,4 +1,4 @@
-"""Column names of an expression's text: from parts of a name to a column of the schema."""
+"""Resolution of column names: from the parts of a name in a text to a column of the schema."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from lance_core.hints import did_you_mean
 def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = False) -> Column:
     """Return the column, or the child of a struct column, that dotted or quoted `parts` name.
 
-    A top-level name that the schema does not have as written is matched without case, which has to be
-    unambiguous; `exact` (a name in backticks) forbids that. Children of structs are matched as written, as in
+    A top-level name that the schema does not contain as written is matched without case, and the match must
+    be unique. `exact` (a name in backticks) forbids this. Children of structs are matched as written, as in
     the reference.
 
     Raises:
-        InvalidInputError: no such column, child, or more than one; the message lists near names.
+        InvalidInputError: no column or child has the name, or several columns do; the message suggests
+            similar names.
     """
     name = parts[0]
     if name in schema.names:
@@ -38,7 +39,11 @@ def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = Fal
 
 
 def child_type(path: Sequence[str], data_type: pa.DataType, name: str) -> pa.DataType:
-    """Type of the child `name` of a struct."""
+    """Return the type of the child `name` of a struct; `path` names the struct in messages.
+
+    Raises:
+        InvalidInputError: the type is not a struct, or has no such child.
+    """
     column = ".".join(path)
     if not pa.types.is_struct(data_type):
         raise InvalidInputError(f"column {column!r} is of type {data_type}, which has no child {name!r}")

@@ -1,8 +1,8 @@
-"""Comparisons as in the reference: NaN equals NaN and is the greatest number, -0.0 equals 0.0.
+"""Comparisons as in the reference: NaN equals NaN and is the greatest number; -0.0 equals 0.0.
 
-Arrow's kernels follow IEEE 754, where every comparison with NaN is false but `!=`. Against a constant that is
-not NaN, `x > c` is therefore `NOT x <= c`: one kernel and one inversion of a bitmap. Nulls stay null
-throughout.
+Arrow's kernels follow IEEE 754, where every comparison with NaN except `!=` is false. Therefore `x > c` with
+a constant other than NaN is computed as `NOT x <= c`, which costs one kernel and one inversion of a bitmap.
+Comparisons with null are null.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Datum: TypeAlias = Any
-"""Values of one batch: a `pa.Array`, or one `pa.Scalar` for all rows."""
+"""Values of one batch: a `pa.Array`, or a `pa.Scalar` for all rows."""
 
 _KERNELS = {
     "=": pc.equal,
@@ -27,11 +27,11 @@ _KERNELS = {
 }
 _INVERSES = {">": pc.less_equal, ">=": pc.less}
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The operator after its operands changed places."""
+"""Operator after its operands are exchanged."""
 
 
 def compare(op: str, left: Datum, right: Datum) -> Datum:
-    """`left op right` of two data of one type; null where either is null."""
+    """Return `left op right` for values of one type; null if either side is null."""
     left, right = _comparable(left), _comparable(right)
     if not pa.types.is_floating(left.type):
         return _KERNELS[op](left, right)
@@ -43,9 +43,9 @@ def compare(op: str, left: Datum, right: Datum) -> Datum:
 
 
 def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
-    """Return whether each operand is among `values` (of its type, without nulls); null for a null operand.
+    """Return whether each operand is in `values`, which have its type and no nulls; null for a null operand.
 
-    With `has_null` the list held a null besides, so that what is not found is null.
+    `has_null` says that the list contained a null, so an operand that is not found gives null.
     """
     operand, values = _comparable(operand), _comparable(values)
     nan = False
@@ -67,7 +67,9 @@ def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
 
 
 def _comparable(datum: Datum) -> Datum:
-    """Arrow compares no half floats, no dictionaries with each other, and no decimals of a negative scale."""
+    """Return values in a type that Arrow compares: no half floats, dictionaries or decimals of a negative
+    scale.
+    """
     if pa.types.is_decimal(datum.type):
         return without_negative_scale(datum)
     if pa.types.is_dictionary(datum.type):
@@ -77,7 +79,9 @@ def _comparable(datum: Datum) -> Datum:
 
 
 def without_negative_scale(decimals: Datum) -> Datum:
-    """Decimals, of which those of a negative scale become the integers that are stored: their order stays."""
+    """Return decimals of a negative scale as their stored integers, which have the same order; others
+    unchanged.
+    """
     kind = decimals.type
     if kind.scale >= 0:
         return decimals
@@ -86,7 +90,7 @@ def without_negative_scale(decimals: Datum) -> Datum:
 
 
 def viewed(datum: Datum, data_type: pa.DataType) -> Datum:
-    """Return the bytes as values of another type."""
+    """Return the same bytes as values of another type."""
     return pa.repeat(datum, 1).view(data_type)[0] if isinstance(datum, pa.Scalar) else datum.view(data_type)
 
 
@@ -99,7 +103,7 @@ def _compare_with_constant(op: str, left: Datum, right: pa.Scalar) -> Datum:
         return nan
     if op in ("!=", "<"):
         return pc.invert(nan)
-    # Nothing is greater than NaN and everything is less than or equal to it, except null.
+    # Nothing is greater than NaN, and every value is less than or equal to it. Nulls stay null.
     return pc.and_not(nan, nan) if op == ">" else pc.or_(nan, pc.invert(nan))
 
 

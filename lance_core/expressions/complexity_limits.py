@@ -1,6 +1,6 @@
-"""Limits of filters and expressions, and the one check of them.
+"""Limits on the size of filters and expressions, and the check of them.
 
-Deep trees exhaust stacks and huge ones stall a server, so that both are refused before anything is evaluated.
+Deep trees exhaust stacks and large trees block a server. Both are refused before anything is evaluated.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ MAX_DEPTH = 256
 MAX_NODES = 10_000
 MAX_LITERALS = 100_000
 MAX_TEXT = 1 << 22
-"""Most characters of an expression's text, bytes of a Substrait message."""
+"""Maximum characters of an expression's text, and maximum bytes of a Substrait message."""
 
 
 def check_limits(expression: Expression) -> Expression:
-    """Return the expression, or refuse it by the name of the limit that it exceeds."""
+    """Return the expression. Raise `InvalidInputError` if it exceeds a limit; the message names the limit."""
     nodes = literals = 0
     stack = [(expression, 1)]
     while stack:
@@ -28,13 +28,13 @@ def check_limits(expression: Expression) -> Expression:
         if isinstance(node, IsIn):
             literals += len(node.values)
         check_size(depth, nodes, literals)
-        # A CASE of many branches is one node with many operands, as an OR of many conditions is.
+        # A CASE with many branches is one node with many operands, and so is an OR of many conditions.
         stack.extend((operand, depth + 1) for operand in node.operands)
     return expression
 
 
 def check_size(depth: int, nodes: int, literals: int) -> None:
-    """Refuse what exceeds a limit, by its name."""
+    """Raise `InvalidInputError` if a number exceeds its limit; the message names the limit."""
     for what, count, most in (
         ("levels", depth, MAX_DEPTH),
         ("operations", nodes, MAX_NODES),

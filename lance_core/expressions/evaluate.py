@@ -1,4 +1,4 @@
-"""Evaluation of expression trees on record batches, by Arrow's kernels with SQL's semantics around them."""
+"""Evaluation of expression trees on record batches, by Arrow's kernels with the semantics of SQL."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from lance_core.expressions.tree import (
 
 
 def passing(expression: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """For each row whether the condition is true; without nulls, since null does not pass."""
+    """Return for each row whether the condition is true. The result has no nulls: null counts as false."""
     result = evaluate(expression, batch)
     return pc.fill_null(result, False) if result.null_count else result
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-    """Return the values of an expression: one per row of `batch`, of the expression's type.
+    """Return the values of an expression: one per row of `batch`, in the type of the expression.
 
     `batch` has the top-level columns that the expression names, with nested values inside their structs.
 
     Raises:
-        InvalidInputError: a value has no result: division by zero, a cast that does not fit.
+        InvalidInputError: a value has no result, as for a division by zero or a cast that does not fit.
     """
     try:
         result = _evaluate(expression, batch)
@@ -67,10 +67,11 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
 
 
 def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
-    """Return the values, or the error where there are none: AND, OR and CASE may do without those of an
-    operand.
+    """Return the values of an expression, or the error of its evaluation.
 
-    Operands come before the node, from a list instead of by recursion, so that depth costs no stack.
+    An error is returned and not raised, because AND, OR and CASE may not need the operand's value in that
+    row. Operands are evaluated before their node, from a list instead of by recursion, so that depth costs no
+    stack.
     """
     values: list[Any] = []
     for node in _operands_first(expression):
@@ -89,7 +90,7 @@ def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
 
 
 def _operands_first(expression: Expression) -> Iterator[Expression]:
-    # Parents before children from right to left, turned around.
+    # List parents before children from right to left, then reverse the list.
     order, stack = [], [expression]
     while stack:
         node = stack.pop()
@@ -107,18 +108,22 @@ def _column(column: Column, operands: list[Datum], batch: pa.RecordBatch) -> Dat
 
 def _comparison(node: Comparison, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     left, right = operands
-    # A comparison of an encoded column with a constant is one of its dictionary.
+    # To compare a dictionary column with a constant, compare its dictionary.
     if isinstance(left, pa.DictionaryArray) and isinstance(right, pa.Scalar):
         return _by_dictionary(left, lambda values: compare(node.op, values, right))
     return compare(node.op, left, right)
 
 
 def _by_dictionary(encoded: Datum, function: Callable[[Datum], Datum]) -> Datum:
-    """`function` of encoded values, through the dictionary where that is shorter; nulls in give nulls out."""
+    """Apply `function` to dictionary values through the dictionary, if the dictionary is not longer than the
+    column.
+
+    `function` must give null for null.
+    """
     if not isinstance(encoded, pa.DictionaryArray):
         return function(encoded)
     if len(encoded.dictionary) <= len(encoded):
-        with suppress(pa.ArrowInvalid):  # perhaps of a value that no row has
+        with suppress(pa.ArrowInvalid):  # the error may be due to a value that no row has
             return function(encoded.dictionary).take(encoded.indices)
     return function(encoded.dictionary_decode())
 
@@ -155,10 +160,9 @@ def _junction(
     *,
     decided: bool,
 ) -> Datum:
-    """Return the parts combined; one without values is tried again on the rows that the parts before left
-    undecided.
+    """Combine the parts with `kernel`. A part with an error is evaluated again for the undecided rows only.
 
-    So `x <> 0 AND 10 / x > 1` has a value everywhere, while a condition without errors costs no selection.
+    So `x <> 0 AND 10 / x > 1` has a value in every row, while a condition without errors selects no rows.
     """
     result = pa.scalar(not decided)
     for part, operand in zip(parts, operands, strict=True):
@@ -170,7 +174,7 @@ def _junction(
 
 
 def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
-    """Return the values of some rows, and null in the others."""
+    """Return the values of an expression in the chosen rows, and null in the others."""
     rows = pa.repeat(rows, batch.num_rows) if isinstance(rows, pa.Scalar) else rows
     chosen = uncut(batch.to_struct_array()).filter(rows)
     values = _evaluate(expression, pa.RecordBatch.from_struct_array(chosen))
@@ -181,8 +185,9 @@ def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datu
 
 
 def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
-    """Return the first branch whose condition holds; one without values is tried on the rows of its branch
-    only.
+    """Return in each row the value of the first branch whose condition holds.
+
+    A branch with an error is evaluated again for its own rows only.
     """
 
     def values(place: int, rows: Datum) -> Datum:
@@ -220,7 +225,8 @@ def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         arguments[0] = pa.repeat(arguments[0], 1)
         found = _applied(node, arguments)
-        return found if isinstance(found, pa.Scalar) else found[0]  # of arguments after the first alone
+        # a scalar if the function uses only arguments after the first
+        return found if isinstance(found, pa.Scalar) else found[0]
     encoded = [place for place, argument in enumerate(arguments) if isinstance(argument, pa.DictionaryArray)]
     if len(encoded) == 1 and sum(isinstance(argument, pa.Array) for argument in arguments) == 1:
         place = encoded[0]
@@ -244,7 +250,7 @@ def _applied(node: Call, arguments: list[Datum]) -> Datum:
 
 
 def _arrow(node: ArrowExpression, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
-    """Arrow's own evaluation, of one batch; its engine is loaded at the first use."""
+    """Let Arrow evaluate its own expression on one batch. The engine is imported at the first use."""
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
     table = pa.Table.from_batches([batch])
@@ -280,10 +286,10 @@ _ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
 
 
 def folded(expression: Expression) -> Expression:
-    """Return the expression, or its value where all its operands are constants.
+    """Return the value of the expression as a literal if all operands are literals, otherwise the expression.
 
     Raises:
-        InvalidInputError: the constants have no value: division by zero, a cast that does not fit.
+        InvalidInputError: the literals have no result, as for a division by zero.
     """
     operands = expression.operands
     if not operands or not all(isinstance(operand, Literal) for operand in operands):

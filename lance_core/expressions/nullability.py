@@ -1,7 +1,7 @@
-"""Whether the values of an expression may be null, as the schema of a computed column says it.
+"""Nullability of expressions, as the schema of a computed column declares it.
 
-The rules are those the reference reports: what is made of values that are never null is not null, except by
-functions that have names.
+The rules are those that the reference reports: a result of values that are never null is not nullable, except
+for most functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _FIRST_NOT_NULL = frozenset({"coalesce", "nvl", "ifnull"})
 
 
 def is_nullable(expression: Expression, schema: pa.Schema) -> bool:
-    """Return whether a value may be null; `schema` has the columns that the expression names."""
+    """Return whether a value of the expression may be null; `schema` has the columns that the expression
+    names.
+    """
     if isinstance(expression, Literal):
         return not expression.value.is_valid
     if isinstance(expression, Column):

@@ -1,4 +1,4 @@
-"""LIKE: patterns as the cheapest search that finds the same."""
+"""LIKE patterns: each is matched by the cheapest search with the same result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_core.expressions.comparisons import Datum
 
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
-    """Return whether each text matches the whole pattern; `escape` is a backslash unless another is given."""
+    """Return whether each text matches the whole pattern; the default of `escape` is a backslash."""
     pieces = _pieces(pattern, escape or "\\")
     if not ignore_case:
         match pieces:
@@ -32,20 +32,20 @@ def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Da
 
 
 class _Wildcard(Enum):
-    """Wildcards as RE2 writes them."""
+    """Wildcards in the syntax of RE2."""
 
     ANY = ".*"
     ONE = "."
 
 
 def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
-    """Wildcards and the literal texts between them."""
+    """Split a pattern into wildcards and the literal texts between them."""
     pieces: list[str | _Wildcard] = []
     literal = ""
     characters = iter(pattern)
     for character in characters:
         if character == escape:
-            # An escape at the very end stands for itself, as before any character that needs none.
+            # An escape at the end stands for itself. Before an ordinary character it is ignored.
             literal += next(characters, escape)
         elif character in "%_":
             pieces += [literal] if literal else []
@@ -60,5 +60,5 @@ def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text for RE2, which does not know all escapes of Python's."""
+    """Escape a text for RE2, which does not know all escapes of Python's `re`."""
     return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)

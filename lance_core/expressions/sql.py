@@ -1,7 +1,7 @@
-"""SQL text to expression trees, in the dialect of the reference's filters.
+"""Parser of SQL text to expression trees, in the dialect of the reference's filters.
 
-sqlglot parses the text, `sql_reader.py` gives it meaning. Backticks quote names, single and double quotes
-make strings.
+sqlglot parses the text, and `sql_reader.py` turns the result into nodes. Backticks quote names; single and
+double quotes make strings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lance_core.expressions.tree import Expression
 
 
 class _Lance(Dialect):
-    """Dialect for sqlglot. Every function call stays a name with arguments."""
+    """Dialect for sqlglot, in which every function call is a name with arguments."""
 
     class Tokenizer(tokens.Tokenizer):
         QUOTES: ClassVar = ["'", '"']
@@ -35,13 +35,13 @@ class _Lance(Dialect):
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar = {}
         NO_PAREN_FUNCTIONS: ClassVar = {}
-        # `a = b IS NULL` asks whether the comparison is unknown, as in the reference.
+        # `a = b IS NULL` means `(a = b) IS NULL`, as in the reference.
         IS_PREDICATE_PRECEDENCE: ClassVar = parser.IsPredicatePrecedence.LOW
-        # Without the arrows of JSON, about which sqlglot writes warnings.
+        # The JSON arrows are left out, because sqlglot logs warnings about them.
         COLUMN_OPERATORS: ClassVar = {
             token: parser.Parser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)
         }
-        # Types inside types are none of ours; the time to try them would double with each level.
+        # Nested types are not supported. Trying to parse them would take time that doubles with each level.
         NESTED_TYPE_TOKENS: ClassVar = set()
         STRUCT_TYPE_TOKENS: ClassVar = set()
         FUNCTION_PARSERS: ClassVar = {
@@ -52,12 +52,12 @@ class _Lance(Dialect):
 
 _DIALECT = _Lance()
 _MOST_HINT_CHARACTERS = 1000
-"""Limit for the part of a text in which an error looks for names of columns."""
+"""Maximum characters of a text in which an error message looks for column names."""
 _TYPE_TEXT = re.compile(r"[A-Za-z]{1,32}( [A-Za-z]{1,32})?(\([0-9]{1,4}(, ?[0-9]{1,4})?\))?")
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Return the Arrow type that a text means in a CAST.
+    """Return the Arrow type of a type name in SQL.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -75,7 +75,7 @@ def parse_filter(text: str, schema: pa.Schema) -> Expression:
     """Return the condition that a text means on rows of `schema`.
 
     Raises:
-        InvalidInputError: the text is no condition; the message names the token, column or limit.
+        InvalidInputError: the text is not a condition; the message names the token, column or limit.
     """
     parsed = _parse(text, schema)
     if not pa.types.is_boolean(parsed.type):
@@ -84,13 +84,14 @@ def parse_filter(text: str, schema: pa.Schema) -> Expression:
 
 
 def parse_expression(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
-    """Return the value that a text means on rows of `schema`; a text that is the name of a column means
-    that column.
+    """Return the value that a text means on rows of `schema`. A text that equals a column name means this
+    column.
 
-    `checked`: integers that overflow are an error when it is evaluated, instead of wrapping around.
+    With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers wrap
+    around.
 
     Raises:
-        InvalidInputError: the text is no expression; the message names the token, column or limit.
+        InvalidInputError: the text is not an expression; the message names the token, column or limit.
     """
     if text in schema.names:
         return resolve_column((text,), schema)
@@ -127,7 +128,7 @@ def _syntax_error(error: ParseError, text: str, schema: pa.Schema) -> str:
     if not found.get("highlight"):
         return "the expression ends too early"
     token: str = found["highlight"]
-    start = found["col"] - len(token) + 1  # sqlglot tells where a token ends
+    start = found["col"] - len(token) + 1  # sqlglot gives the end of the token
     place = f"line {found['line']}, column {start}"
     hint = _backtick_hint(token, text, schema)
     if found.get("end_context"):
@@ -136,7 +137,10 @@ def _syntax_error(error: ParseError, text: str, schema: pa.Schema) -> str:
 
 
 def _backtick_hint(token: str, text: str, schema: pa.Schema) -> str:
-    """Name a column that needs backticks: `token` if it is a keyword, or a name with spaces or signs."""
+    """Return a hint that names a column which needs backticks; empty if there is none.
+
+    The column is `token` if it is a keyword, or a column in the text whose name has spaces or signs.
+    """
     name: str | None = token
     if token not in schema.names or _DIALECT.tokenize(token)[0].token_type is TokenType.VAR:
         beginning = text[:_MOST_HINT_CHARACTERS]
@@ -146,7 +150,7 @@ def _backtick_hint(token: str, text: str, schema: pa.Schema) -> str:
 
 
 def _check_size(tree: Any) -> None:
-    """Refuse a parsed text that is larger than the reader may walk; chains of AND and OR are one level."""
+    """Refuse a parsed text that is too large for the reader. A chain of AND or OR counts as one level."""
     nodes = literals = 0
     stack: list[tuple[Any, int]] = [(tree, 1)]
     while stack:

@@ -1,7 +1,7 @@
-"""Meaning of parsed SQL: the nodes of sqlglot's tree, by an allow-list.
+"""Reader of parsed SQL, which turns the nodes of sqlglot's tree into our nodes by an allow-list.
 
-Nothing gets through that is not meant: no statements, sub-queries, aggregates, nor functions outside the
-table of `functions`. A node with a part that its reader does not know is refused as well.
+Everything else is refused: statements, sub-queries, aggregates, and functions outside the table of
+`functions`. A node with a part that its method does not know is refused, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div
 
 
 def _chain(node: Any) -> Iterator[Any]:
-    """Yield the parts of a chain of one operator, AND or OR, from left to right."""
+    """Yield the operands of a chain of one operator, AND or OR, from left to right."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -48,18 +48,25 @@ def _chain(node: Any) -> Iterator[Any]:
 
 
 class Reader:
-    """Reads the parsed text of one expression on one schema."""
+    """Reader of one parsed expression on one schema."""
 
     def __init__(self, schema: pa.Schema, *, checked: bool = False) -> None:
-        """`checked`: integers that overflow are an error instead of wrapping around."""
+        """Prepare to read an expression on rows of `schema`.
+
+        With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers
+        wrap around.
+        """
         self.schema = schema
         self._checked = checked
 
     def read(self, node: Any, *, top: bool = False, column: Column | None = None) -> Expression:
-        """Return the node's meaning.
+        """Return the node for a node of sqlglot.
 
-        `top`: only AND and OR lie above, where the reference wants literals that fit the column beside them;
-        `column`: that column.
+        Args:
+            node: node of sqlglot's tree.
+            top: whether only AND and OR are above the node. There the reference requires literals that fit
+                the column beside them.
+            column: column beside the node, in whose type literals must be; None without one.
         """
         reader, known = _READERS.get(type(node), (None, ""))
         given = {name for name, value in node.args.items() if value}
@@ -68,8 +75,9 @@ class Reader:
         return folded(reader(self, node, top, column))
 
     def condition(self, node: Any, *, top: bool = False) -> Expression:
-        """Return the node as a part of AND, OR or NOT, where `regexp_match` counts as whether there is a
-        match.
+        """Return the node as an operand of AND, OR or NOT.
+
+        There `regexp_match` means whether there is a match.
         """
         found = self.read(node, top=top)
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == "regexp_match":
@@ -83,7 +91,7 @@ class Reader:
         return builders.disjunction([self.condition(part, top=top) for part in _chain(node)])
 
     def _not(self, node: exp.Not, top: bool, column: Column | None) -> Expression:
-        # NOT IN and NOT BETWEEN arrive as NOT over IN and BETWEEN.
+        # sqlglot parses NOT IN and NOT BETWEEN as NOT over IN and BETWEEN.
         negated = top and isinstance(node.this, (exp.In, exp.Between))
         return builders.negation(self.condition(node.this, top=negated))
 
@@ -91,11 +99,14 @@ class Reader:
         return self.read(node.this, top=top, column=column)
 
     def _sides(self, node: Any, top: bool, column: Column | None) -> tuple[Expression, Expression]:
-        """Both operands of an operator, with literals in the type of the column that the reference takes."""
+        """Return both operands of an operator, with literals in the type of the column that the reference
+        chooses.
+        """
         if column is not None:
             return self.read(node.this, column=column), self.read(node.expression, column=column)
         left = self.read(node.this)
-        # Literals beside other columns and calls are not of this type: `i8 < i8 * 2` does not wrap around.
+        # A literal in an operand with other columns or calls does not get this type: `i8 < i8 * 2` does not
+        # wrap around.
         constant = node.expression.find(exp.Column, exp.Func) is None
         beside = left if top and constant and isinstance(left, Column) else None
         right = self.read(node.expression, column=beside)
@@ -104,7 +115,7 @@ class Reader:
         return left, right
 
     def _comparison(self, node: Any, top: bool, column: Column | None) -> Expression:
-        # Beside a boolean column a comparison stands for itself: its literals are not those of the column.
+        # The literals of a comparison do not get the type of a boolean column beside the comparison.
         return builders.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
 
     def _between(self, node: exp.Between, top: bool, column: Column | None) -> Expression:
@@ -195,7 +206,7 @@ class Reader:
         operand, data_type = self.read(node.this), sql_type(node.to)
         is_plain = is_time(data_type) and not node.to.expressions and not isinstance(node, exp.TryCast)
         if is_plain and isinstance(operand, Literal) and is_string(operand.type):
-            return builders.time_literal(operand, data_type)  # `timestamp '...'`, without a unit
+            return builders.time_literal(operand, data_type)  # `timestamp '...'` without a unit
         return builders.cast(operand, data_type, try_cast=isinstance(node, exp.TryCast))
 
     def _interval(self, node: exp.Interval, top: bool, column: Column | None) -> Expression:
@@ -237,7 +248,8 @@ class Reader:
         if name == "pi" and not arguments:
             return builders.literal(math.pi)
         if name == "regexp_match":
-            # The reference gives the list of groups, and null without a match; only that is kept here.
+            # The reference returns the list of groups, or null without a match. Here the result is true or
+            # null.
             return call("nullif", [call("regexp_like", arguments), builders.literal(False)])
         return call(name, arguments)
 
@@ -266,7 +278,7 @@ def _child(operand: Expression, name: str) -> Expression:
 
 
 def _array_of(values: list[Expression]) -> Literal:
-    """Return a list of constants, of their common type."""
+    """Return a literal list of constants in their common type."""
     constants = [value.value for value in values if isinstance(value, Literal)]
     if len(constants) < len(values):
         raise InvalidInputError("a list in an expression holds constants only")
@@ -290,7 +302,7 @@ def _is_literal(node: Any) -> bool:
 
 
 def _number(text: str) -> Literal:
-    """Return an integer of 64 bits, signed if possible, or else a double."""
+    """Return an integer of 64 bits, signed if possible; a double if it does not fit or has a fraction."""
     try:
         integer = int(text)
     except ValueError:
@@ -310,10 +322,10 @@ def _unsupported(node: Any) -> InvalidInputError:
 
 
 def _shown(node: Any) -> str:
-    """Return a part of the text for a message, or its kind where it is long or cannot be shown."""
+    """Return a part of the SQL text for a message, or its kind if the text is long or cannot be printed."""
     try:
         text = node.sql()
-    except Exception:  # sqlglot cannot print everything that it reads
+    except Exception:  # sqlglot cannot print every node that it parses
         text = ""
     return repr(text) if 0 < len(text) <= 60 else type(node).__name__
 
@@ -355,4 +367,6 @@ _READERS: dict[Any, tuple[_Method, str]] = {
     exp.Trim: (Reader._trim, f"{_BINARY} position"),
     exp.StrPosition: (Reader._position, "this substr"),
 }
-"""For each kind of node its reader, and the parts that it looks at: a node with more to it is refused."""
+"""Method for each kind of node, and the parts of the node that it reads. A node with other
+parts is refused.
+"""

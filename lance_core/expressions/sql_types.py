@@ -1,4 +1,4 @@
-"""The types and intervals that SQL text names."""
+"""Types and intervals in SQL text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sql_type(given: exp.DataType) -> pa.DataType:
     """Return the Arrow type of a type in a CAST.
 
     Raises:
-        InvalidInputError: the type is not known here, or its parameters make no sense.
+        InvalidInputError: the type is not supported, or its parameters are invalid.
     """
     parameters = [_parameter(parameter) for parameter in given.expressions]
     if given.this in _TIMESTAMPS and len(parameters) <= 1:
@@ -78,7 +78,11 @@ def _parameter(given: Any) -> int:
 
 
 def parse_interval(text: str) -> pa.MonthDayNano:
-    """Return an interval such as `1 day`, `2 months 3 days` or `-90 minutes`."""
+    """Return the interval of a text such as `1 day`, `2 months 3 days` or `-90 minutes`.
+
+    Raises:
+        InvalidInputError: the text is not an interval, or the interval is too long.
+    """
     total = [0, 0, 0]
     position = 0
     while position < len(text.strip()) or position == 0:

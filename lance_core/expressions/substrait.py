@@ -1,8 +1,8 @@
-"""Substrait messages to expression trees: filters that Arrow, DuckDB and DataFusion write.
+"""Parser of Substrait messages to expression trees: filters that Arrow, DuckDB and DataFusion write.
 
-Functions are known by name, from an allow-list, whatever the extension they are declared in. They mean what
-the same SQL means: NaN is a number, a null in IN is unknown. Columns are found by the names of the message's
-own schema.
+Functions are identified by name, by an allow-list, whatever the extension that declares them. They mean the
+same as in SQL text: NaN is a number, and IN gives null for a null. Columns are identified by the names in the
+schema of the message.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ def parse_substrait(data: bytes, schema: pa.Schema) -> Expression:
     """Return the condition of an `ExtendedExpression` with one expression, on rows of `schema`.
 
     Raises:
-        InvalidInputError: the bytes are no such message, or ask for what is not supported; the message names
-        it.
+        InvalidInputError: the bytes are not such a message, or contain something unsupported, which the
+            message names.
     """
     return read_substrait(data, schema)[0]
 
 
 def read_substrait(data: bytes, schema: pa.Schema) -> tuple[Expression, int]:
-    """Return the condition, and how many of its IN lists no CASE guards against nulls, as DuckDB's does."""
+    """Return the condition, and the number of its IN lists that no CASE guards against null operands.
+
+    DuckDB guards its lists by a CASE, see `guarded_in`.
+    """
     if len(data) > MAX_TEXT:
         raise InvalidInputError(f"the Substrait message has {len(data)} bytes, {MAX_TEXT} are allowed")
     message = _parsed(messages.ExtendedExpression, data)
@@ -61,7 +64,7 @@ def _parsed(kind: Callable[[], Any], data: bytes) -> Any:
 
 
 class _Reader:
-    """Reads the expressions of one message."""
+    """Reader of the expressions of one message."""
 
     def __init__(self, message: Any, schema: pa.Schema) -> None:
         self._schema = schema
@@ -72,13 +75,13 @@ class _Reader:
         for extension in message.extensions:
             if extension.WhichOneof("mapping_type") == "extension_function":
                 function = extension.extension_function
-                # A name may carry the types of its arguments: `equal:any_any`.
+                # A name may contain the types of the arguments: `equal:any_any`.
                 self._functions[function.function_anchor] = function.name.partition(":")[0].lower()
             else:
                 self._types[extension.extension_type.type_anchor] = extension.extension_type.name
 
     def read(self, data: bytes, depth: int) -> Expression:
-        """Return the meaning of the bytes of one expression, `depth` levels below the whole."""
+        """Return the node of one serialized expression at the given depth."""
         check_size(depth, 0, 0)
         expression = _parsed(messages.Expression, data)
         kind = expression.WhichOneof("rex_type")
@@ -102,8 +105,8 @@ class _Reader:
         return self._below(column, segment.struct_field.child, children)
 
     def _below(self, operand: Expression, segment: Any, children: list[Any]) -> Expression:
-        """Return a child of a struct or an element of a list; `children` are the names that the message
-        gives.
+        """Return a child of a struct or an element of a list; `children` are the fields that the message
+        names there.
         """
         for _ in range(MAX_DEPTH):
             kind = segment.WhichOneof("reference_type")
@@ -116,7 +119,9 @@ class _Reader:
                 name, children = _field(children, step.field)
                 operand = Column((*operand.path, name), child_type(operand.path, operand.type, name))
             else:
-                raise InvalidInputError("a Substrait field reference goes where the message has no field")
+                raise InvalidInputError(
+                    "a Substrait field reference names a field that the message does not have"
+                )
             if not step.HasField("child"):
                 return operand
             segment = step.child
@@ -136,7 +141,7 @@ class _Reader:
         return _call(name, arguments, options)
 
     def _chain(self, given: Any, name: str) -> Iterator[bytes]:
-        """Yield the parts of nested calls of one function, AND or OR, as one list."""
+        """Yield the operands of nested calls of AND or OR as one list."""
         stack = list(reversed(_arguments(given, name)))
         while stack:
             data = stack.pop()
@@ -173,7 +178,9 @@ class _Reader:
 
 
 def _named_fields(schema: Any) -> list[Any]:
-    """Pairs of a name and the same of its children, for each top-level field."""
+    """Return the top-level fields of a schema: pairs of a name and the list of its children in
+    the same form.
+    """
     names = iter(schema.names)
 
     def fields(types: Sequence[Any]) -> list[Any]:
@@ -236,7 +243,7 @@ _CALLS = {
 
 
 def _call(name: str, arguments: list[Expression], options: dict[str, set[str]]) -> Expression:
-    """A function by its name in Substrait; options that would change the result are refused."""
+    """Return the node of a Substrait function. Options that would change the result are refused."""
     ignore_case = _checked_options(name, options)
     if name in _ONE and len(arguments) == 1:
         return _ONE[name](arguments[0])

@@ -1,9 +1,9 @@
-"""The expression tree: what a filter or a computed column means, after names and types are settled.
+"""Expression trees: filters and computed columns whose names and types are resolved.
 
-Every parser (SQL text, Substrait, a caller's Arrow expression) makes this tree; the evaluation and the
-pruning by statistics read it. Nodes are frozen and hashable, and know their Arrow type. Comparisons have
-operands of one type, except that a dictionary-encoded one stands for its values. Nothing here walks the tree
-by recursion, so that no depth of a tree can exhaust the stack.
+All parsers (SQL text, Substrait, Arrow expressions of callers) make such a tree. The evaluation and the
+pruning read it. Nodes are frozen and hashable, and know their Arrow type. The operands of a comparison have
+the same type, except that a dictionary column stands for its values. Nothing here recurses, so a deep tree
+cannot exhaust the stack.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 Path = tuple[str, ...]
-"""A top-level column and the struct children below it."""
+"""Name of a top-level column, followed by the names of struct children."""
 
 
 class Expression:
-    """A node of the tree; `type` is the Arrow type of its values."""
+    """Node of an expression tree."""
 
     @property
     def type(self) -> pa.DataType:
-        """Arrow type of the values; boolean unless a class says otherwise."""
+        """Arrow type of the values, by default boolean."""
         return pa.bool_()
 
     @property
     def operands(self) -> tuple[Expression, ...]:
-        """The nodes right below, in the order of the text."""
+        """Nodes directly below, in the order of the text."""
         return ()
 
 
 @dataclass(frozen=True)
 class Column(Expression):
-    """A column, or a child of a struct column, by the names of the schema, whatever the text's case."""
+    """Column or child of a struct column, with the names of the schema, whatever case the text used."""
 
     path: Path
     data_type: pa.DataType
@@ -50,13 +50,14 @@ class Column(Expression):
 
 @dataclass(frozen=True)
 class Literal(Expression):
-    """A constant; a null has a type too."""
+    """Constant. A null has a type, too."""
 
     value: pa.Scalar
     written: Decimal | None = None
-    """The number as it was written, where it was written with a fraction or is too large for an integer: a
-    double cannot hold it exactly, a decimal or integer column beside it can. Of a time that was written with
-    digits finer than its unit, the seconds since 1970 or midnight."""
+    """Exact number as it was written, if it has a fraction or is too large for an integer: a double cannot
+    hold it exactly, but a decimal or integer column beside it can. For a time with digits finer than its
+    unit, the seconds since 1970 or midnight.
+    """
 
     @property
     def type(self) -> pa.DataType:
@@ -65,7 +66,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Comparison(Expression):
-    """`left op right`, null where either side is; `op` is one of `= != < <= > >=`.
+    """Comparison `left op right`, null if either side is null; `op` is one of `= != < <= > >=`.
 
     NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
     """
@@ -81,7 +82,7 @@ class Comparison(Expression):
 
 @dataclass(frozen=True)
 class DistinctFrom(Expression):
-    """`left IS DISTINCT FROM right`: never null, two nulls are not distinct."""
+    """Condition `left IS DISTINCT FROM right`. It is never null, and two nulls are not distinct."""
 
     left: Expression
     right: Expression
@@ -93,10 +94,10 @@ class DistinctFrom(Expression):
 
 @dataclass(frozen=True, eq=False)
 class IsIn(Expression):
-    """`operand IN (values)`; `NOT IN` is `Not(IsIn(...))`.
+    """Condition `operand IN (values)`. `NOT IN` is `Not(IsIn(...))`.
 
-    `values` has the type of the operand and no nulls; `has_null`: the list held one, so that what is not
-    found is null instead of false.
+    `values` has the type of the operand and no nulls. `has_null` says that the list contained a null, so an
+    operand that is not found gives null instead of false.
     """
 
     operand: Expression
@@ -120,7 +121,7 @@ class IsIn(Expression):
 
 @dataclass(frozen=True)
 class IsNull(Expression):
-    """`operand IS NULL`; never null itself."""
+    """Condition `operand IS NULL`, which is never null itself."""
 
     operand: Expression
 
@@ -131,7 +132,7 @@ class IsNull(Expression):
 
 @dataclass(frozen=True)
 class And(Expression):
-    """Three-valued AND of two or more."""
+    """Three-valued AND of two or more conditions."""
 
     parts: tuple[Expression, ...]
 
@@ -142,7 +143,7 @@ class And(Expression):
 
 @dataclass(frozen=True)
 class Or(Expression):
-    """Three-valued OR of two or more."""
+    """Three-valued OR of two or more conditions."""
 
     parts: tuple[Expression, ...]
 
@@ -164,7 +165,9 @@ class Not(Expression):
 
 @dataclass(frozen=True)
 class Like(Expression):
-    """`operand LIKE pattern`: `%` is any text, `_` one character, after `escape` both are literal."""
+    """Condition `operand LIKE pattern`: `%` is any text, `_` one character; after `escape` both
+    are literal.
+    """
 
     operand: Expression
     pattern: str
@@ -178,7 +181,7 @@ class Like(Expression):
 
 @dataclass(frozen=True)
 class StartsWith(Expression):
-    """Whether a string or binary operand starts with `prefix`; `LIKE 'abc%'` is parsed to this."""
+    """Condition that a string or binary operand starts with `prefix`; `LIKE 'abc%'` becomes this node."""
 
     operand: Expression
     prefix: str | bytes
@@ -190,7 +193,7 @@ class StartsWith(Expression):
 
 @dataclass(frozen=True)
 class Cast(Expression):
-    """`CAST(operand AS data_type)`; a value that does not fit is an error, or null with `try_cast`."""
+    """Cast `CAST(operand AS data_type)`. A value that does not fit is an error, or null with `try_cast`."""
 
     operand: Expression
     data_type: pa.DataType
@@ -207,7 +210,7 @@ class Cast(Expression):
 
 @dataclass(frozen=True)
 class Case(Expression):
-    """`CASE WHEN condition THEN value ... ELSE otherwise END`; all values have one type."""
+    """Choice `CASE WHEN condition THEN value ... ELSE otherwise END`. All values have one type."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
@@ -223,7 +226,7 @@ class Case(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """Any other function or operator, by its name in the function table (`functions/registry.py`)."""
+    """Call of any other function or operator, by its name in the function table (`functions/registry.py`)."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -240,9 +243,9 @@ class Call(Expression):
 
 @dataclass(frozen=True, eq=False)
 class ArrowExpression(Expression):
-    """A `pyarrow.compute.Expression` of a caller: evaluated by Arrow, with Arrow's semantics.
+    """`pyarrow.compute.Expression` of a caller, evaluated by Arrow with Arrow's semantics.
 
-    `paths` are the columns it names.
+    `paths` are the columns that it names.
     """
 
     expression: pc.Expression
@@ -255,7 +258,7 @@ class ArrowExpression(Expression):
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """All nodes, parents before children, from left to right."""
+    """Yield all nodes, parents before children, from left to right."""
     stack = [expression]
     while stack:
         node = stack.pop()
@@ -264,7 +267,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns(expression: Expression) -> tuple[Path, ...]:
-    """Distinct paths of the columns that an expression reads, in order of appearance."""
+    """Return the distinct paths of the columns that an expression reads, in order of appearance."""
     found: dict[Path, None] = {}
     for node in walk(expression):
         if isinstance(node, Column):
@@ -275,5 +278,5 @@ def columns(expression: Expression) -> tuple[Path, ...]:
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Return the conditions that all have to hold: the parts of a top-level AND, or the expression alone."""
+    """Return the conditions that all must hold: the operands of a top-level AND, or the expression itself."""
     return expression.operands if isinstance(expression, And) else (expression,)

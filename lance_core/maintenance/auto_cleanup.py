@@ -1,8 +1,9 @@
-"""Cleaning up after every so many commits, where the settings of a table ask for it.
+"""Automatic cleanup after commits, if the settings of a table ask for it.
 
-`lance.auto_cleanup.interval` says after which versions, `older_than` and `retain_versions` what goes. As with
-the reference it is the version before the new one that is cleaned up from, by its settings, and a cleanup
-that fails does not fail the commit.
+`lance.auto_cleanup.interval` is the number of versions between two cleanups. `older_than` and
+`retain_versions` say which versions are removed. As in the reference, the cleanup starts from the version
+before the new one and uses that version's settings. A cleanup that fails does not fail the commit.
+
 Source: docs/format.md, "Cleanup".
 """
 
@@ -37,16 +38,16 @@ _log = logging.getLogger(__name__)
 
 
 def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
-    """Clean up after a commit, where it is time to; never raises a `LanceError`.
+    """Clean up after a commit if the settings of the table ask for it. Never raise a `LanceError`.
 
     Args:
-        storage: where the main branch is; branches are not cleaned up by themselves.
-        before: the version before the new one.
-        version: the new one.
+        storage: storage of the main branch. Other branches are not cleaned up automatically.
+        before: version before the new version.
+        version: number of the new version.
     """
     if f"{_PREFIX}interval" not in before.message.config:
         return
-    # Late: few tables ask for it.
+    # Imported late: few tables use it.
     from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
     from lance_core.table.snapshot import Snapshot
 
@@ -74,10 +75,10 @@ def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the time that a text like `14days` or `1h 30m` says; at most a thousand years.
+    """Return the duration of a text such as `14days` or `1h 30m`, at most a thousand years.
 
     Raises:
-        InvalidInputError: it says none.
+        InvalidInputError: the text is not a duration.
     """
     if not _DURATION.fullmatch(text):
         raise InvalidInputError("duration", expected="like 14days or 1h 30m", found=text)

@@ -1,7 +1,8 @@
 """Creating and removing branches.
 
-A branch is a shallow clone in `tree/{branch}/` and a file that names the version with which it began. The
-clone is written first, so that every reader that sees the file can open the branch.
+A branch is a shallow clone in `tree/{branch}/`, and a file that names the version with which it began. The
+clone is written first, so that every reader that finds the file can open the branch.
+
 Source: docs/format.md, "Tags and branches".
 """
 
@@ -37,18 +38,20 @@ _DATASET_DIRECTORIES = {VERSIONS, "_transactions", "data", "_deletions", "_indic
 
 
 def create_branch(root: Storage, name: str, source: Snapshot) -> Snapshot:
-    """Begin a branch with a version of the dataset whose main branch is at `root`.
+    """Create a branch that begins with the version `source` of the dataset whose main branch is at `root`.
 
     Raises:
-        InvalidInputError: no branch may have this name.
-        RefConflictError: there is such a branch, or what is left of one.
+        InvalidInputError: the name is not a valid branch name.
+        RefConflictError: the branch exists, or an incomplete one does.
         RefNotFoundError: the branch of `source` was removed.
         VersionNotFoundError: the version was removed meanwhile.
-        LanceError: as `clone_table`.
+        LanceError: another error of `clone_table`.
     """
     path = branch_path(new_name(name))
     if not _DATASET_DIRECTORIES.isdisjoint(name.split("/")[1:]):
-        raise InvalidInputError("a branch below another one is called like a part of it", found=repr(name))
+        raise InvalidInputError(
+            "a branch below another branch must not have the name of a dataset directory", found=repr(name)
+        )
     if root.exists(path):
         raise RefConflictError(f"branch {name!r} already exists")
     parent, version = source.manifest.branch, source.manifest.version
@@ -57,7 +60,7 @@ def create_branch(root: Storage, name: str, source: Snapshot) -> Snapshot:
         branch = clone_table(source, branch_storage(root, name), branch=name)
     except DatasetExistsError:
         raise RefConflictError(
-            f"branch {name!r} is being created, or creating it was broken off; then delete it first"
+            f"branch {name!r} is being created, or its creation was interrupted; in that case delete it first"
         ) from None
     content = Branch(
         parent_branch=parent,
@@ -68,7 +71,8 @@ def create_branch(root: Storage, name: str, source: Snapshot) -> Snapshot:
     )
     try:
         create_ref(root, path, branch_json(content), f"branch {name!r}")
-        manifest_path(source.storage, version)  # cleanup may have removed it before it saw the branch
+        # a cleanup may have removed the version before it saw the branch
+        manifest_path(source.storage, version)
     except LanceError as error:
         if not isinstance(error, RefConflictError):
             delete_branch(root, name)
@@ -77,23 +81,23 @@ def create_branch(root: Storage, name: str, source: Snapshot) -> Snapshot:
 
 
 def delete_branch(root: Storage, name: str) -> None:
-    """Remove a branch and its files, also one whose creation was broken off.
+    """Remove a branch and its files. The branch may be incomplete.
 
     Raises:
-        RefNotFoundError: there is no such branch.
-        RefConflictError: branches or tags need it.
+        RefNotFoundError: the branch does not exist.
+        RefConflictError: other branches or tags depend on the branch.
     """
     check_branch_name(name)
     branches = list_branches(root)
     parts = _directories(root, f"{TREE}/{name}")
     own = (
         parts & _DATASET_DIRECTORIES
-    )  # others are branches below this name, which may still be in the making
+    )  # other directories are branches below this name, which may be incomplete
     if name not in branches and not own:
         raise RefNotFoundError(f"no branch {name!r}{did_you_mean(name, list(branches))}")
     children = sorted(standing_on(name, branches))
     if children:
-        raise RefConflictError(f"branch {name!r} is what others began with", found=children)
+        raise RefConflictError(f"branch {name!r} is the base of other branches", found=children)
     tags = sorted(tag for tag, content in list_tags(root).items() if content.branch == name)
     if tags:
         raise RefConflictError(f"branch {name!r} has versions with tags", found=tags)
@@ -105,9 +109,10 @@ def delete_branch(root: Storage, name: str) -> None:
 
 
 def standing_on(name: str | None, branches: Mapping[str, Branch]) -> dict[str, list[int]]:
-    """Branches that began with versions of a branch (None: the main one), and these versions.
+    """Return the branches that depend on a branch, and the versions of it that they need.
 
-    Those that began with another such branch count, too: their files may still be in this one.
+    A branch depends on `name` if it began with one of its versions, or with such a branch: files of all these
+    branches may be in this one. None is the main branch.
     """
     steps = branches[name].branch_identifier if name is not None and name in branches else ()
     found: dict[str, list[int]] = {}

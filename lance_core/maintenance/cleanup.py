@@ -1,15 +1,17 @@
-"""Removing old versions, and files that no version needs any more.
+"""Cleanup: removing old versions, and the files that no remaining version needs.
 
-What stays: the opened version and all after it; those that are younger than the limit or among the newest
-ones to retain; those with tags; those that branches began with; detached ones. A file goes when no version
-that stays refers to it, nor any version of another branch, and it is either known from a version that goes
-or older than seven days: a younger one may belong to a commit that is under way.
+These versions stay: the opened version and all later ones; versions younger than the age limit or among the
+newest ones to retain; versions with tags; versions with which branches began; detached versions. A file is
+removed if no remaining version and no version of another branch refers to it. In addition, a removed version
+must have referred to it, or it must be older than seven days: a younger file may belong to a commit that has
+not finished.
 
-Everything is read before anything is removed, and what cannot be read ends it. Manifests go first: a cleanup
-that is broken off leaves files that nothing refers to, not versions without files. Then versions and refs are
-looked up once more: a version that somebody named meanwhile is put back, and files that a new version took up
-again (a restore) stay. Other datasets that use this one as a base are not known here; a tag protects what
-they need.
+Everything is read before anything is removed, and an unreadable manifest or reference ends the cleanup.
+Manifests are removed first: an interrupted cleanup leaves unused files, not versions without files. Then
+versions and references are listed again. A version that was named meanwhile is put back. Files that a new
+version uses again (a restore) stay. Other datasets that use this one as a base are not known here; a tag
+protects the files that they need.
+
 Source: docs/format.md, "Cleanup".
 """
 
@@ -37,37 +39,37 @@ from lance_core.table.snapshot import Snapshot, read_manifest
 from lance_core.table.versions import HINT, detached_versions, list_versions
 
 UNVERIFIED_AGE = timedelta(days=7)
-"""Files that no version ever named stay so long."""
+"""Age below which a file stays if no version ever referred to it."""
 
 _AT_ONCE = 16
-"""Requests, where files are far away."""
+"""Number of concurrent requests on remote storage."""
 _HELD_BYTES = 32 << 20
-"""Size of the manifests that are removed together, and that may be put back, in bytes."""
+"""Bytes of the manifests that are removed together and kept in memory, so that they can be put back."""
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class CleanupPolicy:
-    """Limits of a cleanup. A version is removed if every limit that is set allows it."""
+    """Limits of a cleanup. A version is removed if all limits that are set allow it."""
 
     older_than: timedelta | None = None
-    """Only versions of this age."""
+    """Remove only versions that are older than this."""
     retain_versions: int | None = None
-    """The newest ones to keep."""
+    """Number of newest versions to keep."""
     versions: Sequence[int] | None = None
-    """Only these."""
+    """Remove only these versions."""
     delete_unverified: bool = False
-    """Remove files that no version ever named whatever their age. Nobody may be writing."""
+    """Remove files that no version ever referred to, whatever their age. No writer may be active."""
     error_if_tagged_old_versions: bool = True
-    """Refuse when a version that would go has a tag, instead of keeping it."""
+    """Refuse the cleanup if an old version has a tag, instead of keeping the version."""
     delete_rate_limit: int | None = None
-    """Files per second."""
+    """Files to remove per second, at most."""
     delete_concurrency: int | None = None
-    """Files at once."""
+    """Files to remove at the same time, at most."""
 
     def check(self) -> None:
-        """Refuse what makes no sense with an `InvalidInputError`."""
+        """Raise `InvalidInputError` if a limit is below 1."""
         for name in ("retain_versions", "delete_rate_limit", "delete_concurrency"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -87,7 +89,7 @@ class CleanupStats:
     failed_deletes: int = 0
 
     def count(self, file: "CleanupCandidateFile") -> None:
-        """Add a file."""
+        """Add a file to the counts."""
         self.bytes_removed += file.size_bytes
         match file.kind:
             case "manifest":
@@ -104,19 +106,19 @@ class CleanupStats:
 
 @dataclass(frozen=True)
 class CleanupCandidateFile:
-    """A file that goes."""
+    """File that a cleanup removes."""
 
     path: str
-    """Relative to the dataset, or to the branch."""
+    """Path relative to the dataset or branch."""
     kind: FileKind | Literal["manifest"]
     unverified: bool
-    """Whether no version ever named it."""
+    """Whether no version ever referred to the file."""
     size_bytes: int
 
 
 @dataclass(frozen=True)
 class CleanupReferencedBranch:
-    """A branch that began with a version of this one."""
+    """Branch that began with a version of the opened branch."""
 
     name: str
     referenced_version: int
@@ -137,7 +139,7 @@ class CleanupExplanation:
 
 
 class _Old(NamedTuple):
-    """A version that goes."""
+    """Version to remove."""
 
     version: int
     path: str
@@ -149,12 +151,12 @@ class _Inspection:
     """Facts from all manifests."""
 
     old: list[_Old] = field(default_factory=list)
-    """Versions that go, oldest first."""
+    """Versions to remove, oldest first."""
     referenced: ReferencedFiles = field(default_factory=ReferencedFiles)
     verified: ReferencedFiles = field(default_factory=ReferencedFiles)
-    """Named by versions that go."""
+    """Files to which versions to remove refer."""
     seen: set[int] = field(default_factory=set)
-    """Versions that were looked at."""
+    """Versions whose manifests were read."""
 
 
 def explain_cleanup(
@@ -165,7 +167,7 @@ def explain_cleanup(
     include_files: bool = False,
     max_files: int = 1000,
 ) -> CleanupExplanation:
-    """Return what `clean_up` would remove; nothing is removed. Errors are those of `clean_up`."""
+    """Return what `clean_up` would remove, without removing anything. Errors are those of `clean_up`."""
     policy.check()
     inspection = _inspect(snapshot, root, policy)
     leftovers = _leftovers(_files_with_roles(snapshot.storage), inspection, policy)
@@ -194,15 +196,16 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
     """Remove old versions of the opened branch, and the files that only they needed.
 
     Args:
-        snapshot: the opened version; it and those after it stay.
-        root: where the main branch is.
-        policy: which versions go.
+        snapshot: opened version. This version and all later ones stay.
+        root: storage of the main branch.
+        policy: limits of the cleanup.
 
     Raises:
-        InvalidInputError: a limit makes no sense.
-        RefConflictError: a version that would go has a tag; nothing was removed.
-        CorruptFileError, UnsupportedFeatureError: a manifest or ref cannot be read; nothing was removed.
-        StorageError: the storage failed; every version that is still listed is whole.
+        InvalidInputError: a limit is invalid.
+        RefConflictError: a version to remove has a tag; nothing was removed.
+        CorruptFileError, UnsupportedFeatureError: a manifest or reference cannot be read; nothing was
+            removed.
+        StorageError: the storage failed. Every version that is still listed is complete.
     """
     policy.check()
     storage = snapshot.storage
@@ -211,7 +214,8 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
     for file in _remove_manifests(snapshot, root, inspection, policy):
         stats.count(file)
     listed = list(_files_with_roles(storage))
-    _look_again(storage, inspection)  # after the files were listed: a version names only files that are there
+    # After listing the files, because a version refers only to files that exist.
+    _look_again(storage, inspection)
     leftovers = list(_leftovers(listed, inspection, policy))
     pace = _Pace(policy.delete_rate_limit)
 
@@ -229,7 +233,7 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
             stats.count(file)
         else:
             stats.failed_deletes += 1
-    if not storage.is_remote:  # elsewhere directories are what names have in common
+    if not storage.is_remote:  # object stores have no directories
         _remove_directories(storage, leftovers)
     return stats
 
@@ -246,7 +250,7 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
     refused = []
     for version, manifest in zip(versions, _read_all(storage, versions), strict=True):
         inspection.seen.add(version)
-        if manifest is None:  # somebody else cleans up, too
+        if manifest is None:  # another cleanup removed it
             continue
         goes = version < snapshot.manifest.version
         if policy.older_than is not None:
@@ -276,7 +280,7 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
 
 
 def _named_versions(snapshot: Snapshot, root: Storage) -> dict[int, list[str]]:
-    """Versions of the opened branch that tags name or branches began with, and the tags."""
+    """Return the versions of the opened branch with tags or dependent branches, and the names of the tags."""
     branch = snapshot.manifest.branch
     named: dict[int, list[str]] = {}
     for tag, content in list_tags(root).items():
@@ -289,7 +293,9 @@ def _named_versions(snapshot: Snapshot, root: Storage) -> dict[int, list[str]]:
 
 
 def _keep_what_branches_need(snapshot: Snapshot, root: Storage, inspection: _Inspection) -> None:
-    """Keep what any version of another branch finds in a base path, by name alone: names are used once."""
+    """Keep the files in base paths to which versions of other branches refer. Their names are compared, which
+    are unique.
+    """
     for branch in [None, *list_branches(root)]:
         if branch == snapshot.manifest.branch:
             continue
@@ -303,11 +309,11 @@ def _keep_what_branches_need(snapshot: Snapshot, root: Storage, inspection: _Ins
 def _remove_manifests(
     snapshot: Snapshot, root: Storage, inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
-    """Remove old manifests, oldest first, but for those that somebody names meanwhile."""
+    """Remove old manifests, oldest first. Put a manifest back if the version was named meanwhile."""
     storage = snapshot.storage
     pace = _Pace(policy.delete_rate_limit)
     if inspection.old:
-        # A hint may be lower than a version that goes; the reference looks for versions above it one by one.
+        # The hint may name a removed version, from which the reference would try later versions one by one.
         storage.delete_file(HINT)
     for together in _groups(inspection.old):
         content: dict[int, tuple[str, bytes]] = {}
@@ -326,11 +332,11 @@ def _remove_manifests(
             if old.version in removed and old.version not in named_meanwhile:
                 yield CleanupCandidateFile(old.path, "manifest", False, old.size)
             else:
-                inspection.seen.discard(old.version)  # it stays, and so do its files
+                inspection.seen.discard(old.version)  # the version stays, and so do its files
 
 
 def _look_again(storage: Storage, inspection: _Inspection) -> None:
-    """Keep what versions name that came meanwhile."""
+    """Keep the files of versions that were made during the cleanup."""
     new = [version for version in list_versions(storage) if version not in inspection.seen]
     for manifest in _read_all(storage, new):
         if manifest is not None:
@@ -353,7 +359,7 @@ def _files_with_roles(storage: Storage) -> Iterator[tuple[StoredFile, FileRole]]
 def _leftovers(
     files: Iterable[tuple[StoredFile, FileRole]], inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
-    """Files that go beside the manifests."""
+    """Yield the files to remove, apart from manifests."""
     limit = time.time() - UNVERIFIED_AGE.total_seconds()
     for file, role in files:
         if role in inspection.referenced:
@@ -375,7 +381,7 @@ def _remove_directories(storage: Storage, removed: Iterable[CleanupCandidateFile
 
 
 def _read_all(storage: Storage, versions: Sequence[int]) -> Iterator[Manifest | None]:
-    """Return the manifests of versions; None if one is gone."""
+    """Return the manifests of versions in their order; None for a removed version."""
 
     def read(version: int) -> Manifest | None:
         try:
@@ -408,7 +414,7 @@ def _parallel(workers: int, act: Callable[[T], R], items: Sequence[T]) -> Iterat
 
 
 class _Pace:
-    """Spreads calls over time."""
+    """Rate limit: spreads calls evenly over time."""
 
     def __init__(self, per_second: int | None) -> None:
         self._interval = 1 / per_second if per_second else 0.0

@@ -1,7 +1,8 @@
-"""Tables that begin with the files of a version of another one: shallow clones and branches.
+"""Shallow clones and branches: tables that begin with the files of a version of another table.
 
-The first manifest of the new table is that version's, with its number. Every file that was in the other table
-itself is found through a base path from then on; new files go into the new table.
+The first manifest of the new table is a copy of that version's manifest, with the same number. It refers to
+every file of the other table through a base path. New files are written to the new table.
+
 Source: docs/format.md, "Tags and branches".
 """
 
@@ -34,20 +35,20 @@ def clone_table(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Begin a table in `target` with a version of another one; no data is copied.
+    """Create a table in `target` from a version of another table, without copying data.
 
     Args:
-        source: the version to begin with. It must stay: a clone is broken once its files are cleaned up.
-        target: where no table is yet.
-        branch: the name of the branch that the new table is; None for a table of its own.
-        transaction_id: the id of the transaction, a new one if not given.
+        source: version to begin with. A clone breaks if the files of this version are cleaned up.
+        target: storage of the new table, which must be empty.
+        branch: name of the branch that the new table is; None for an independent table.
+        transaction_id: id of the transaction; None means a new id.
         sync: make the table durable before returning.
 
     Raises:
-        DatasetExistsError: there is a table.
+        DatasetExistsError: the target has a table.
         UnsupportedFeatureError: the table has features that this package does not write.
-        CommitUnknownError: nobody can say whether the table was made.
-        StorageError: it was not.
+        CommitUnknownError: the storage did not answer, so the table may or may not exist.
+        StorageError: the table was not created.
     """
     manifest = source.manifest
     feature_flags.check_writable(manifest.reader_feature_flags, manifest.writer_feature_flags, manifest.name)
@@ -70,9 +71,9 @@ def clone_table(
     try:
         path = publish_manifest(target, message.version, data, True, sync)
     except AlreadyExistsError:
-        raise DatasetExistsError("somebody made a dataset at the target meanwhile") from None
+        raise DatasetExistsError("another writer created a dataset at the target meanwhile") from None
     except PutUnknownError as error:
-        raise CommitUnknownError("nobody can say whether the dataset was made") from error
+        raise CommitUnknownError("the storage did not answer: the dataset may or may not exist") from error
     return replace(source, storage=target, manifest=parse_manifest(data, path))
 
 

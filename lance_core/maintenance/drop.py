@@ -1,18 +1,19 @@
-"""Removing a table with all its versions, tags and branches.
+"""Dropping a table with all its versions, tags and branches.
 
-The order is what keeps readers from half a table, and lets a removal that broke off be repeated:
+The order of the steps keeps readers from seeing a partial table, and allows an interrupted drop to be
+repeated:
 
-    1. tags and branches' names    the table is whole, some of its names are gone
+    1. names of tags and branches    the table is complete, some of its names are missing
     2. versions of branches
-    3. versions of the table, the newest one last: until it is gone, the table is whole at that version
-    4. everything else             nobody can open the table any more
+    3. versions of the table, the newest one last: until then the table is complete at that version
+    4. everything else               nobody can open the table any more
 
-If the removal breaks off before the third step is done, the table can still be opened, and dropped again. If
-it breaks off afterwards, files stay that no version refers to. Their names are used once, so that a new table
-at the same place does not read them; `cleanup_old_versions` of the new table removes them.
+If the drop is interrupted before the third step is done, the table can still be opened, and dropped again. If
+it is interrupted later, unused files remain. Their names are unique, so a new table at the same place does
+not read them, and `cleanup_old_versions` of the new table removes them.
 
-A reader that opened the table before meets missing files. A commit that is under way may land between two
-steps; the directory is therefore looked through until nothing is in it.
+A reader that opened the table before finds files missing. A commit may land between two steps. Therefore the
+directory is listed until it is empty.
 """
 
 from contextlib import suppress
@@ -24,7 +25,7 @@ from lance_core.table.refs import branch_names, branch_storage
 from lance_core.table.versions import REFS, VERSIONS, latest_manifest
 
 _MOST_ROUNDS = 5
-"""Looks through the directory, of which all but one find what others wrote meanwhile."""
+"""Maximum number of listings of the directory. Every listing after the first is due to a writer."""
 
 
 def drop_table(root: Storage) -> None:
@@ -32,14 +33,14 @@ def drop_table(root: Storage) -> None:
 
     Raises:
         DatasetNotFoundError: there is no table.
-        StorageError: the storage failed, or others keep writing; see above for what is left then.
+        StorageError: the storage failed, or other writers keep writing. The text above says what remains.
     """
     withdraw_table(root)
     remove_leftovers(root)
 
 
 def withdraw_table(root: Storage) -> None:
-    """Do the first three steps: afterwards nobody can open the table. Errors are those of `drop_table`."""
+    """Do the first three steps, after which nobody can open the table. Errors are those of `drop_table`."""
     if not _has_versions(root):
         raise DatasetNotFoundError("there is no dataset")
     branches = branch_names(root)
@@ -50,18 +51,18 @@ def withdraw_table(root: Storage) -> None:
 
 
 def remove_leftovers(root: Storage) -> None:
-    """Do the last step, for a table that was withdrawn. Errors are those of `drop_table`."""
+    """Do the last step for a table that was withdrawn. Errors are those of `drop_table`."""
     for _ in range(_MOST_ROUNDS):
         entries = _entries(root, "")
         if not entries:
             return
-        _remove_versions(root)  # of a commit that landed meanwhile
+        _remove_versions(root)  # a commit may have landed meanwhile
         for entry in entries:
             if entry.is_directory:
                 root.delete_directory(entry.name)
             else:
                 root.delete_file(entry.name)
-    raise StorageError("the dataset cannot be removed: others keep writing to it")
+    raise StorageError("the dataset cannot be removed, because other writers keep writing to it")
 
 
 def _has_versions(storage: Storage) -> bool:
@@ -77,13 +78,13 @@ def _has_versions(storage: Storage) -> bool:
 def _remove_versions(storage: Storage) -> None:
     """Remove all manifests, the newest one last."""
     newest = ""
-    # Where none can be opened, their order does not matter.
+    # If no version can be opened, the order does not matter.
     with suppress(DatasetNotFoundError, CorruptFileError):
         newest = latest_manifest(storage)[1].rpartition("/")[2]
     for entry in _entries(storage, VERSIONS):
         if entry.name != newest and not entry.is_directory:
             storage.delete_file(f"{VERSIONS}/{entry.name}")
-    # Where a manifest store knows a version, readers look for the manifest that it names.
+    # If a manifest store has a row of a version, readers look for the manifest that the row names.
     forget_table(storage)
     storage.delete_directory(VERSIONS)
 

@@ -1,4 +1,6 @@
-"""Files of a dataset's directory that belong to its versions, and their names in manifests."""
+"""Roles of the files in a dataset directory: which files a cleanup may remove, and which files
+versions need.
+"""
 
 import re
 from typing import Literal, NamedTuple
@@ -9,7 +11,7 @@ from lance_core.table.manifest import Manifest
 FileKind = Literal["data", "deletion", "index", "transaction", "temporary"]
 
 DIRECTORIES = ("data", "_deletions", "_indices", "_transactions", "_versions")
-"""Directories of these files."""
+"""Directories with files that a cleanup may remove."""
 
 _DATA = re.compile(r"data/([^/]+\.lance)")
 _BLOB = re.compile(r"data/([^/]+)/[^/]+\.blob")
@@ -20,21 +22,21 @@ _TEMPORARY = re.compile(
     r"_versions/(?:\.tmp[^/]*|[^/]+\.manifest-[^/]+)|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+"
     r"|data/[^/]+/[^/]+\.blob#\d+"
 )
-"""Manifests that were staged, and files that were written under another name first."""
+"""Staged manifests, and files that are written under a temporary name."""
 
 
 class FileRole(NamedTuple):
-    """The role of a file for the versions of its dataset."""
+    """Role of a file in its dataset."""
 
     kind: FileKind
     name: str
-    """Name of the data file that blobs belong to, or of the directory of an index; else the name of the
-    file.
+    """Name of the file. For a blob file it is the name of its data file, for an index file the directory of
+    the index.
     """
 
 
 class ReferencedFiles:
-    """Names of files by kind."""
+    """Names of the files to which versions refer, by kind."""
 
     def __init__(self) -> None:
         self._names: dict[FileKind, set[str]] = {}
@@ -43,7 +45,10 @@ class ReferencedFiles:
         return file.name in self._names.get(file.kind, ())
 
     def add(self, manifest: Manifest, *, with_bases: bool = False) -> None:
-        """Add what a version refers to in its own directory; with those in base paths if asked for."""
+        """Add the files to which a version refers in its own directory.
+
+        With `with_bases`, files in base paths are added, too.
+        """
         data = self._names.setdefault("data", set())
         deletions = self._names.setdefault("deletion", set())
         for fragment in manifest.message.fragments:
@@ -61,7 +66,7 @@ class ReferencedFiles:
 
 
 def file_role(path: str) -> FileRole | None:
-    """Return the role of the file at `path`; None if it must not be removed, whatever its age."""
+    """Return the role of the file at `path`; None if it must never be removed."""
     if match := _TEMPORARY.fullmatch(path):
         return FileRole("temporary", path)
     if match := _BLOB.fullmatch(path):

@@ -1,8 +1,9 @@
-"""Creating, moving and removing tags, and metadata of tags and branches.
+"""Creating, moving and removing tags; metadata of tags and branches.
 
-A reference is a small JSON file that is written as a whole. Cleanup removes no version that a reference
-names. A cleanup may run at the same time: therefore the writer of a reference checks afterwards that the
-version still exists, and cleanup looks for new references after it has removed versions (see `cleanup`).
+A reference is a small JSON file that is written as a whole. A cleanup removes no version that a reference
+names. Because a cleanup may run at the same time, the writer of a reference checks afterwards that the
+version still exists, and the cleanup looks for new references after it has removed versions (see `cleanup`).
+
 Source: docs/format.md, "Tags and branches".
 """
 
@@ -25,11 +26,11 @@ from lance_core.table.versions import manifest_path
 
 
 def create_tag(root: Storage, name: str, target: Snapshot) -> None:
-    """Name a version of the dataset whose main branch is at `root`.
+    """Create a tag for the version `target` of the dataset whose main branch is at `root`.
 
     Raises:
-        InvalidInputError: no tag may have this name.
-        RefConflictError: there is such a tag.
+        InvalidInputError: the name is not a valid tag name.
+        RefConflictError: the tag exists.
         VersionNotFoundError: the version was removed meanwhile.
     """
     now = datetime.now(UTC)
@@ -39,10 +40,11 @@ def create_tag(root: Storage, name: str, target: Snapshot) -> None:
 
 
 def update_tag(root: Storage, name: str, target: Snapshot) -> None:
-    """Let a tag name another version; what was noted on it stays.
+    """Let a tag name another version, and keep its metadata.
 
     Raises:
-        RefNotFoundError: there is no such tag; and errors of `create_tag`, after which the tag is as it was.
+        RefNotFoundError: the tag does not exist.
+        LanceError: another error of `create_tag`; the tag is unchanged.
     """
     before = read_tag(root, name)
     after = replace(
@@ -61,38 +63,42 @@ def update_tag(root: Storage, name: str, target: Snapshot) -> None:
 
 
 def delete_tag(root: Storage, name: str) -> None:
-    """Remove a tag, not the version; one that does not exist is a `RefNotFoundError`."""
+    """Remove a tag, not its version. Raise `RefNotFoundError` if the tag does not exist."""
     read_tag(root, name)
     root.delete_file(tag_path(name))
 
 
 def replace_tag_metadata(root: Storage, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace all that is noted on a tag; one that does not exist is a `RefNotFoundError`."""
+    """Replace all metadata of a tag. Raise `RefNotFoundError` if the tag does not exist."""
     root.put(tag_path(name), _tag_json(replace(read_tag(root, name), metadata=_texts(metadata))))
 
 
 def replace_branch_metadata(root: Storage, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace all that is noted on a branch; one that does not exist is a `RefNotFoundError`."""
+    """Replace all metadata of a branch. Raise `RefNotFoundError` if the branch does not exist."""
     root.put(branch_path(name), branch_json(replace(read_branch(root, name), metadata=_texts(metadata))))
 
 
 def new_name(name: str) -> str:
-    """Return a name that a new ref may have; others are an `InvalidInputError`.
+    """Return the name of a new reference if it is ASCII, otherwise raise `InvalidInputError`.
 
-    Other letters than those of ASCII are allowed in names, yet the reference cannot list a dataset's refs
-    once one has them.
+    Existing names may have other letters. The reference library cannot list the references of a dataset with
+    such a name.
     """
     if not name.isascii():
-        raise InvalidInputError("name of a ref", expected="letters of ASCII", found=ascii(name))
+        raise InvalidInputError("name of a tag or branch", expected="ASCII characters", found=ascii(name))
     return name
 
 
 def create_ref(root: Storage, path: str, data: bytes, what: str) -> None:
-    """Write the file of a new ref; of several writers one succeeds, where the storage can tell."""
+    """Write the file of a new reference. Of several writers one succeeds, if the storage supports an
+    exclusive put.
+
+    `what` names the reference in the message of a `RefConflictError`.
+    """
     try:
         try:
             root.put_if_absent(path, data)
-        except UnsupportedFeatureError:  # the reference never asks for more than this
+        except UnsupportedFeatureError:  # like the reference library, which never puts references exclusively
             if root.exists(path):
                 raise AlreadyExistsError("file exists", file=path) from None
             root.put(path, data)
@@ -101,7 +107,7 @@ def create_ref(root: Storage, path: str, data: bytes, what: str) -> None:
 
 
 def branch_json(branch: Branch) -> bytes:
-    """Return the file of a branch."""
+    """Return the content of a branch's file."""
     content = {
         "parentBranch": branch.parent_branch,
         "identifier": {"version_mapping": [list(step) for step in branch.branch_identifier]},
@@ -123,7 +129,9 @@ def _tag_json(tag: Tag) -> bytes:
 
 
 def _confirm(root: Storage, path: str, target: Snapshot) -> None:
-    """Remove a new ref whose version was cleaned up before anybody could see the ref."""
+    """Remove a new reference and raise if its version was cleaned up before the cleanup could see the
+    reference.
+    """
     try:
         manifest_path(target.storage, target.manifest.version)
     except VersionNotFoundError:

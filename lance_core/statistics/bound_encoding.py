@@ -1,6 +1,6 @@
-"""Bounds of any type as bytes, so that one table can hold them all.
+"""Encoding of bounds of any type as bytes, so that one table can hold bounds of all types.
 
-A bound is kept as the bytes that its type has in an Arrow buffer: little-endian integers and floats of their
+A bound is stored as the bytes of its value in an Arrow buffer: little-endian integers and floats of their
 width, a byte 0 or 1 for a boolean, the text of a string.
 """
 
@@ -15,7 +15,7 @@ from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 
 
 def encode_bounds(bounds: pa.Array) -> pa.Array:
-    """Bounds as binary values."""
+    """Return the bounds as binary values."""
     kind, count = bounds.type, len(bounds)
     if pa.types.is_null(kind) or offset_bits(kind):
         return bounds.cast(pa.binary())
@@ -30,7 +30,9 @@ def encode_bounds(bounds: pa.Array) -> pa.Array:
 
 
 def encode_bound(bound: pa.Array) -> bytes | None:
-    """Return the only bound of an array, as `encode_bounds` gives it: many columns have few pages each."""
+    """Return the only bound of an array, encoded as by `encode_bounds`; faster for the single page of many
+    columns.
+    """
     if bound.null_count:
         return None
     if offset_bits(bound.type):
@@ -42,13 +44,13 @@ def encode_bound(bound: pa.Array) -> bytes | None:
 
 
 def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
-    """Return the bounds of type `value_type`; None if the bytes are no such values."""
+    """Return the bounds as values of type `value_type`; None if the bytes are not such values."""
     if stored.null_count == len(stored):
         return pa.nulls(len(stored), value_type)
     if offset_bits(value_type):
         try:
             return stored.cast(value_type)
-        except pa.ArrowInvalid:  # not UTF-8
+        except pa.ArrowInvalid:  # the bytes are not UTF-8
             return None
     bits = fixed_bits(value_type)
     width = max(bits // 8, 1)

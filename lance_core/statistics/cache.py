@@ -1,7 +1,7 @@
-"""Statistics in memory: those read from files and those gathered from decoded rows, bounded in bytes.
+"""In-memory cache of statistics that were read from files or gathered from decoded rows, bounded in bytes.
 
-Data files never change, so everything is kept by the identity of its file. What was gathered of a whole
-column also goes to a directory, where one is configured.
+Data files never change, so an entry stays valid for the identity of its file. Statistics of a whole column
+that scans gathered are also stored in a directory, if one is configured.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import pyarrow as pa
 from lance_core.cache_use import CacheUse, HitCounter
 from lance_core.forks import begin_anew_after_fork
 
-# Imported when they are used: most processes start, read and end without a filter.
+# Imported late: most processes never use a filter.
 if TYPE_CHECKING:
     from lance_core.statistics.disk_cache import StatisticsDirectory
     from lance_core.statistics.zone_statistics import GatheredColumn
 
 
 class ColumnKey(NamedTuple):
-    """One column of one data file, as it is read."""
+    """Key of one column of one data file, as it is read."""
 
     storage: str
     """Identity of the storage."""
     file: str
     """Path of the file in the storage."""
     identity: str
-    """Changes when the file is replaced."""
+    """Identity of the file, which changes when the file is replaced."""
     column: str
-    """The column of the file, and what of the schema decides how it is read."""
+    """Column of the file, and the parts of the schema that decide how it is read."""
 
 
 @dataclass
 class _Stored:
-    """Statistics of one column that a file contains."""
+    """Statistics of one column that its file contains."""
 
     table: pa.Table | None
 
@@ -49,7 +49,7 @@ class _Stored:
 
 
 class StatisticsCache:
-    """Statistics of the columns that were used last; thread-safe."""
+    """Least recently used statistics of columns; thread-safe."""
 
     def __init__(self, max_bytes: int = 32 << 20, directory: StatisticsDirectory | None = None) -> None:
         self._max_bytes = max_bytes
@@ -58,7 +58,7 @@ class StatisticsCache:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin without any statistics, in this process or in one that was forked."""
+        """Start with an empty cache, in this process or in a forked one."""
         self._entries: OrderedDict[tuple[str, ColumnKey], _Stored | GatheredColumn] = OrderedDict()
         self._sizes: dict[tuple[str, ColumnKey], int] = {}
         self._num_bytes = 0
@@ -75,24 +75,22 @@ class StatisticsCache:
 
     @property
     def directory(self) -> StatisticsDirectory | None:
-        """The directory that keeps gathered statistics for other processes; None without one."""
+        """Directory that stores gathered statistics for other processes; None without one."""
         return self._directory
 
     @property
     def num_bytes(self) -> int:
-        """Memory in use, about."""
+        """Estimated memory in use, in bytes."""
         return self._num_bytes
 
     def use_directory(self, path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
-        """Keep gathered statistics in a directory too, from now on; `None` ends that."""
+        """Store gathered statistics in a directory, too, from now on. None stops this."""
         from lance_core.statistics.disk_cache import StatisticsDirectory
 
         self._directory = None if path is None else StatisticsDirectory(path, max_bytes)
 
     def stored(self, key: ColumnKey, read: Callable[[], pa.Table | None]) -> pa.Table | None:
-        """Return the statistics that the file contains for a column; the first call reads them with
-        `read`.
-        """
+        """Return the statistics that the file contains for a column; `read` reads them at the first call."""
         entry = self._get(("stored", key))
         if not isinstance(entry, _Stored):
             entry = _Stored(read())
@@ -100,8 +98,8 @@ class StatisticsCache:
         return entry.table
 
     def gathered(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> pa.Table | None:
-        """Return the statistics that scans gathered for a column of `num_rows` values, now or in an
-        earlier process.
+        """Return the statistics that scans gathered for a column of `num_rows` values, in this or an earlier
+        process.
         """
         return self._column(key, value_type, num_rows).table()
 
@@ -113,7 +111,15 @@ class StatisticsCache:
         first_row: int,
         arrays: Sequence[pa.Array],
     ) -> None:
-        """Learn from rows of a column that were just decoded, in order, `first_row` being the first."""
+        """Gather statistics from consecutive decoded rows of a column.
+
+        Args:
+            key: the column.
+            value_type: Arrow type of its values.
+            num_rows: number of rows of the whole column.
+            first_row: row number of the first value of `arrays`.
+            arrays: decoded values.
+        """
         column = self._column(key, value_type, num_rows)
         if column.is_complete:
             return
@@ -144,7 +150,9 @@ class StatisticsCache:
             return entry
 
     def _put(self, key: tuple[str, ColumnKey], entry: _Stored | GatheredColumn) -> _Stored | GatheredColumn:
-        """Keep an entry, or the one that another thread was faster with; of one that has grown, its size."""
+        """Store an entry, update its size, and return it; return the existing entry if another thread was
+        faster.
+        """
         with self._lock:
             kept = self._entries.setdefault(key, entry)
             self._entries.move_to_end(key)

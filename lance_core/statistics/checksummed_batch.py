@@ -1,4 +1,4 @@
-"""One record batch as bytes that are known to be whole: an Arrow IPC stream and a CRC-32C behind its end."""
+"""Sealed record batches: an Arrow IPC stream, followed by its CRC-32C."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from lance_core import kernels
 
 _CRC = struct.Struct("<I")
 _END = b"\xff\xff\xff\xff" + bytes(4)
-"""End of an Arrow IPC stream."""
+"""Bytes at the end of an Arrow IPC stream."""
 _PREFIX = 8
-"""Bytes before a message: a mark and its length."""
+"""Number of bytes before a message: a marker and the length."""
 _ALIGNMENT = 8
 """Alignment of the buffers of a batch, in bytes."""
 
 
 class DamagedBatch(ValueError):  # noqa: N818
-    """Raised if bytes are no sealed batch. The caller adds the name of the file."""
+    """Error for bytes that are not a sealed batch. The caller adds the name of the file."""
 
 
 def seal(batch: pa.RecordBatch) -> bytes:
-    """Return the bytes of a batch."""
+    """Return the sealed bytes of a batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -36,15 +36,15 @@ def _sealed(*parts: bytes | pa.Buffer) -> bytes:
 
 
 class BatchForm:
-    """Makes IPC messages of batches of one schema from raw buffers, without Arrow arrays.
+    """Template for IPC messages of batches with one schema, filled with raw buffers instead of Arrow arrays.
 
-    The message of a batch has its numbers at fixed places: it is that of a batch of one row with others put
-    in (an empty one would leave out some). For the few rows of a data file that takes a fraction of the time
-    that arrays and Arrow's writer do.
+    The numbers in the message of a batch have fixed positions. The template is the message of a batch with
+    one row, because the message of an empty batch leaves some numbers out. For the few rows of a data file,
+    this takes a fraction of the time of Arrow's arrays and writer.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        """`schema` has columns of numbers and binary only."""
+        """Make the template for `schema`, which may have columns of numbers and binaries only."""
         self._schema = bytes(schema.serialize())
         arrays = [pa.array([b"" if pa.types.is_binary(field.type) else 0], field.type) for field in schema]
         whole = bytes(pa.RecordBatch.from_arrays(arrays, schema=schema).serialize())
@@ -59,7 +59,12 @@ class BatchForm:
         )
 
     def seal(self, num_rows: int, columns: Sequence[tuple[int, Sequence[bytes]]]) -> bytes:
-        """Return the bytes of a batch; of each column the number of nulls and the buffers, validity first."""
+        """Return the sealed bytes of a batch.
+
+        Args:
+            num_rows: number of rows.
+            columns: for each column the number of nulls and the Arrow buffers, validity first.
+        """
         places, body, position = [], [], 0
         for buffer in (buffer for _, buffers in columns for buffer in buffers):
             places += [position, len(buffer)]
@@ -76,10 +81,10 @@ class BatchForm:
 
 
 def unseal(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch of `schema` that was sealed; a view of `data`, checked in full.
+    """Return the sealed batch with the given schema as a view of `data`, fully checked.
 
     Raises:
-        DamagedBatch: the checksum is wrong, or the form.
+        DamagedBatch: the checksum or the form is wrong.
     """
     if data.size < _CRC.size:
         raise DamagedBatch(f"{data.size} bytes")
@@ -100,28 +105,29 @@ def unseal(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _read_batch(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return the one batch of the stream; None if the stream has another form."""
+    """Return the only batch of the stream; None if the stream has another form."""
     messages = pa.ipc.MessageReader.open_stream(data)
     try:
         first, message = messages.read_next_message(), messages.read_next_message()
     except StopIteration:
         return None
-    # Arrow takes what it is given for a schema, whatever it is.
+    # Arrow does not check the type of the message that it gets for a schema.
     if (first.type, message.type) != ("schema", "record batch") or _is_compressed(message.metadata):
         return None
     if not pa.ipc.read_schema(first).equals(schema):
         return None
     batch = pa.ipc.read_record_batch(message, schema)
-    batch.validate(full=True)  # the first touch: reading has checked the structure only
+    batch.validate(full=True)  # reading checks the structure only
     return batch
 
 
 def _is_compressed(message: pa.Buffer) -> bool:
-    """Return whether a message holds a compressed batch, which could be of any size when it is read.
+    """Return whether a message holds a compressed batch, whose decompressed size is not bounded.
 
-    A FlatBuffers table begins with the distance back to its layout: u16 size of that, u16 size of the table,
-    and for each field a u16 offset in the table, 0 where it is left out. The header of a message is its
-    third field and the compression of a record batch its fourth (Arrow columnar format, Message.fbs).
+    A FlatBuffers table begins with the distance back to its layout. The layout has the u16 size of the
+    layout, the u16 size of the table, and for each field a u16 offset in the table, which is 0 for a missing
+    field. The header is the third field of a message, and the compression is the fourth field of a record
+    batch (Arrow columnar format, Message.fbs).
     """
     data = memoryview(message)
     _, batch = _header(data)

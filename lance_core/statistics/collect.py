@@ -1,9 +1,11 @@
-"""Bounds and counts of the values of arrays, in one pass over them.
+"""Collection of the bounds and counts of arrays, in one pass over the values.
 
-Integers, decimals and times are compared as the integers they are stored as, strings and binary by their
-bytes. NaN is counted and is no bound; a bound of zero is -0.0 below and +0.0 above. Of strings and binary at
-most 64 bytes are kept: the lower bound is cut, between two characters in a string; the upper bound is cut
-and then raised, so that it is above everything it stands for. Where it cannot be raised there is none.
+Integers, decimals and times are compared as the integers that are stored; strings and binaries are compared
+by bytes. NaN is counted and is not a bound. A bound of zero is -0.0 below and +0.0 above. Bounds of strings
+and binaries have at most 64 bytes. A lower bound is cut, in a string between two characters. An upper bound
+is cut and then raised, so that it is above all values that it bounds. If it cannot be raised, there is no
+upper bound.
+
 Source: docs/format.md, "Page statistics and checksums".
 """
 
@@ -20,37 +22,36 @@ from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 from lance_core.statistics.bound_encoding import encode_bound
 
 BOUND_BYTES = 64
-"""Most bytes of a bound of strings and binary."""
+"""Maximum bytes of a bound of strings or binaries."""
 
 _MOST_FIXED_BYTES = 1 << 20
-"""Wider values, all of one width, have no bounds; the kernel takes none of them."""
+"""Maximum bytes of a fixed-size value with bounds, as the kernel accepts it."""
 
 _VariableBounds = tuple[kernels.Block, kernels.Block, kernels.Block]
-"""Whether each bound exists, offsets, and bytes."""
+"""Flags whether each bound exists, the offsets of the bounds, and their bytes."""
 
 
-# Dictionaries are sorted to compare their values; longer ones than this share of the rows are not worth it.
+# Dictionaries are sorted to compare their values. This is not worth the time for a dictionary that is longer
+# than this share of the rows.
 _DICTIONARY_SHARE = 1 / 8
 
 
 def has_bounds(value_type: pa.DataType) -> bool:
-    """Return whether bounds of values of this type are collected; of others only nulls are counted."""
+    """Return whether values of this type have bounds; for other types only nulls are counted."""
     if pa.types.is_dictionary(value_type):
         return has_bounds(value_type.value_type) and not pa.types.is_floating(value_type.value_type)
     return bool(offset_bits(value_type)) or _order(value_type) is not None
 
 
 def bounds_type(value_type: pa.DataType) -> pa.DataType:
-    """Return the type of the bounds of such values: of a dictionary that of its items; null if there are
-    none.
-    """
+    """Return the type of the bounds: for a dictionary its value type; null for types without bounds."""
     if not has_bounds(value_type):
         return pa.null()
     return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
 def bounds_schema(value_type: pa.DataType) -> pa.Schema:
-    """Return the schema of what `page_bounds` gives: the last columns of `statistics_schema`."""
+    """Return the schema of the result of `page_bounds`: the last columns of `statistics_schema`."""
     bound = bounds_type(value_type)
     return pa.schema(
         [
@@ -66,15 +67,15 @@ def bounds_schema(value_type: pa.DataType) -> pa.Schema:
 def page_bounds(
     array: pa.Array, rows_per_zone: int | None = None, *, bound_bytes: int = BOUND_BYTES
 ) -> pa.RecordBatch:
-    """Statistics of an array: one row, or one per `rows_per_zone` values; none for an empty array.
+    """Return the statistics of an array: one row, or one row per zone. An empty array gives no row.
 
     Args:
-        array: Values as they will be read: those inside a null struct are null.
-        rows_per_zone: Rows that a row of statistics is about; the last may be about fewer.
-        bound_bytes: Most bytes of a bound of strings and binary.
+        array: Values as they will be read: values inside a null struct are null.
+        rows_per_zone: Number of values per row of statistics; the last row may have fewer. None: all values.
+        bound_bytes: Maximum bytes of a bound of strings or binaries.
 
     Returns:
-        Rows, nulls, NaNs and bounds (null where there are none), see `bounds_schema`.
+        Numbers of rows, nulls and NaNs, and bounds, which are null if unknown; see `bounds_schema`.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -117,26 +118,24 @@ def page_bounds(
 
 @dataclass(frozen=True, slots=True)
 class PageSummary:
-    """Statistics of one page as its file keeps them."""
+    """Statistics of one page as its file stores them."""
 
     null_count: int | None
-    """None where it is not known; so with the others."""
+    """Number of nulls. None means unknown, here and in the other attributes."""
     nan_count: int | None
     least: bytes | None
-    """See `stored_bounds`."""
+    """Encoded lower bound, see `bound_encoding`."""
     most: bytes | None
 
     @classmethod
     def of(cls, bounds: pa.RecordBatch) -> "PageSummary":
-        """Return a row of `page_bounds` or `merge_bounds`."""
+        """Return the summary of the only row of `page_bounds` or `merge_bounds`."""
         (null_count,), (nan_count,) = (bounds[name].to_pylist() for name in ("null_count", "nan_count"))
         return cls(null_count, nan_count, encode_bound(bounds["min"]), encode_bound(bounds["max"]))
 
 
 def page_summary(values: pa.Array) -> PageSummary:
-    """Return nulls and bounds of all values together (at least one), without making a batch as
-    `page_bounds` does.
-    """
+    """Return the summary of at least one value, without making a batch as `page_bounds` does."""
     kind, num_rows = values.type, len(values)
     if isinstance(values, pa.ExtensionArray) or pa.types.is_dictionary(kind):
         return PageSummary.of(page_bounds(values))
@@ -152,11 +151,14 @@ def page_summary(values: pa.Array) -> PageSummary:
 
 
 def merge_bounds(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One row for the rows of all parts, at least one, which `page_bounds` gave for arrays of one type."""
+    """Return one row of statistics for all rows of `parts`: at least one batch of `page_bounds`, all of one
+    type.
+    """
     table = pa.Table.from_batches(parts)
     least, most = (table[side].combine_chunks() for side in ("min", "max"))
     if not pa.types.is_null(least.type):
-        # A part without a bound for its values may hold anything: of text that cannot be raised, for one.
+        # A part with values and no bound may hold anything, for example text whose upper bound cannot be
+        # raised.
         has_values = pc.less(pc.add(table["null_count"], table["nan_count"]), table["rows"]).combine_chunks()
         least, most = (
             side.slice(0, 0) if pc.any(pc.and_(has_values, side.is_null())).as_py() else side
@@ -206,7 +208,9 @@ def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
 def _dictionary_bounds(
     array: pa.DictionaryArray, rows_per_zone: int | None, bound_bytes: int
 ) -> pa.RecordBatch:
-    """By the places that values have in their order; a null in the dictionary has none."""
+    """Return the statistics of a dictionary array. Its values are compared by their ranks in the sorted
+    dictionary.
+    """
     values = array.dictionary
     is_long = len(values) > max(len(array) * _DICTIONARY_SHARE, 1)
     if is_long:
@@ -239,8 +243,8 @@ def _at(places: npt.NDArray[np.int64], ranks: pa.Array) -> pa.Array:
 
 
 def _order(kind: pa.DataType) -> str | None:
-    """Return the order in which the kernel compares values of a fixed width; None for types without an
-    order.
+    """Return the order in which the kernel compares values of a fixed width; None for types
+    without an order.
     """
     if pa.types.is_boolean(kind):
         return "bits"
@@ -256,7 +260,7 @@ def _order(kind: pa.DataType) -> str | None:
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    """Return the type with 32-bit offsets."""
+    """Return the same type with 32-bit offsets."""
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 

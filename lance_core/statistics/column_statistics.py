@@ -1,16 +1,16 @@
-"""The form of page statistics: one small Arrow table per column, one row per page or zone.
+"""Form of the statistics of a column: a small Arrow table with one row per page or zone.
 
-    column      int32   which column; what the number means is up to where the statistics come from
-    page        int32   null where the rows are not those of one page
-    first_row   int64   row of the file that the page begins with
-    rows        int64
-    null_count  int64   null where it is not known
-    nan_count   int64   null where it is not known
-    min, max            of the column's type, null where no bound is known
+    column      int32   number of the column; its meaning depends on the source of the statistics
+    page        int32   number of the page; null if the row is not about one page
+    first_row   int64   first row of the page or zone
+    rows        int64   number of rows
+    null_count  int64   null if unknown
+    nan_count   int64   null if unknown
+    min, max            of the column's type, null if no bound is known
 
-The numbers are about rows as they are read. Bounds hold for every value that is neither null nor NaN; where
-a page has no such value there may be none. Rows are in order and do not overlap; of rows between two pages
-nothing is known.
+The numbers are about rows as they are read. Bounds hold for every value that is neither null nor NaN. A page
+without such values may have no bounds. Rows of the table are ascending and do not overlap. Nothing is known
+about rows between two pages.
 """
 
 from collections.abc import Iterable
@@ -40,8 +40,8 @@ def statistics_schema(value_type: pa.DataType) -> pa.Schema:
 
 
 def all_null(value_type: pa.DataType, num_rows: int) -> pa.Table:
-    """Return the statistics of a column without a single value, such as one that no file of a fragment
-    holds.
+    """Return the statistics of a column with nulls only, such as a column that no file of a
+    fragment stores.
     """
     count = pa.array([num_rows], pa.int64())
     nothing = pa.nulls(1, value_type)
@@ -54,7 +54,7 @@ def all_null(value_type: pa.DataType, num_rows: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Spans:
-    """The rows that statistics are about: those of page k are `[first[k], ends[k])`."""
+    """Row ranges of the pages in a table of statistics: page k has the rows `[first[k], ends[k])`."""
 
     first: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -65,18 +65,20 @@ class Spans:
         return cls(first, first + np.asarray(table["rows"]))
 
     def rows_of_pieces(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """For the piece between each two edges the page that covers it, or their number where none does."""
+        """Return for each piece between two edges the page that covers it, or the number of pages if none
+        does.
+        """
         count = len(self.first)
         if len(edges) == count + 1 and (self.first == edges[:-1]).all() and (self.ends == edges[1:]).all():
             return np.arange(count)
-        # Of pages that begin at one row the last is meant: those before it are empty.
+        # If several pages begin at the same row, all but the last are empty.
         pages = np.searchsorted(self.first, edges[:-1], side="right") - 1
         covered = (pages >= 0) & (edges[:-1] < np.append(self.ends, 0)[pages])
         return np.where(covered, pages, count)
 
 
 def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
-    """Return the rows at which a page of some column begins or ends, and the first and last of `num_rows`."""
+    """Return the sorted rows at which pages of any column begin or end, including 0 and `num_rows`."""
     rows = [np.array([0, num_rows])]
     for span in spans:
         rows += [span.first, span.ends]
@@ -84,7 +86,9 @@ def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
 
 
 def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
-    """Statistics of one column from two tables: of rows that `fine` knows nothing about `coarse` tells."""
+    """Return the statistics of one column from two tables. `coarse` is used for rows that `fine` does not
+    cover.
+    """
     spans = Spans.of(fine), Spans.of(coarse)
     edges = piece_edges(spans, num_rows)
     from_fine, from_coarse = (span.rows_of_pieces(edges) for span in spans)
@@ -98,7 +102,7 @@ def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
     columns = dict(zip(table.column_names, table.columns, strict=True))
     columns |= {"first_row": pa.array(at), "rows": pa.array(rows)}
     for name in ("null_count", "nan_count"):
-        # Of a part of a page the count is known where none or all of its values are counted.
+        # The count of a part of a page is known if the count of the page is zero or all of its rows.
         counts = columns[name]
         part = pc.if_else(pc.equal(counts, table["rows"]), columns["rows"], pa.scalar(None, pa.int64()))
         part = pc.if_else(pc.equal(counts, 0), counts, part)

@@ -1,12 +1,12 @@
-"""Statistics of columns on disk, for the next process and for other servers.
+"""Statistics of whole columns on disk, for later processes and other servers.
 
-    v1/ab/abcdef....statistics      an entry; its name is the SHA-256 of what it is about
-    v1/ab/abcdef....<random>.tmp    one that is being written, or was when its writer died
+    v1/ab/abcdef....statistics      an entry; its name is the SHA-256 of its key
+    v1/ab/abcdef....<random>.tmp    an entry that is being written, or was left by a process that died
 
-An entry is written under a temporary name and renamed, so that a reader sees all of it or none; it is
-checked as a whole when it is read. What is damaged or foreign counts as missing and is written again.
-Several servers may share a directory, and anything in it may be deleted at any time. No failure of the
-directory is an error for anybody: statistics only save work.
+An entry is written under a temporary name and renamed, so a reader sees all of it or nothing. The checksum of
+an entry is checked when it is read. A damaged or foreign entry counts as missing and is written again.
+Several servers may share a directory, and its files may be deleted at any time. A failure of the directory is
+never an error, because statistics only save work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class StatisticsDirectory:
-    """A directory of at most about `max_bytes`; thread-safe."""
+    """Directory of statistics of about `max_bytes` at most; thread-safe."""
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = 256 << 20) -> None:
         self._root = Path(path) / _VERSION
@@ -47,22 +47,21 @@ class StatisticsDirectory:
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
-        """Begin with a directory of unknown size, in this process or in one that was forked."""
-        # What was written since the directory was last measured; at first nobody knows what is there.
+        """Start with a directory of unknown size, in this process or in a forked one."""
+        # Bytes written since the directory was last measured. Its size is unknown at first, so the first
+        # write measures it.
         self._written = self._max_bytes
         self._lock = threading.Lock()
 
     def load(self, key: tuple[str, ...], value_type: pa.DataType, num_rows: int) -> pa.Table | None:
-        """Return the statistics of a whole column of `num_rows` values; None if there are none that are
-        sound.
-        """
+        """Return the statistics of a whole column of `num_rows` values; None if there is no valid entry."""
         path = self._path(key)
         try:
             size = os.path.getsize(path)
             if size > _LARGEST_ENTRY:
                 return None
             data = path.read_bytes()
-            os.utime(path)  # what is used is deleted last
+            os.utime(path)  # record the use: unused entries are deleted first
         except OSError:
             return None
         try:
@@ -72,7 +71,7 @@ class StatisticsDirectory:
             return None
 
     def store(self, key: tuple[str, ...], table: pa.Table) -> None:
-        """Keep the statistics of a whole column."""
+        """Store the statistics of a whole column."""
         batch = table.combine_chunks().to_batches()[0]
         columns = [*batch.columns[:-2], *(encode_bounds(side) for side in batch.columns[-2:])]
         stored = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
@@ -103,7 +102,7 @@ class StatisticsDirectory:
             raise
 
     def _make_room(self, num_bytes: int) -> None:
-        """Once an eighth of the limit was written, measure all and delete what is unused longest."""
+        """Delete the least recently used entries, each time an eighth of the limit has been written."""
         with self._lock:
             self._written += num_bytes
             if self._written <= self._max_bytes // 8:
@@ -112,14 +111,16 @@ class StatisticsDirectory:
         entries = sorted(self._entries())
         left = sum(size for _, size, _ in entries)
         for _, size, path in entries:
-            # Half an eighth is left free, and what other servers write until the next time.
+            # Leave a quarter of the limit free: for the next writes here, and for those of other servers.
             if left <= self._max_bytes * 3 // 4:
                 break
             path.unlink(missing_ok=True)
             left -= size
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """Time of last use, size and path of every entry; what writers left behind is deleted."""
+        """Yield the time of last use, the size and the path of every entry. Delete abandoned
+        temporary files.
+        """
         now = time.time()
         for path in self._root.glob("*/*"):
             try:
@@ -127,13 +128,15 @@ class StatisticsDirectory:
                 if path.suffix == _TEMPORARY and now - status.st_mtime > _ABANDONED_SECONDS:
                     path.unlink()
                     continue
-            except OSError:  # deleted meanwhile
+            except OSError:  # another process deleted it
                 continue
             yield status.st_mtime, status.st_size, path
 
 
 def _digest(key: tuple[str, ...]) -> bytes:
-    """Return the SHA-256 of the parts of a key, which may contain any characters."""
+    """Return the SHA-256 of a key. Each part is preceded by its length, so parts may contain
+    any characters.
+    """
     return hashlib.sha256(b"".join(len(part).to_bytes(8) + part.encode() for part in key)).digest()
 
 
@@ -146,7 +149,7 @@ def _parse(data: bytes, digest: bytes, value_type: pa.DataType, num_rows: int) -
         raise DamagedBatch(f"bounds that are no {value_type}")
     table = pa.Table.from_arrays([*batch.columns[:-2], *bounds], schema=statistics_schema(value_type))
     rows = batch["rows"].to_numpy()
-    # Zones follow each other and are about the whole column.
+    # The zones must follow each other and cover the whole column.
     if (
         (rows <= 0).any()
         or rows.sum() != num_rows

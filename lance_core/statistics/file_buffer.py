@@ -37,7 +37,7 @@ from lance_core.statistics.collect import PageSummary, has_bounds
 from lance_core.statistics.column_statistics import statistics_schema
 
 METADATA_KEY = "lance_flight:page_statistics"
-"""In the schema metadata of a file: the number of the global buffer with its statistics."""
+"""Key in the schema metadata of a file. Its value is the number of the global buffer with the statistics."""
 
 _SCHEMA = statistics_schema(pa.binary()).append(pa.field("crc32c", pa.uint32(), nullable=False))
 _NOTHING = PageSummary(None, None, None, None)
@@ -49,10 +49,10 @@ class PageEntry:
     """Statistics of one page, from its writer.
 
     Attributes:
-        first_row: Top-level row that the page begins with.
-        rows: Top-level rows that begin in it.
-        summary: None for columns without statistics, such as those of lists.
-        crc32c: Of the page's buffers, one after the other, without padding.
+        first_row: First top-level row of the page.
+        rows: Number of top-level rows that begin in the page.
+        summary: Bounds and counts; None for columns without statistics, such as list columns.
+        crc32c: Checksum of the page's buffers, one after the other, without padding.
     """
 
     first_row: int
@@ -62,7 +62,7 @@ class PageEntry:
 
 
 def to_buffer(columns: Mapping[int, Sequence[PageEntry]]) -> pa.Buffer:
-    """Return the content of the global buffer, from the pages of each column of the file."""
+    """Return the content of the global buffer. `columns` has the pages by column number."""
     numbered = [(number, *each) for number, pages in sorted(columns.items()) for each in enumerate(pages)]
     entries = [entry for _, _, entry in numbered]
     summaries = [entry.summary or _NOTHING for entry in entries]
@@ -86,7 +86,7 @@ def _form() -> BatchForm:
 
 
 _Column = tuple[int, Sequence[bytes]]
-"""Number of nulls, and buffers as Arrow has them."""
+"""Number of nulls, and the Arrow buffers of a column."""
 
 
 def _numbers(kind: str, values: Sequence[int | None]) -> _Column:
@@ -102,7 +102,7 @@ def _texts(values: Sequence[bytes | None]) -> _Column:
 
 
 def _validity(values: Sequence[object]) -> tuple[int, bytes]:
-    """Return the number of None, and a bitmap of the other values if any is None."""
+    """Return the number of Nones, and a validity bitmap if there are any."""
     num_nulls = values.count(None)
     if not num_nulls:
         return 0, b""
@@ -111,10 +111,10 @@ def _validity(values: Sequence[object]) -> tuple[int, bytes]:
 
 
 class FilePageStatistics:
-    """The statistics of one file.
+    """Statistics of the pages of one file.
 
     Attributes:
-        table: All rows, checked: see the module.
+        table: All rows; the module describes the columns.
     """
 
     def __init__(self, table: pa.Table, file: str) -> None:
@@ -147,7 +147,7 @@ class FilePageStatistics:
         return pa.Table.from_arrays([*kept, *bounds], schema=statistics_schema(value_type))
 
     def checksums(self, number: int) -> Sequence[int]:
-        """Return the CRC-32C of each page of a column; empty for a column that the statistics do not name."""
+        """Return the CRC-32C of each page of a column; empty if the statistics do not contain the column."""
         rows = self._rows(number)
         return () if rows is None else rows["crc32c"].to_pylist()
 
@@ -163,11 +163,11 @@ class FilePageStatistics:
 def buffer_of(
     metadata: Mapping[str, str], buffers: Sequence[BufferRange], file: str, key: str = METADATA_KEY
 ) -> BufferRange | None:
-    """Return the range of the buffer that the file's schema metadata names under a key; None if it names
-    none.
+    """Return the range of the buffer that the schema metadata of the file names under `key`; None without
+    one.
 
     Raises:
-        CorruptFileError: the metadata names a buffer that the file does not have.
+        CorruptFileError: the file has no buffer with this number.
     """
     number = metadata.get(key)
     if number is None:
@@ -180,7 +180,7 @@ def buffer_of(
 
 
 def from_buffer(data: pa.Buffer, file: str) -> FilePageStatistics:
-    """Read and check the content of the global buffer; `file` is its name for messages.
+    """Parse and check the content of the global buffer; `file` is the file name for messages.
 
     Raises:
         CorruptFileError: the checksum or the form is wrong, or numbers contradict each other.
@@ -194,7 +194,9 @@ def from_buffer(data: pa.Buffer, file: str) -> FilePageStatistics:
 
 
 def _check_numbers(batch: pa.RecordBatch, file: str) -> None:
-    """Pages of a column follow each other, in number and in rows, and counts fit in them."""
+    """Check that the pages of each column follow each other, in number and in rows, and that no count is
+    negative.
+    """
     columns, pages, first_rows, rows = (
         batch[name].to_numpy() for name in ("column", "page", "first_row", "rows")
     )

@@ -1,13 +1,14 @@
-"""Every byte of a 2.x file of ours held against its checksums.
+"""Checks of every byte of a 2.x file of ours against the checksums in the file.
 
     page buffers                  CRC-32C per page, in the page statistics
-    blobs in the file             counted to the page that describes them, before its buffers
-    blobs in side files           CRC-32C per side file, in a buffer with one at its end
+    blobs in the file             part of the checksum of the page that describes them, before its buffers
+    blobs in side files           CRC-32C per side file, in a buffer that ends with its own checksum
     page statistics               CRC-32C at their end
     descriptor to footer          CRC-32C in the seal before the footer
     everything between these      zero
 
-A file without a seal has none of this: others wrote it.
+A file of another writer has no seal and none of these checksums.
+
 Source: docs/format.md, "Page statistics and checksums".
 """
 
@@ -48,27 +49,28 @@ from lance_core.storage.base import ReadableFile
 
 _PIECE_BYTES = 1 << 20
 _IN_THE_FILE = 0
-"""Kind of a blob that is in the data file itself."""
+"""Kind of a blob whose bytes are in the data file itself."""
 _TOP = -1
-"""Parent of the fields that have none."""
+"""Parent id of top-level fields."""
 
 
 class _StoredField(NamedTuple):
-    """The field that a column of a file stores."""
+    """Field that a column of a file stores."""
 
     top: Field
-    """The field that it is read with."""
+    """Top-level field with which the column is read."""
     leaf: Field
 
 
 def verify_file(file: ReadableFile, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
-    """Check all bytes of a 2.x file against its checksums; False for a file that has none.
+    """Check all bytes of a 2.x file against its checksums; return False if the file has none.
 
-    Side files that it has checksums of are checked as well, where `open_side_file` opens them by number.
+    If `open_side_file` is given, it opens side files by number, and side files with checksums are checked,
+    too.
 
     Raises:
-        CorruptFileError: something differs; names column and page where it is in one.
-        UnsupportedFeatureError: a file version that is not read.
+        CorruptFileError: a byte differs; the message names column and page if it is in one.
+        UnsupportedFeatureError: the file has a version that is not read.
         StorageError: the storage failed.
     """
     checksums = FileChecksums(file, read_file_metadata(file))
@@ -76,7 +78,7 @@ def verify_file(file: ReadableFile, open_side_file: Callable[[int], ReadableFile
 
 
 class FileChecksums:
-    """The checksums that a file has of itself, read and checked once; thread-safe."""
+    """Checksums that a file contains for itself, read once; thread-safe."""
 
     def __init__(self, file: ReadableFile, metadata: FileMetadata) -> None:
         self.file = file
@@ -86,7 +88,7 @@ class FileChecksums:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file has checksums. If it has, those of its metadata are checked.
+        """Whether the file has checksums. If so, its metadata has been checked.
 
         Raises:
             CorruptFileError: the metadata differs from its checksum.
@@ -96,7 +98,7 @@ class FileChecksums:
             return self._has_seal
 
     def column(self, index: int) -> ColumnChecksums:
-        """Return the checksums of the pages of one column of a file that has checksums.
+        """Return the checksums of the pages of one column of a file with checksums.
 
         Raises:
             CorruptFileError: the page statistics are damaged, or lack a page.
@@ -109,7 +111,7 @@ class FileChecksums:
             return known
 
     def verify_all(self, open_side_file: Callable[[int], ReadableFile] | None = None) -> bool:
-        """See `verify_file`."""
+        """Check all bytes of the file, see `verify_file`."""
         if not self.is_there:
             return False
         known: list[BufferRange] = []
@@ -131,7 +133,7 @@ class FileChecksums:
         return True
 
     def verify_side_file(self, blob_id: int, side_file: ReadableFile) -> None:
-        """Check all bytes of a side file; of one that the file has no checksum of there is nothing to check.
+        """Check all bytes of a side file. A side file without a checksum is not checked.
 
         Raises:
             CorruptFileError: the side file differs from its checksum or size, or the checksums are damaged.
@@ -162,10 +164,10 @@ class FileChecksums:
 
     @cached_property
     def _fields(self) -> Sequence[_StoredField]:
-        """The field of each column of the file, without the hidden columns, which come last."""
+        """Field of each column of the file. The hidden columns come last and are left out."""
         schema = self.metadata.schema
         if self.metadata.version == FileVersion.V2_0:
-            # A column is readable without those above it.
+            # A column of 2.0 can be read without its parents.
             return [_StoredField(node, node) for top in schema.fields for node in nodes(top)]
         return [_StoredField(top, leaf) for top in schema.fields for leaf in leaves(top)]
 
@@ -183,13 +185,13 @@ class FileChecksums:
 
     @cached_property
     def _side_files(self) -> Mapping[int, tuple[int, int]]:
-        """The checksum and size of each side file, by its number."""
+        """Checksum and size of each side file by its number."""
         place = self._buffer(CHECKSUMS_KEY)
         return {} if place is None else read_checksums(self.file.read(*place), self.file.name)
 
 
 class ColumnChecksums:
-    """The checksums of the pages of one column of a file; thread-safe."""
+    """Checksums of the pages of one column of a file; thread-safe."""
 
     def __init__(
         self,
@@ -199,7 +201,10 @@ class ColumnChecksums:
         expected: Sequence[int],
         stored: _StoredField | None,
     ) -> None:
-        """`expected` has the CRC-32C of each page of column number `index`; a hidden one has no field."""
+        """Store the CRC-32C `expected` of each page of column number `index`.
+
+        `stored` is the field of the column; None for a hidden column.
+        """
         self._file = file
         self._metadata = metadata
         self._index = index
@@ -213,9 +218,9 @@ class ColumnChecksums:
         return len(self._pages)
 
     def pages_of(self, first_row: int, end_row: int) -> range:
-        """Return the numbers of the pages that hold the top-level rows `[first_row, end_row)`.
+        """Return the numbers of the pages with the top-level rows `[first_row, end_row)`.
 
-        Pages of 2.0 columns below lists count items. There all pages are returned.
+        All pages are returned for 2.0 columns below lists, because their pages count items instead of rows.
         """
         starts = self._starts
         if starts is None:
@@ -223,7 +228,7 @@ class ColumnChecksums:
         return range(bisect_right(starts, first_row) - 1, bisect_left(starts, end_row))
 
     def pages_at(self, rows: npt.NDArray[np.int64]) -> Iterable[int]:
-        """Return the numbers of the pages that hold some top-level rows; see `pages_of`."""
+        """Return the numbers of the pages with the given top-level rows; see `pages_of`."""
         starts = self._starts
         if starts is None:
             return range(self.num_pages)
@@ -234,14 +239,14 @@ class ColumnChecksums:
         """Check one page, and the blobs in the file that it describes.
 
         Args:
-            number: of the page.
-            column: the name of the column for messages.
+            number: number of the page.
+            column: name of the column for messages.
 
         Returns:
-            The parts of the file that were checked.
+            The ranges of the file that were checked.
 
         Raises:
-            CorruptFileError: the page differs from its checksum; names file, column and page.
+            CorruptFileError: the page differs from its checksum; the message names file, column and page.
             StorageError: the storage failed.
         """
         expected = self._expected[number]
@@ -259,7 +264,7 @@ class ColumnChecksums:
         found = page_checksum(self._file, ranges)
         if found != expected:
             raise CorruptFileError(
-                "page has another checksum",
+                "page does not match its checksum",
                 file=self._file.name,
                 column=column,
                 page=number,
@@ -269,7 +274,7 @@ class ColumnChecksums:
         return ranges
 
     def _blobs(self, number: int) -> list[BufferRange]:
-        """Return where in the file the values are that a page of a blob column describes."""
+        """Return the ranges of the file with the values of the blobs that a page describes."""
         with self._lock:
             reader = self._descriptors
         if reader is None:
@@ -289,24 +294,24 @@ class ColumnChecksums:
 
     @cached_property
     def _descriptors(self) -> ColumnReader | None:
-        """Return the reader of the positions of blobs; None for a column without blobs."""
+        """Reader of the positions of blobs; None for a column without blobs."""
         stored, metadata = self._stored, self._metadata
         if stored is None or not (stored.leaf.is_blob or stored.leaf.is_blob_v2):
             return None
-        if metadata.version == FileVersion.V2_0:  # and in lists it has a number of values of its own
+        if metadata.version == FileVersion.V2_0:  # a 2.0 column below lists has its own number of values
             num_values = sum(page.num_rows for page in self._pages)
             metadata = replace(metadata, descriptor=file_pb2.FileDescriptor(length=num_values))
         return open_column(self._file, metadata, describe_blobs(stored.top), {stored.leaf.id: self._index})
 
     @cached_property
     def _starts(self) -> list[int] | None:
-        """The top-level row that each page begins with, and the number of rows; None where pages differ."""
+        """First top-level row of each page, followed by the number of rows; None if it cannot be derived."""
         num_rows = self._metadata.num_rows
         ends = [0, *accumulate(page.num_rows for page in self._pages)]
         if self._metadata.version == FileVersion.V2_0:
             is_top = self._stored is not None and self._stored.leaf.parent_id == _TOP
             return ends if is_top and ends[-1] == num_rows else None
-        # A row below fixed-size lists of structs has several slots.
+        # Below fixed-size lists of structs, every row has the same number of slots.
         if not num_rows or ends[-1] % num_rows:
             return None
         slots = ends[-1] // num_rows
@@ -314,7 +319,7 @@ class ColumnChecksums:
 
 
 def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:
-    """Return the CRC-32C of parts of a file, one after the other."""
+    """Return the CRC-32C of ranges of a file, one after the other."""
     crc = 0
     for position, size in ranges:
         for piece in _pieces(file, position, size):
@@ -339,7 +344,7 @@ def _verify_seal(file: ReadableFile, metadata: FileMetadata) -> bool:
             found = kernels.crc32c(footer, kernels.crc32c(described))
             if found != expected:
                 raise CorruptFileError(
-                    "metadata has another checksum",
+                    "metadata does not match its checksum",
                     file=file.name,
                     expected=f"{expected:08x}",
                     found=f"{found:08x}",
@@ -349,7 +354,7 @@ def _verify_seal(file: ReadableFile, metadata: FileMetadata) -> bool:
 
 
 def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
-    """Return the values of a field that structs and lists lead to."""
+    """Return the values of the field `leaf`, which is inside structs and lists of `field`."""
     if field is leaf:
         return array
     below = array.flatten() if pa.types.is_struct(array.type) else [flatten_lists(array)]
@@ -360,9 +365,7 @@ def _descend(field: Field, leaf: Field, array: pa.Array) -> pa.StructArray:
 
 
 def _verify_gaps(file: ReadableFile, known: list[BufferRange], end: int) -> None:
-    """Check that all bytes between the known ranges, up to `end`, are zero; raise `CorruptFileError` if
-    not.
-    """
+    """Raise `CorruptFileError` unless all bytes up to `end` outside the known ranges are zero."""
     position = 0
     for start, size in sorted(known):
         if start > position:

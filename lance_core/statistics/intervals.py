@@ -1,9 +1,10 @@
-"""Possible values and truth values in pieces of a fragment, and the results of comparisons of them.
+"""Interval arithmetic: possible values of operands, and possible results of conditions, per piece of a
+fragment.
 
-A piece is a range of rows. Every fact is an array with an entry per piece, or one entry for all of them, and
-errs on the side of what may be: may there be a null, a NaN, another value, and between which bounds. So a
-comparison says for each piece whether it may be true, false or null in some row. NaN equals NaN and is
-greater than every number; -0.0 equals 0.0.
+A piece is a range of rows. Every fact is an array with one entry per piece, or with one entry for all pieces.
+Facts are conservative: they say whether there may be a null, a NaN or another value, and between which
+bounds. So a comparison says for each piece whether it may be true, false or null in some row. NaN equals NaN
+and is greater than every number; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Truth:
 
 
 ANY = Truth(_YES, _YES, _YES)
-"""Nothing is known."""
+"""Truth of a condition about which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class Values:
 
     Attributes:
         type: Arrow type of the bounds.
-        least, most: Bounds of the values that are neither null nor NaN; null where unknown, None for no
-            bounds at all.
-        ordinary: There may be such values.
-        nan, null: There may be NaN, null.
+        least, most: Bounds of the values that are neither null nor NaN. A null bound is unknown; None means
+            that no bound is known.
+        ordinary: Whether there may be values that are neither null nor NaN.
+        nan, null: Whether there may be NaN, and null.
     """
 
     type: pa.DataType
@@ -69,22 +70,23 @@ class Values:
 
     @property
     def some(self) -> Flags:
-        """There may be a value that is not null."""
+        """Whether there may be a value that is not null."""
         return self.ordinary | self.nan
 
 
 def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
-    """Return the values of a column of type `data_type`.
+    """Return the possible values of a column of type `data_type`.
 
     Args:
         statistics: See `lance_core.statistics.column_statistics`.
-        pieces: For each piece the row of `statistics` that covers it, or their number where none does.
+        pieces: For each piece, the row of `statistics` that covers it, or the number of rows if none does.
+        data_type: Arrow type of the column.
     """
     data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     is_float = pa.types.is_floating(data_type)
     rows, nulls = (_numbers(statistics[name]) for name in ("rows", "null_count"))
     nans = _numbers(statistics["nan_count"]) if is_float else np.zeros_like(rows)
-    # Unknown counts are -1.
+    # An unknown count is -1.
     ordinary = (nulls < 0) | (nans < 0) | (nulls + nans < rows)
     nan, null = nans != 0, nulls != 0
     least = most = None
@@ -100,7 +102,7 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
 
 
 def literal_values(value: pa.Scalar) -> Values:
-    """Return a constant."""
+    """Return the possible values of a constant."""
     kind = value.type
     if not value.is_valid:
         return Values(kind, None, None, _NO, _NO, _YES)
@@ -111,14 +113,14 @@ def literal_values(value: pa.Scalar) -> Values:
 
 
 def cast_values(values: Values, data_type: pa.DataType, try_cast: bool) -> Values | None:
-    """Return the values cast to another type; None if that may change their order, or fail."""
+    """Return the values cast to another type; None if the cast may fail or change their order."""
     if values.least is None or values.most is None or not _is_monotone(values.type, data_type):
         return None
     try:
         least, most = (_comparable(cast(side, data_type)) for side in (values.least, values.most))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # What lies between bounds that fit does fit. Of values without bounds nobody knows.
+    # Values between two bounds that fit the type fit, too. For values without bounds this is unknown.
     unknown = values.ordinary & (_missing(least) | _missing(most))
     if not try_cast and unknown.any():
         return None
@@ -156,7 +158,7 @@ def starts_with(values: Values, prefix: bytes) -> Truth:
     least, most = values.least.cast(binary), values.most.cast(binary)
     first = pa.scalar(prefix, binary)
     may_start, surely_start = _holds(pc.less_equal, first, most), _surely(pc.less_equal, first, least)
-    # The shortest text above everything that starts with the prefix; none where all its bytes are 255.
+    # The shortest text above all texts with the prefix. There is none if all bytes of the prefix are 255.
     stem = prefix.rstrip(b"\xff")
     if stem:
         end = pa.scalar(stem[:-1] + bytes([stem[-1] + 1]), binary)
@@ -171,8 +173,9 @@ def contained(values: Values, sorted_values: npt.NDArray[Any], has_nan: bool, ha
     """Return the truth of `values IN (...)`.
 
     Args:
-        sorted_values: The list, as `sortable` gives it, in ascending order and without NaN.
-        has_nan, has_null: What else the list holds.
+        values: The operand.
+        sorted_values: Values of the list without NaN and null, as `sortable` returns them, ascending.
+        has_nan, has_null: Whether the list contains NaN, and null.
     """
     may_hit, surely_hit = _YES, _NO
     if values.least is not None and values.most is not None:
@@ -184,7 +187,7 @@ def contained(values: Values, sorted_values: npt.NDArray[Any], has_nan: bool, ha
     true = (values.ordinary & may_hit) | (values.nan & has_nan)
     missed = (values.ordinary & ~surely_hit) | (values.nan & (not has_nan))
     if not len(sorted_values) and not has_nan:
-        missed = missed | values.null  # whatever the evaluation makes of null in an empty list
+        missed = missed | values.null  # conservative: a null in an empty list may give false or null
     return Truth(true, missed & (not has_null), values.null | (missed & has_null))
 
 
@@ -200,7 +203,7 @@ def as_truth(values: Values) -> Truth:
 
 
 def sortable(values: pa.Array) -> npt.NDArray[Any]:
-    """Values of an ordered type, none of them null, as an array that NumPy sorts the way Arrow does."""
+    """Return values of an ordered type without nulls as an array that NumPy sorts in Arrow's order."""
     kind = values.type
     if pa.types.is_boolean(kind):
         return np.asarray(values.cast(pa.uint8()))
@@ -211,7 +214,7 @@ def sortable(values: pa.Array) -> npt.NDArray[Any]:
     objects = np.empty(len(values), object)
     if pa.types.is_decimal(kind):
         objects[:] = values.to_pylist()
-    else:  # text compares like its bytes
+    else:  # text is compared by its bytes
         objects[:] = values.cast(pa.large_binary()).to_pylist()
     return objects
 
@@ -235,18 +238,19 @@ def _may_equal(a: Values, b: Values) -> Flags:
 
 
 def _may_differ(a: Values, b: Values) -> Flags:
-    # One value on both sides: no pair of different ones.
+    # If both sides have only one value, and it is the same, no pair differs.
     same = _surely(pc.equal, a.least, b.most) & _surely(pc.equal, b.least, a.most)
     same = same & _surely(pc.equal, a.least, a.most)
     return (a.ordinary & b.ordinary & ~same) | (a.nan & b.ordinary) | (a.ordinary & b.nan)
 
 
 def _holds(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
-    """Return whether a comparison of bounds holds; true where a bound is unknown."""
+    """Return whether a comparison of bounds may hold: true if a bound is unknown."""
     return _result(comparison, a, b, unknown=True)
 
 
 def _surely(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
+    """Return whether a comparison of bounds holds for certain: false if a bound is unknown."""
     return _result(comparison, a, b, unknown=False)
 
 
@@ -266,9 +270,7 @@ def _missing(bound: pa.Array | pa.Scalar) -> Flags:
 def _places(
     bound: pa.Array | pa.Scalar, values: npt.NDArray[Any], side: Any, unknown: int, shape: tuple[int, ...]
 ) -> npt.NDArray[np.intp]:
-    """Return the positions at which bounds would be inserted in sorted values; `unknown` for unknown
-    bounds.
-    """
+    """Return the insertion positions of bounds in sorted values; `unknown` for unknown bounds."""
     if isinstance(bound, pa.Scalar):
         bound = pa.array([bound.as_py()], bound.type)
     places = np.full(len(bound), unknown, np.intp)
@@ -282,7 +284,9 @@ def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _comparable(values: Any) -> Any:
-    """Arrow compares neither half floats nor decimals of a negative scale."""
+    """Return the values in a type that Arrow can compare, instead of half floats and decimals of a negative
+    scale.
+    """
     if pa.types.is_decimal(values.type):
         return without_negative_scale(values)
     return values.cast(pa.float32()) if values.type == pa.float16() else values
@@ -296,7 +300,7 @@ def _is_monotone(source: pa.DataType, target: pa.DataType) -> bool:
     if is_.is_floating(source):
         return bool(is_.is_floating(target) and target.bit_width >= source.bit_width)
     if is_.is_date(source):
-        # Arrow lets dates of milliseconds wrap around when they become dates of days.
+        # Arrow's cast of dates in milliseconds to dates in days wraps around.
         days = is_.is_date32(source) and is_.is_date(target)
         return bool(days or (is_.is_timestamp(target) and target.tz is None))
     if is_.is_timestamp(source):

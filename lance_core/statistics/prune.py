@@ -1,8 +1,8 @@
-"""Pruning: the rows of a fragment that a filter can pass, by statistics alone.
+"""Pruning: the rows of a fragment for which a filter may be true, according to statistics.
 
-The columns of a filter have pages of different lengths. Their ends cut the fragment into pieces; in each one
-a column lies in one page. For every piece it is worked out whether the filter may be true, false or null in
-some row of it (`lance_core.statistics.intervals`). What cannot be decided may be anything.
+The columns of a filter have pages with different boundaries. All boundaries cut the fragment into pieces. In
+each piece, every column lies in one page. For each piece, `lance_core.statistics.intervals` derives whether
+the filter may be true, false or null in some row. If this cannot be decided, any result is possible.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from lance_core.statistics.column_statistics import Spans, piece_edges
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values
 
 RowRanges = list[tuple[int, int]]
-"""Ranges `[start, end)` of rows, ascending and apart from each other."""
+"""Ranges `[start, end)` of rows, ascending and without overlap."""
 
 
 def kept_rows(
     expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
 ) -> RowRanges:
-    """Return the rows in which `expression` may be true.
+    """Return the rows for which `expression` may be true.
 
     Args:
         expression: A condition.
-        statistics: Of the columns that have some, see `lance_core.statistics.column_statistics`.
-        num_rows: Physical rows of the fragment, deleted ones included.
+        statistics: Statistics by column path, see `lance_core.statistics.column_statistics`. Columns without
+            statistics are left out.
+        num_rows: Physical rows of the fragment, deleted rows included.
     """
     kept, _ = decide_rows(expression, statistics, num_rows)
     return kept
@@ -44,10 +45,9 @@ def kept_rows(
 def decide_rows(
     expression: tree.Expression, statistics: Mapping[tree.Path, pa.Table], num_rows: int
 ) -> tuple[RowRanges, RowRanges]:
-    """Return the rows in which `expression` may be true, and those among them in which it is true without
-    doubt.
+    """Return the rows for which `expression` may be true, and the rows for which it is certainly true.
 
-    Arguments are those of `kept_rows`.
+    The arguments are those of `kept_rows`.
     """
     tables = {path: statistics[path] for path in tree.columns(expression) if path in statistics}
     spans = {path: Spans.of(table) for path, table in tables.items()}
@@ -69,7 +69,7 @@ def _truth(
     tables: Mapping[tree.Path, pa.Table],
     columns: Mapping[tree.Path, npt.NDArray[np.intp]],
 ) -> Truth:
-    """Return the truth of a condition, from the leaves of its tree upwards."""
+    """Return the truth of a condition, computed from the leaves of its tree upwards."""
     known: dict[int, Truth | Values | None] = {}
     for node in reversed(list(tree.walk(expression))):
         if isinstance(node, tree.Column):
@@ -82,7 +82,9 @@ def _truth(
 
 
 def _node(node: tree.Expression, operands: list[Truth | Values | None]) -> Truth | Values | None:
-    """Return the possible values of a node from those of its operands; None if nothing is known."""
+    """Return the possible values or results of a node, from those of its operands; None if
+    nothing is known.
+    """
     match node:
         case tree.Literal():
             return intervals.literal_values(node.value)
@@ -146,14 +148,17 @@ def _is_null(operand: Truth | Values | None) -> Truth:
 
 
 def _like(node: tree.Like, operand: Values) -> Truth | None:
-    """By the text before the first wildcard: nothing else passes, and not all of it need do so."""
+    """Return the truth of a LIKE condition, from the text before its first wildcard.
+
+    Only values with this prefix can match, but not all of them do.
+    """
     if node.ignore_case:
         return None
     prefix = ""
     characters = iter(node.pattern)
     for character in characters:
         if node.escape is not None and character == node.escape:
-            character = next(characters, character)  # one at the very end stands for itself
+            character = next(characters, character)  # an escape at the end stands for itself
         elif character in "%_\\":
             break
         prefix += character
@@ -163,7 +168,7 @@ def _like(node: tree.Like, operand: Values) -> Truth | None:
 
 @lru_cache(maxsize=32)
 def _sorted(node: tree.IsIn) -> tuple[npt.NDArray[Any], bool]:
-    """Return the values of a list in order, without NaN, and whether NaN is among them."""
+    """Return the values of a list in ascending order without NaN, and whether NaN was among them."""
     values = intervals.comparable(node.values)
     has_nan = False
     if pa.types.is_floating(values.type):

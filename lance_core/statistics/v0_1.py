@@ -1,10 +1,12 @@
 """Page statistics of 0.1 files.
 
-A file keeps them as a table of its own: a struct column per field, named by the field id, with the children
+A file stores its statistics as a table: a struct column per field, named by the field id, with the children
 null_count, min_value and max_value, and one row per batch. The writer counted nulls and left them out of the
-bounds, but most types lose their nulls when they are stored: the rows come back as values the bounds do not
-know. Strings lose the difference between null and empty. So what is read is turned into what holds for the
-rows as they come back. Source: docs/format.md, "0.1".
+bounds. But most types lose their nulls when they are stored, and the rows come back as values that the bounds
+do not include. Strings lose the difference between null and empty. Therefore the statistics are corrected for
+the rows as they are read.
+
+Source: docs/format.md, "0.1".
 """
 
 from collections.abc import Collection
@@ -23,9 +25,9 @@ from lance_core.statistics.column_statistics import statistics_schema
 
 _CHILDREN = ["null_count", "min_value", "max_value"]
 
-# Writers cut strings of more than 64 bytes between two characters, here at 61 to 64 bytes, and then look for
-# the greatest. One that was cut earlier may be above a raised bound that was cut later; so only as many bytes
-# of a bound are believed as every cut string still has.
+# Writers cut strings of more than 64 bytes between two characters, here at 61 to 64 bytes, and then search
+# the greatest. A string that was cut early may be greater than a raised bound that was cut late. Therefore
+# only the bytes of a bound are trusted that every cut string still has.
 _SURE_BYTES = 61
 
 
@@ -73,11 +75,12 @@ def _field_id(field: Field, file: LegacyFile) -> int:
 
 
 def _as_read(column: int, stored: pa.StructArray, file: LegacyFile) -> pa.Table:
-    """Return statistics of the rows of a column as they are read, from the stored statistics."""
+    """Return the statistics of the rows of a column as they are read, from the stored statistics."""
     null_counts, least, most = stored.flatten()
     starts, rows = file.batch_offsets[:-1], pa.array(np.diff(file.batch_offsets))
     if offset_bits(least.type):
-        # An empty string would be the least value, and reads as null: nobody knows how many there are.
+        # A stored bound that is empty reads as null. Then there may be empty strings, which read as null,
+        # too, so the number of nulls is unknown.
         is_known = pc.or_(pc.is_valid(least), pc.equal(null_counts, rows))
         null_counts = pc.if_else(is_known, null_counts, pa.scalar(None, pa.int64()))
         if len(most) and (pa.types.is_string(most.type) or pa.types.is_large_string(most.type)):

@@ -1,8 +1,8 @@
-"""Statistics of one column that scans gather while they decode it for a filter.
+"""Statistics of one column that scans gather while they decode the column for a filter.
 
-They are about zones: runs of at most 8192 rows as they happened to be decoded. Zones are finer than pages,
-which hold a million rows, and need no page to be decoded in one piece. Rows that are known are not looked at
-again, so that only the first filter on a column pays.
+Statistics are gathered per zone: a range of at most 8192 rows that were decoded together. Zones are finer
+than pages, which may have a million rows, and a page need not be decoded at once. Rows with known statistics
+are not examined again, so only the first filter on a column pays for them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from lance_core.statistics.column_statistics import statistics_schema
 
 ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
-"""A shorter run is worth a zone only where nothing is unknown beside it."""
+"""Minimum rows of a zone, except for a zone that fills the gap between known rows."""
 _ENTRY_BYTES = 512
-"""About what an empty one takes."""
+"""Estimated bytes of an empty entry."""
 
 
 class GatheredColumn:
-    """Statistics known so far of a column of `num_rows` values of type `value_type`; thread-safe.
+    """Known statistics of a column of `num_rows` values of type `value_type`; thread-safe.
 
     Attributes:
-        num_bytes: About how much memory it takes.
+        num_bytes: Estimated memory in bytes.
     """
 
     def __init__(self, value_type: pa.DataType, num_rows: int, known: pa.Table | None = None) -> None:
-        """Begin with nothing, or with the table of a column that is known as a whole."""
+        """Start without statistics, or with the table `known` of the whole column."""
         self._type = value_type
         self._num_rows = num_rows
-        # Runs of rows that are known: where they begin and end, and their zones. In order and apart.
+        # Starts, ends and zones of the ranges of known rows, which are ascending and do not overlap.
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._zones: list[pa.RecordBatch] = []
@@ -60,7 +60,7 @@ class GatheredColumn:
             return self._table
 
     def add(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        """Look at decoded rows that follow each other, `first_row` being the first."""
+        """Gather statistics of consecutive decoded rows; `first_row` is the number of the first one."""
         for array in arrays:
             if self.is_complete:
                 return
@@ -71,7 +71,7 @@ class GatheredColumn:
             first_row += len(array)
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the parts of a range of rows that are not known."""
+        """Return the ranges within `[start, end)` without known statistics."""
         with self._lock:
             first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
             lows = [start, *self._ends[first:last]]
@@ -79,14 +79,14 @@ class GatheredColumn:
         return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
 
     def _closes(self, start: int, end: int) -> bool:
-        """Return whether the rows before and after a gap in what is known are known, or do not exist."""
+        """Return whether an unknown range lies between known rows or at an end of the column."""
         with self._lock:
             return (start == 0 or start in self._ends) and (end == self._num_rows or end in self._starts)
 
     def _insert(self, start: int, end: int, zones: pa.RecordBatch) -> None:
         with self._lock:
             at = bisect_left(self._starts, start)
-            # Another thread may have decoded some of the same rows meanwhile.
+            # Another thread may have added some of these rows meanwhile.
             if (at and self._ends[at - 1] > start) or (at < len(self._starts) and self._starts[at] < end):
                 return
             self._starts.insert(at, start)
@@ -100,7 +100,7 @@ class GatheredColumn:
         zones = pa.Table.from_batches(self._zones).combine_chunks()
         rows = np.asarray(zones["rows"])
         run_rows = np.subtract(self._ends, self._starts)
-        # Rows of the zones before, plus the rows between the runs before.
+        # First row of a zone: the rows of all zones before it, plus the unknown rows before it.
         skipped = np.subtract(self._starts, np.cumsum(run_rows) - run_rows)
         first_rows = np.cumsum(rows) - rows + np.repeat(skipped, [len(batch) for batch in self._zones])
         return pa.Table.from_arrays(

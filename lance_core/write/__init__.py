@@ -1,1 +1,1 @@
-"""Writing tables: record batches to data files, data files to a new version."""
+"""Writing tables: record batches become data files, and data files become a new version."""

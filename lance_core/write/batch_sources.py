@@ -1,4 +1,4 @@
-"""Sources of rows: everything that turns into a schema and record batches, read while it is written."""
+"""Sources of rows: conversion of all supported inputs to a schema and a stream of record batches."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 
 MAX_BATCH_BYTES = 8 << 20
-"""Larger batches are handed on in slices, so that what is held of each while it is encoded is bounded."""
+"""Bytes above which a batch is cut into slices, which bounds the memory for encoding."""
 
 
 @runtime_checkable
 class _Stored(Protocol):
-    """A scan of stored rows, such as a `LanceScanner`."""
+    """Scan of stored rows, such as a `LanceScanner`."""
 
     def verified(self) -> Any:
-        """Return the same scan with the pages that it reads checked.
+        """Return the same scan with checks of page checksums.
 
-        A damaged page would get a valid checksum in the copy.
+        Without the checks, a damaged page would be copied and get a valid checksum.
         """
 
 
 def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema of `data` and its rows.
+    """Return the schema of `data` and an iterator over its rows.
 
     Args:
-        data: an Arrow table, batch, reader, dataset or scanner, a dataset or scanner of this package, a
-            pandas or polars frame, columns as a dict, rows as a list of dicts, anything with
-            `__arrow_c_stream__`, or an iterable of batches.
-        schema: what frames, dicts and iterables of batches are turned into; iterables need it.
+        data: an Arrow table, batch, reader, dataset or scanner; a dataset or scanner of this package; a
+            pandas or polars frame; a dict of columns; a list of dicts; an object with `__arrow_c_stream__`;
+            or an iterable of batches.
+        schema: schema to which frames, dicts and iterables of batches are converted; required for iterables.
 
     Raises:
-        InvalidInputError: an iterable without a schema.
-        TypeError: something else.
+        InvalidInputError: `data` is an iterable, and `schema` is missing.
+        TypeError: `data` is of another type.
     """
     if isinstance(data, pa.RecordBatch):
         return data.schema, iter([data])
@@ -46,7 +46,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
         return data.schema, iter(data)
     datasets = sys.modules.get(
         "pyarrow.dataset"
-    )  # a caller with a dataset has imported it; importing it loads pandas
+    )  # a caller with a dataset has imported pyarrow.dataset; importing it here would load pandas
     if datasets is not None and isinstance(data, datasets.Dataset):
         data = data.scanner()
     if datasets is not None and isinstance(data, datasets.Scanner):
@@ -73,7 +73,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in slices of about `MAX_BATCH_BYTES`, without a copy."""
+    """Yield a batch in slices of about `MAX_BATCH_BYTES`, without copying."""
     num_slices = max(1, -(-batch.nbytes // MAX_BATCH_BYTES))
     step = max(1, -(-batch.num_rows // num_slices))
     if step >= batch.num_rows:
@@ -94,5 +94,5 @@ def _cast(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]
             yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise InvalidInputError(
-                "batch does not fit the given schema", expected=schema, found=error
+                "batch does not match the given schema", expected=schema, found=error
             ) from None

@@ -1,4 +1,4 @@
-"""Writing a dataset: its next version is made from batches that are pushed, and committed at the end."""
+"""Writing a dataset: batches are written one by one, then committed as the next version."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,10 +41,10 @@ Mode = Literal["create", "append", "overwrite"]
 
 
 class DatasetWriter:
-    """One version of a dataset in the making: `write` batches, then `commit`. For one thread.
+    """Writer of one version of a dataset, for one thread: call `write` for each batch, then `commit`.
 
-    Nobody sees anything before the commit. `abort`, or leaving the `with` block without a commit, removes
-    what was written.
+    Nothing is visible before the commit. `abort`, or leaving the `with` block without a commit, removes the
+    written files.
     """
 
     def __init__(
@@ -56,20 +56,21 @@ class DatasetWriter:
         *,
         base: Snapshot | None = None,
     ) -> None:
-        """Compare the schema with the dataset's, and get ready to write.
+        """Compare the schema with that of the dataset and prepare to write.
 
         Args:
-            storage: where the dataset is, or is to be.
-            schema: of the batches to come.
-            mode: create a dataset, append to one, or replace its rows and schema. Where there is none, the
-                last two create it.
-            options: the defaults where not given.
-            base: the version that the new one is made on; the latest if not given.
+            storage: storage of the dataset, or of the new dataset.
+            schema: schema of the batches.
+            mode: `create`, `append`, or `overwrite`, which replaces rows and schema. If there is no dataset,
+                append and overwrite create it.
+            options: options; None means the defaults.
+            base: version on which the new version is based; None means the latest.
 
         Raises:
-            InvalidInputError: a mode or option that makes no sense, a schema that does not fit the dataset.
-            DatasetExistsError: there is a dataset where one was to be created.
-            UnsupportedFeatureError: a type or version that is not written, or a dataset with such features.
+            InvalidInputError: the mode or an option is invalid, or the schema does not match the dataset.
+            DatasetExistsError: the mode is `create`, and the dataset exists.
+            UnsupportedFeatureError: a type or file version cannot be written, or the dataset has an unknown
+                feature.
         """
         if mode not in ("create", "append", "overwrite"):
             raise InvalidInputError("mode", expected="create, append or overwrite", found=repr(mode))
@@ -111,26 +112,26 @@ class DatasetWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
         return self._fragments.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """About how many bytes the data files have so far."""
+        """Estimated bytes of the data files so far."""
         return self._fragments.num_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows.
 
         Raises:
-            InvalidInputError: a batch of another schema than announced, or a null where none is allowed.
-            UnsupportedFeatureError: a value that files of this version cannot hold.
+            InvalidInputError: the batch has another schema than announced, or a null in a required column.
+            UnsupportedFeatureError: a value cannot be stored in files of this version.
             StorageError: the storage failed.
         """
         self._fragments.write(self._conformer.conform(batch))
 
     def transaction(self) -> transaction_pb2.Transaction:
-        """Complete the files; the transaction that makes the version, for who commits it elsewhere.
+        """Complete the files, and return the transaction that makes the version, to be committed elsewhere.
 
         Raises:
             LanceError: the files cannot be completed.
@@ -150,14 +151,15 @@ class DatasetWriter:
     def commit(self) -> Snapshot:
         """Complete the files and make the version.
 
-        A transaction id that was committed before is not committed again: the version that it made is
-        returned, and the files are removed.
+        If the given transaction id was committed before, the version that it made is returned, and the files
+        are removed.
 
         Raises:
-            CommitConflictError: another version makes this one impossible, see `lance_core.commit.commit`.
-            CommitUnknownError: nobody can say whether the version was made; its files are kept.
-            DatasetExistsError: somebody else created the dataset meanwhile.
-            LanceError: others mean that nothing was committed; all files are removed.
+            CommitConflictError: another version prevents this commit, see `lance_core.commit.commit`.
+            CommitUnknownError: the storage did not answer, so the version may or may not exist; its files are
+                kept.
+            DatasetExistsError: another writer created the dataset meanwhile.
+            LanceError: another error; nothing was committed, and all files are removed.
         """
         options = self._options
         with self._discarding():
@@ -182,11 +184,11 @@ class DatasetWriter:
         return self._opened(manifest)
 
     def _committed(self) -> Manifest | None:
-        """Return the version that the given transaction id made before."""
+        """Return the version that the given transaction id made before; None if there is none."""
         number = self._options.transaction_id
         if number is None:
             return None
-        # The first append may have made the table, as an overwrite.
+        # The first append creates the table by an overwrite.
         operations = ("append", "overwrite") if self._mode == "append" else ("overwrite",)
         return find_committed(self._storage, number, operations)
 
@@ -194,7 +196,7 @@ class DatasetWriter:
         return Snapshot(self._storage, manifest, self._open_base, self._session).with_manifest(manifest)
 
     def abort(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
         self._fragments.abort()
 
     def __enter__(self) -> Self:
@@ -208,7 +210,7 @@ class DatasetWriter:
 
     @contextmanager
     def _discarding(self) -> Iterator[None]:
-        """Remove the files when it is certain that nothing was committed, and only then."""
+        """Remove the files if it is certain that nothing was committed."""
         try:
             yield
         except CommitUnknownError:
@@ -227,14 +229,14 @@ def write_data(
     *,
     base: Snapshot | None = None,
 ) -> Snapshot:
-    """Write all rows of `data` and make a version of them.
+    """Write all rows of `data` as one version.
 
     Args:
         data, schema: see `lance_core.write.batch_sources.batches_of`.
         storage, mode, options, base: see `DatasetWriter`.
 
     Raises:
-        LanceError: as `DatasetWriter` does, or the data makes no sense.
+        LanceError: an error of `DatasetWriter` or `batches_of`.
     """
     given, batches = batches_of(data, schema)
     with DatasetWriter(storage, given, mode, options, base=base) as writer:
@@ -251,12 +253,11 @@ def _latest(storage: Storage) -> Snapshot | None:
 
 
 def table_file_version(given: FileVersion | None, base: Manifest | None, mode: Mode) -> FileVersion:
-    """Return the version of new data files: what the caller gave, what the table has, or what new tables
-    get.
+    """Return the version of new data files: the caller's choice, else the table's version, else the default.
 
     Raises:
-        InvalidInputError: rows are to be added in files of another version than the table's.
-        UnsupportedFeatureError: the files of the table are of another version than it says.
+        InvalidInputError: the mode is `append`, and the caller's choice is not the table's version.
+        UnsupportedFeatureError: the table has files of another version than it declares.
     """
     if base is None:
         return given or STABLE
@@ -266,11 +267,13 @@ def table_file_version(given: FileVersion | None, base: Manifest | None, mode: M
             "data_storage_version differs from that of the table", expected=own, found=given
         )
     if mode == "append" and own == FileVersion.V0_1:
-        # Releases around 0.16 said 0.1 while they wrote 2.0 files; the two do not go together.
+        # Releases around 0.16 declared 0.1 and wrote 2.0 files. One table cannot have both.
         versions = {file.version for fragment in base.fragments for file in fragment.files}
         if versions - {own}:
             raise UnsupportedFeatureError(
-                "appending to a table of other files than it says", expected=own, found=max(versions)
+                "appending to a table whose files have another version than it declares",
+                expected=own,
+                found=max(versions),
             )
     return given or own
 
@@ -282,7 +285,7 @@ def _table_schema(schema: pa.Schema, base: Manifest | None, mode: Mode, version:
 
 
 def _require_all_fields(table: Schema, given: Schema) -> None:
-    """Fragments of 0.1 tables have all columns: the reference refuses others."""
+    """Refuse missing columns of a 0.1 table, because the reference refuses fragments without all columns."""
     for field_id, field in table.field_by_id.items():
         if field_id not in given.field_by_id:
             raise InvalidInputError("column is missing, which a 0.1 table does not allow", column=field.name)

@@ -1,4 +1,4 @@
-"""Batches to data files: each file becomes a fragment, and a new one is begun when a limit is reached."""
+"""Writing fragments: batches become data files, each of which becomes a fragment. Limits start a new file."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,7 +30,7 @@ class FileLimits:
 
     max_rows: int = 1 << 20
     max_bytes: int = 90 << 30
-    """Approximate: rows that are encoded together are not split."""
+    """Approximate limit: rows that are encoded together stay in one file."""
 
     def __post_init__(self) -> None:
         if not 0 < self.max_rows < MAX_ROWS:
@@ -40,17 +40,17 @@ class FileLimits:
 
 
 class FragmentWriteProgress(Protocol):
-    """Is told when a fragment is begun and when it is complete. Its id is not known yet: it is 0."""
+    """Observer that is told when a fragment is begun and completed. The fragment's id is still 0."""
 
     def begin(self, fragment: Fragment) -> None:
-        """A data file is about to be written; the fragment has no rows yet."""
+        """Handle the start of a data file. The fragment has no rows yet."""
 
     def complete(self, fragment: Fragment) -> None:
-        """The data file is complete, but nobody sees it before the commit."""
+        """Handle the end of a data file, which is not visible before the commit."""
 
 
 class FragmentWriter:
-    """Writes fragments of one table from batches that are pushed. For one thread; memory is bounded."""
+    """Writer of a table's new fragments, for one thread. Its memory is bounded."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class FragmentWriter:
         sync: bool = True,
         dictionaries: Dictionaries | None = None,
     ) -> None:
-        """Write files of `version` with the columns of `schema` to `data/` in `storage`.
+        """Prepare to write files of `version` with the columns of `schema` to `data/` in `storage`.
 
         Dictionary columns of 0.1 files need the `dictionaries` of the table.
 
         Raises:
-            UnsupportedFeatureError: a type that files of this version cannot hold.
+            UnsupportedFeatureError: files of this version cannot store a type of the schema.
         """
         self._storage = storage
         self._schema = schema
@@ -88,14 +88,14 @@ class FragmentWriter:
 
     @property
     def num_bytes(self) -> int:
-        """About how many bytes the files have so far."""
+        """Estimated bytes of the files so far."""
         return self._complete_bytes + (self._file.num_bytes if self._file else 0)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; columns and types are those of the schema, as `Conformer.conform` gives them.
+        """Append rows, whose columns and types are those of the schema, as `Conformer.conform` returns them.
 
         Raises:
-            LanceError: the writer of the file refused a value, or the storage failed. Then `abort` it.
+            LanceError: the file writer refused a value, or the storage failed. Call `abort` afterwards.
         """
         for piece in slices(batch):
             start = 0
@@ -110,7 +110,9 @@ class FragmentWriter:
                     self._end(file)
 
     def finish(self) -> Sequence[table_pb2.DataFragment]:
-        """Complete the last file. The fragments have no ids yet; nobody sees them before a commit."""
+        """Complete the last file; return all fragments. They have no ids yet and are not visible before a
+        commit.
+        """
         if self._file is not None:
             self._end(self._file)
         if self._complete and self._sync:
@@ -118,7 +120,7 @@ class FragmentWriter:
         return self._complete
 
     def abort(self) -> None:
-        """Remove every file that was written; what cannot be removed is an orphan, and harmless."""
+        """Remove all written files. A file that cannot be removed is unused, and harmless."""
         if self._file is not None:
             self._file.abort()
             self._file = None
@@ -160,7 +162,7 @@ def _view(fragment: table_pb2.DataFragment) -> Fragment:
 
 
 def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:
-    """Return the entry in a manifest for a file of that name in `data/`."""
+    """Return the manifest entry of the file `name` in `data/`."""
     major, minor = written.version.in_manifest
     return table_pb2.DataFile(
         path=name,
@@ -173,8 +175,8 @@ def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:
 
 
 def new_file_name() -> str:
-    """Return a unique name that begins with binary digits, so that object stores spread the files of a
-    table.
+    """Return a unique name that begins with random binary digits, so that object stores
+    distribute the files.
     """
     number = uuid4().bytes
     return f"{int.from_bytes(number[:3], 'big'):024b}{number[3:].hex()}.lance"

@@ -1,7 +1,8 @@
-"""Rows on their way into a table: compared with its schema, and brought into the form that files hold.
+"""Conforming batches to the schema of a table: comparison with the schema, and conversion to the stored form.
 
-Columns, and the children of structs, are matched by name. Their order does not matter. Nullable ones may be
-missing and become null. Types must be the same; views become plain strings, extension types their storage.
+Columns and children of structs are matched by name, in any order. Nullable ones may be missing and become
+null. Types must be equal, except that views become plain strings and binaries, and extension types their
+storage.
 """
 
 import json
@@ -22,18 +23,18 @@ _VIEW_BYTES = 16
 
 
 class Conformer:
-    """Turns batches of one schema into what the data files of a table hold."""
+    """Conversion of batches with one schema to the form that the data files of a table store."""
 
     schema: Schema
-    """The fields of the table that the batches have, in the order of the table and with its ids."""
+    """Fields of the table that the batches have, in the order of the table and with its field ids."""
 
     def __init__(self, table: Schema, given: pa.Schema) -> None:
-        """Compare `given` with the schema of the table.
+        """Compare the schema `given` with the schema of the table.
 
         Raises:
-            InvalidInputError: columns the table does not have, missing ones that are not nullable, or
-                other types.
-            UnsupportedFeatureError: types that are not written.
+            InvalidInputError: `given` has a column that the table lacks, lacks a required column, or has
+                another type.
+            UnsupportedFeatureError: `given` has a type that cannot be written.
         """
         self._given = given
         self.schema, self._stored = table, _stored(table)
@@ -55,8 +56,7 @@ class Conformer:
         """Return the columns of a batch in the order and with the storage types of `schema`.
 
         Raises:
-            InvalidInputError: the batch is not of the schema it was announced with, or has a null where the
-                table allows none.
+            InvalidInputError: the batch has another schema than `given`, or has a null in a required column.
         """
         if not batch.schema.equals(self._given):
             raise InvalidInputError(
@@ -77,9 +77,7 @@ def _stored(schema: Schema) -> pa.Schema:
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Return whether Arrow's types and names alone tell what may be in the columns: those of most small
-    appends.
-    """
+    """Return whether Arrow's types and names alone describe the columns, as in most small appends."""
     return all(
         field.nullable
         and not field.children
@@ -96,14 +94,14 @@ def _has_no_metadata(schema: pa.Schema) -> bool:
 
 
 def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:
-    """Return the ids of the table's `fields`, and of those below, that are given."""
+    """Return the ids of the table's `fields`, and of their children, that `given` contains."""
     by_name = {field.name: field for field in given}
     known = {field.name for field in fields}
     unexpected = [path + name for name in by_name if name not in known]
     missing = [path + field.name for field in fields if field.name not in by_name and not field.nullable]
     if unexpected or missing:
         raise InvalidInputError(
-            "columns do not fit the table",
+            "columns do not match the table",
             column=(unexpected + missing)[0],
             expected=f"[{', '.join(field.name for field in fields)}]",
             found=f"unexpected [{', '.join(unexpected)}], missing and not nullable [{', '.join(missing)}]",
@@ -131,7 +129,7 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
             expected=f"{field.extension_name} {field.metadata.get(EXTENSION_METADATA, '')}".rstrip(),
             found=f"{given.extension_name} {given.metadata.get(EXTENSION_METADATA, '')}".rstrip(),
         )
-    if field.is_blob_v2:  # with or without a range in what a URI names
+    if field.is_blob_v2:  # the struct may have a range of bytes for its URI, or not
         return {node.id for node in field.walk()}
     if field.logical_type == "struct":
         names, known = ([child.name for child in node.children] for node in (given, field))
@@ -143,10 +141,10 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
 
 
 def _parameters(field: Field) -> object:
-    """Return the parameters of an extension type, parsed. Types with other parameters, such as the shape
-    of a tensor, are other types.
+    """Return the parsed parameters of an extension type.
 
-    Libraries write the same JSON with and without spaces, and leave empty text out.
+    Types with different parameters, such as the shape of a tensor, are different types. The parameters are
+    parsed because libraries write the same JSON with and without spaces, and may leave empty text out.
     """
     text = field.metadata.get(EXTENSION_METADATA, "") if field.extension_name else ""
     try:
@@ -162,16 +160,16 @@ def _type_name(field: Field) -> str:
 def convert(
     array: pa.Array, field: Field, path: str | None = None, parents: pa.BooleanArray | None = None
 ) -> pa.Array:
-    """Return the values of `array` as an array of the storage type of `field`.
+    """Convert values to the storage type of a field.
 
     Args:
-        array: values of a type that matches the field's; children of structs in any order.
-        field: what they become.
-        path: names of the fields down to this one, for messages.
-        parents: where the structs around the values are not null; None means everywhere.
+        array: values whose type matches the field; children of structs may be in any order.
+        field: target field.
+        path: names of the fields from the top down to this one, for messages.
+        parents: where the enclosing structs are not null; None means everywhere.
 
     Raises:
-        InvalidInputError: a null where the field allows none.
+        InvalidInputError: a required field has a null.
     """
     path = path or field.name
     while isinstance(array.type, pa.BaseExtensionType):
@@ -196,28 +194,29 @@ def convert(
         values = _without_hidden_views(array.dictionary).cast(wanted.value_type)
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=wanted.ordered)
     if not field.children:
-        # The item of a fixed-size list loses name, nullability and metadata: the same bytes as before.
+        # Only name, nullability and metadata of the list's item change. The bytes stay.
         return seen_as(wanted, array) if pa.types.is_fixed_size_list(wanted) else array.cast(wanted)
     return _list(array, field, path)
 
 
 def plain(array: pa.Array, name: str) -> pa.Array:
-    """Return the values as a new table would store them: without views and extension types, here and
-    below.
+    """Return the values as a new table would store them: without views and extension types on any level.
 
     Args:
-        array: of any type that a column may have.
-        name: of the column, for messages.
+        array: values of any type that a column may have.
+        name: name of the column, for messages.
 
     Raises:
-        UnsupportedFeatureError: a type that is not written.
+        UnsupportedFeatureError: the type cannot be written.
     """
     (field,) = schema_from_arrow(pa.schema([("", array.type)])).fields
     return convert(array, field, name)
 
 
 def _blobs_v2(array: pa.Array, field: Field) -> pa.StructArray:
-    """Blobs, given as bytes or as structs of the second form, as structs with the members of the field."""
+    """Return blobs as structs with the members of the field. `array` has bytes, or structs of the second
+    form.
+    """
     wanted, count = field.arrow_type, len(array)
     given = {"data": array}
     if pa.types.is_struct(array.type):
@@ -233,9 +232,9 @@ def _blobs_v2(array: pa.Array, field: Field) -> pa.StructArray:
 
 
 def _without_hidden_views(array: pa.Array) -> pa.Array:
-    """Return the values with empty views below nulls.
+    """Return the values with empty views at nulls.
 
-    Arrow validates no view below a null, and crashes when it casts a view with a length such as -2^31.
+    Arrow does not validate a view at a null, and crashes when it casts a view with a length such as -2^31.
     """
     if not array.null_count:
         return array
@@ -261,7 +260,7 @@ def _struct(
 
 
 def _list(array: pa.Array, field: Field, path: str) -> pa.Array:
-    """Lists of any kind and maps; only the items they cover are converted."""
+    """Convert lists of any kind, or maps. Only the items that the lists cover are converted."""
     wanted, (child,) = field.arrow_type, field.children
     if pa.types.is_fixed_size_list(wanted):
         values = array.values.slice(array.offset * wanted.list_size, len(array) * wanted.list_size)

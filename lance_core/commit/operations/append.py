@@ -7,5 +7,5 @@ from lance_core.proto.transaction_pb2 import Transaction
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Append, context: Context) -> None:
-    """Add the fragments; indices do not cover them."""
+    """Add the fragments. Indices do not cover them."""
     add_rows(message, operation.fragments, context)

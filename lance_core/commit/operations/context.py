@@ -1,4 +1,4 @@
-"""Context of an operation when it is applied, beside the new manifest and the operation itself."""
+"""Shared state of an operation: the next version apart from its manifest."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,29 +13,29 @@ from lance_core.table.manifest import Manifest
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Settings of a new table, or changes by an overwrite."""
+    """Settings of a new table, or of an overwrite."""
 
     file_version: FileVersion | None = None
-    """Version of the data files; None for the version of the first data file, or of the table."""
+    """Version of the data files; None means the version of the first data file, or of the table."""
     stable_row_ids: bool = False
-    """Whether rows keep their ids when they are moved. Only new tables can choose."""
+    """Whether the table gets stable row ids. This takes effect for new tables only."""
     dictionaries: Mapping[int, pa.Array] = field(default_factory=dict)
-    """By field id the values of the dictionary columns of 0.1 files."""
+    """Values of the dictionary columns of 0.1 files, by field id."""
 
 
 @dataclass
 class Context:
-    """One version in the making."""
+    """State of the next version while an operation is applied."""
 
     version: int
-    """The number that it gets."""
+    """Number of the next version."""
     stable_row_ids: bool
-    """Whether rows keep their ids when they are moved."""
+    """Whether the table has stable row ids."""
     indices: IndexSectionEditor
     settings: TableSettings
     is_new: bool
-    """Whether there is no version before it."""
+    """Whether the next version is the first one."""
     read_version: Callable[[int], Manifest]
-    """Reads an older version of the table."""
+    """Returns the manifest of an older version of the table."""
     changed: list[table_pb2.DataFragment] = field(default_factory=list)
-    """Fragments in the manifest in the making that are new or not as they were."""
+    """New or changed fragments in the next manifest."""

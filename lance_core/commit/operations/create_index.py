@@ -1,4 +1,4 @@
-"""CreateIndex: segments of indices that others built are added, or dropped."""
+"""CreateIndex: index segments that other writers built are added or dropped."""
 
 from lance_core.commit.index_section import FRAGMENT_REUSE, MEM_WAL
 from lance_core.commit.operations.context import Context
@@ -9,16 +9,16 @@ from lance_core.proto.transaction_pb2 import Transaction
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.CreateIndex, context: Context) -> None:
-    """Remove entries and add others.
+    """Remove index entries and add others.
 
     Raises:
-        CommitConflictError: an index on a field that was dropped.
-        UnsupportedFeatureError: an index that means something to the system.
+        CommitConflictError: a field of a new segment was dropped; retryable.
+        UnsupportedFeatureError: a new segment has the name of a system index.
     """
     for segment in operation.new_indices:
         if segment.name in (FRAGMENT_REUSE, MEM_WAL):
             raise UnsupportedFeatureError("adding an index of the system", found=segment.name)
         if not field_ids(message).issuperset([*segment.fields, *segment.covering_fields]):
-            raise CommitConflictError(f"a field of index {segment.name} is gone", retryable=True)
+            raise CommitConflictError(f"a field of index {segment.name} was dropped", retryable=True)
     context.indices.remove({segment.uuid.uuid for segment in operation.removed_indices})
     context.indices.add(operation.new_indices)

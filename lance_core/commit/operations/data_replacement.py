@@ -9,21 +9,24 @@ from lance_core.proto.transaction_pb2 import Transaction
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.DataReplacement, context: Context) -> None:
-    """Put each file in the place of the one with the same fields; where no file has them it is added.
+    """Let each new file replace the file with the same fields. If no file has these fields, the new file is
+    added.
 
     Raises:
-        CommitConflictError: a fragment is gone.
-        InvalidInputError: a file with some of the fields of another, or files with different fields.
+        CommitConflictError: a fragment was removed; retryable.
+        InvalidInputError: a new file shares only some fields with another file, or the new files have
+            different fields.
+        UnsupportedFeatureError: row versions of a fragment are in a hidden column.
     """
     fragments = {fragment.id: fragment for fragment in message.fragments}
     if len({tuple(each.new_file.fields) for each in operation.replacements}) > 1:
-        raise InvalidInputError("fields of replaced files", expected="the same in all")
+        raise InvalidInputError("new data files have different fields", expected="the same fields in all")
     fields = with_parents(
         message, {field for each in operation.replacements for field in each.new_file.fields}
     )
     for each in operation.replacements:
         if each.fragment_id not in fragments:
-            raise CommitConflictError(f"fragment {each.fragment_id} is gone", retryable=True)
+            raise CommitConflictError(f"fragment {each.fragment_id} was removed", retryable=True)
         fragment = fragments[each.fragment_id]
         _replace(fragment, each.new_file)
         if context.stable_row_ids:

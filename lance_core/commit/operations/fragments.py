@@ -1,4 +1,4 @@
-"""Adding fragments to a manifest in the making, and replacing others in it."""
+"""Adding and replacing fragments in the next manifest."""
 
 from collections.abc import Collection, Iterable
 
@@ -21,10 +21,13 @@ _LINEAGE = (
 def add_fragments(
     message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], context: Context
 ) -> list[table_pb2.DataFragment]:
-    """Add fragments with the next ids. What they say of row ids and versions stays, if the table has these.
+    """Add fragments with the next free ids.
+
+    Their row ids and versions are kept if the table has stable row ids, otherwise removed.
 
     Raises:
-        InvalidInputError: no ids are left, or a fragment has a deletion file, which has another name.
+        InvalidInputError: no ids are left, or a fragment has a deletion file, whose name would contain a
+            wrong id.
     """
     next_id = last_fragment_id(message) + 1
     added = []
@@ -47,7 +50,7 @@ def add_fragments(
 def add_rows(
     message: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment], context: Context
 ) -> None:
-    """Add fragments of rows that are new to the table."""
+    """Add fragments whose rows are all new to the table."""
     for fragment in add_fragments(message, fragments, context):
         if context.stable_row_ids:
             rows = fragment.physical_rows
@@ -63,12 +66,12 @@ def replace_fragments(
     removed_ids: Collection[int],
     context: Context,
 ) -> list[table_pb2.DataFragment]:
-    """Put fragments in the place of those with the same ids, and remove others.
+    """Replace the fragments with the ids of `updated`, remove others, and return the replaced fragments.
 
-    Files of which every column was dropped since the operation was made do not come back.
+    Data files whose columns were all dropped meanwhile are left out.
 
     Raises:
-        CommitConflictError: there is no such fragment.
+        CommitConflictError: a fragment was removed; retryable.
     """
     positions = {fragment.id: position for position, fragment in enumerate(message.fragments)}
     needed = field_ids(message) | HIDDEN
@@ -89,23 +92,25 @@ def replace_fragments(
 
 
 def sort_fragments(message: table_pb2.Manifest) -> None:
-    """Rows are in the order of the fragments, and readers expect that to be the order of their ids."""
+    """Sort the fragments by id, because readers expect the rows in this order."""
     ids = [fragment.id for fragment in message.fragments]
     if ids != sorted(ids):
         message.fragments.sort(key=lambda fragment: fragment.id)
 
 
 def last_fragment_id(message: table_pb2.Manifest) -> int:
-    """Return the highest fragment id that has been used, -1 if none has; old libraries do not note it."""
+    """Return the highest fragment id that was ever used; -1 if there is none. Old libraries did not record
+    it.
+    """
     last = message.fragments[-1].id if message.fragments else -1
     return max(last, message.max_fragment_id if message.HasField("max_fragment_id") else -1)
 
 
 def reserve_until(message: table_pb2.Manifest, last: int) -> None:
-    """Note that fragment ids up to `last` have been used.
+    """Record that the fragment ids up to `last` are used.
 
     Raises:
-        InvalidInputError: it has more than 32 bits.
+        InvalidInputError: `last` does not fit in 32 bits.
     """
     if last >= MAX_ROWS:
         raise InvalidInputError("table has no fragment ids left", expected=f"below {MAX_ROWS}")
@@ -119,7 +124,7 @@ def field_ids(message: table_pb2.Manifest) -> set[int]:
 
 
 def with_parents(message: table_pb2.Manifest, ids: Iterable[int]) -> set[int]:
-    """Fields of the schema and those around them: an index may name a list where files name its items."""
+    """Return the given fields with their parents: an index may name a list while files name its items."""
     parents = {field.id: field.parent_id for field in message.fields}
     found: set[int] = set()
     for field_id in ids:
@@ -131,4 +136,4 @@ def with_parents(message: table_pb2.Manifest, ids: Iterable[int]) -> set[int]:
 
 def _require(fragment_id: int, known: Collection[int]) -> None:
     if fragment_id not in known:
-        raise CommitConflictError(f"fragment {fragment_id} is gone", retryable=True)
+        raise CommitConflictError(f"fragment {fragment_id} was removed", retryable=True)

@@ -1,4 +1,4 @@
-"""Merge: columns were added or changed, in all fragments at once."""
+"""Merge: columns were added to all fragments, or changed in them."""
 
 from lance_core.commit.lineage_encoding import one_version
 from lance_core.commit.operations.context import Context
@@ -13,7 +13,8 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Merge, context: Co
     """Replace the schema and all fragments.
 
     Raises:
-        InvalidInputError: fragments are missing, new, or have another number of rows.
+        InvalidInputError: fragments are missing or new, or have another number of rows.
+        UnsupportedFeatureError: row versions of a fragment are in a hidden column.
     """
     before = {fragment.id: fragment for fragment in message.fragments}
     _require_same(before, operation)
@@ -59,13 +60,13 @@ def _require_same(before: dict[int, table_pb2.DataFragment], operation: Transact
 
 
 def _moved_fields(old: table_pb2.DataFragment, new: table_pb2.DataFragment) -> list[int]:
-    """Fields whose values are in another file than before."""
+    """Return the fields whose values are in another file than before."""
     paths = _paths(new)
     return [field for field, path in _paths(old).items() if paths.get(field, path) != path]
 
 
 def _paths(fragment: table_pb2.DataFragment) -> dict[int, tuple[str, int]]:
-    """Return the file and its base path by field."""
+    """Return the path and base id of the file of each field."""
     return {
         field: (file.path, file.base_id if file.HasField("base_id") else -1)
         for file in fragment.files

@@ -1,4 +1,4 @@
-"""Overwrite: other fragments and another schema; also how tables begin."""
+"""Overwrite: the table gets other fragments and another schema. Also creates tables."""
 
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import add_rows
@@ -10,14 +10,14 @@ from lance_core.table import feature_flags
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Overwrite, context: Context) -> None:
-    """Replace everything but settings and metadata of the table. Ids go on where they were.
+    """Replace everything except settings and metadata of the table. Counters of ids continue.
 
     Raises:
-        UnsupportedFeatureError: the table never uses a field id again.
-        InvalidInputError: base paths for a table that is there.
+        UnsupportedFeatureError: the table never reuses field ids.
+        InvalidInputError: the operation has base paths, and the table exists.
     """
     if message.writer_feature_flags & feature_flags.FIELD_IDS_NEVER_REUSED:
-        raise UnsupportedFeatureError("overwriting a table that never uses a field id again")
+        raise UnsupportedFeatureError("overwriting a table that never reuses field ids")
     if operation.initial_bases:
         if not context.is_new:
             raise InvalidInputError("base paths in an overwrite", expected="a new table")

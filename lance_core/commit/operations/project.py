@@ -1,4 +1,4 @@
-"""Project: columns are dropped, renamed, reordered, or may be null or not."""
+"""Project: columns are dropped, renamed or reordered, or change their nullability."""
 
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import field_ids
@@ -10,10 +10,10 @@ from lance_core.table.fragment import HIDDEN
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Project, context: Context) -> None:
-    """Replace the schema, and let go of data files and indices of which no field is left.
+    """Replace the schema; drop data files and indices without remaining fields.
 
     Raises:
-        InvalidInputError: a field that the table does not have.
+        InvalidInputError: the schema has a field that the table lacks.
     """
     ids = {field.id for field in operation.schema}
     if not ids <= field_ids(message):

@@ -1,4 +1,4 @@
-"""ReserveFragments: ids are set aside for fragments to come."""
+"""ReserveFragments: fragment ids are reserved for fragments that a later commit adds."""
 
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import last_fragment_id, reserve_until
@@ -7,5 +7,7 @@ from lance_core.proto.transaction_pb2 import Transaction
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.ReserveFragments, context: Context) -> None:
-    """Count on; the ids are the last `num_fragments` up to the new highest one."""
+    """Raise the highest fragment id. The reserved ids are the last `num_fragments` up to the
+    new highest id.
+    """
     reserve_until(message, last_fragment_id(message) + operation.num_fragments)

@@ -1,4 +1,4 @@
-"""Restore: the table becomes what an older version was."""
+"""Restore: the table gets the content of an older version."""
 
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import sort_fragments
@@ -9,17 +9,19 @@ from lance_core.table import feature_flags
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Restore, context: Context) -> None:
-    """Take everything from the old version but the counters, which never go back, and the time.
+    """Take everything from the older version, except the time and the counters, which never decrease.
 
     Raises:
         VersionNotFoundError: there is no such version.
-        UnsupportedFeatureError: it may not be written by this package, or has no stable row ids where the
-            table does.
+        UnsupportedFeatureError: this package cannot write the older version, or only one of the versions has
+            stable row ids.
     """
     old = context.read_version(operation.version)
     feature_flags.check_writable(old.reader_feature_flags, old.writer_feature_flags, old.name)
     if old.has_stable_row_ids != context.stable_row_ids:
-        raise UnsupportedFeatureError("restoring a version with another kind of row ids", file=old.name)
+        raise UnsupportedFeatureError(
+            "restoring a version with stable row ids to a table without them, or the reverse", file=old.name
+        )
     counters = table_pb2.Manifest(next_row_id=message.next_row_id, timestamp=message.timestamp)
     for name in ("max_fragment_id", "max_allocated_field_id"):
         if message.HasField(name):

@@ -1,4 +1,4 @@
-"""Rewrite: fragments in the place of others with the same rows, as compaction makes them."""
+"""Rewrite: fragments are replaced by others with the same rows, as a compaction does."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,12 +15,12 @@ from lance_core.proto.transaction_pb2 import Transaction
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: Context) -> None:
-    """Replace the fragments of every group. New ones keep an id that was reserved; without one they get it.
+    """Replace the fragments of every group. New fragments keep their reserved ids, or get the next free id.
 
     Raises:
-        CommitConflictError: a fragment is gone.
-        InvalidInputError: an id is taken, rows were lost, or an index knows a part of a group only.
-        UnsupportedFeatureError: indices name fragments that became others before.
+        CommitConflictError: a fragment was removed; retryable.
+        InvalidInputError: an id is in use, rows were lost, or an index covers only a part of a group.
+        UnsupportedFeatureError: the table has a fragment reuse index.
     """
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
     before = {fragment.id: _num_rows(fragment) for fragment in message.fragments}
@@ -51,7 +51,7 @@ def _groups(operation: Transaction.Rewrite) -> list[Transaction.Rewrite.RewriteG
 
 
 def _require_same_rows(num_rows: Mapping[int, int | None], group: Transaction.Rewrite.RewriteGroup) -> None:
-    """Compare the rows that are not deleted, where the manifest tells how many these are."""
+    """Compare the numbers of live rows, as far as the manifest has them."""
     before = [num_rows.get(fragment.id) for fragment in group.old_fragments]
     after = [_num_rows(fragment) for fragment in group.new_fragments]
     if None not in before:
@@ -61,7 +61,7 @@ def _require_same_rows(num_rows: Mapping[int, int | None], group: Transaction.Re
 
 
 def _num_rows(fragment: table_pb2.DataFragment) -> int | None:
-    """Rows that are not deleted; None where old libraries left out a count."""
+    """Return the number of live rows; None if an old library left out a count."""
     deleted = fragment.deletion_file.num_deleted_rows
     if not fragment.physical_rows or (fragment.HasField("deletion_file") and not deleted):
         return None
@@ -74,11 +74,11 @@ def _add(
     taken = {fragment.id for fragment in message.fragments}
     added = []
     for fragment in fragments:
-        if not fragment.id:  # 0 was given to the first fragment of the table, so that it means none here
+        if not fragment.id:  # 0 means no reserved id: id 0 belongs to the first fragment of the table
             added += add_fragments(message, [fragment], context)
             continue
         if fragment.id in taken or not message.HasField("max_fragment_id"):
-            raise InvalidInputError("fragment id is taken", found=fragment.id)
+            raise InvalidInputError("fragment id is in use", found=fragment.id)
         reserve_until(message, fragment.id)
         message.fragments.append(fragment)
         added.append(message.fragments[-1])
@@ -87,7 +87,7 @@ def _add(
 
 
 def _take_files(segment: table_pb2.IndexMetadata, rewritten: Transaction.Rewrite.RewrittenIndex) -> None:
-    """The index has been written anew, under another uuid."""
+    """Let an index entry refer to the rewritten files, under their new uuid."""
     segment.uuid.CopyFrom(rewritten.new_id)
     segment.ClearField("base_id")
     del segment.files[:]

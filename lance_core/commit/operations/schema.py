@@ -1,4 +1,4 @@
-"""Replacing the schema of a manifest in the making."""
+"""Replacing the schema of the next manifest."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,8 @@ def set_schema(message: table_pb2.Manifest, fields: Iterable[file_pb2.Field]) ->
     """Replace the fields.
 
     Raises:
-        InvalidInputError: a field id appears twice, or was used before in a table that never does that.
+        InvalidInputError: a field id appears twice, or the table never reuses field ids and the id was used
+            before.
     """
     before = field_ids(message)
     given = list(fields)

@@ -1,4 +1,4 @@
-"""Update: rows with other values, either moved to new fragments or changed in place."""
+"""Update: rows get other values. They move to new fragments, or change in place."""
 
 from collections.abc import Iterable
 
@@ -16,19 +16,19 @@ from lance_core.table.row_ids import RowIds, decode_first_row_ids, find_row_ids
 from lance_core.table.row_versions import Versions, decode_versions, read_versions
 
 _UNKNOWN_VERSION = 1
-"""Version of rows whose fragment does not record in which version they were created, as in the reference.
-"""
+"""Creation version of rows whose fragment does not record one, as in the reference."""
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Update, context: Context) -> None:
     """Replace, remove and add fragments.
 
-    With stable row ids new fragments carry the ids of the rows that were moved into them, which come first;
-    the others are new rows. Moved rows keep the version they were made in.
+    With stable row ids, new fragments contain the ids of the moved rows, which come first. The other rows are
+    new. Moved rows keep their creation version.
 
     Raises:
-        UnsupportedFeatureError: the update merges a write-ahead log.
-        InvalidInputError: more row ids than rows.
+        UnsupportedFeatureError: the update merges a write-ahead log, or row ids or versions are in a hidden
+            column.
+        InvalidInputError: the row ids of a fragment do not decode, or exceed its rows.
     """
     if operation.compacted_sstables:
         raise UnsupportedFeatureError("updates that merge a write-ahead log")
@@ -57,7 +57,7 @@ def _copy(fragment: table_pb2.DataFragment) -> table_pb2.DataFragment:
 
 
 def _needs_origins(operation: Transaction.Update, context: Context) -> bool:
-    """Return whether rows were moved without a word on when they were made."""
+    """Return whether rows were moved without their creation versions."""
     return context.stable_row_ids and any(
         fragment.HasField("inline_row_ids") and not fragment.HasField("inline_created_at_versions")
         for fragment in operation.new_fragments
@@ -65,7 +65,7 @@ def _needs_origins(operation: Transaction.Update, context: Context) -> bool:
 
 
 def _note_change(fragment: table_pb2.DataFragment, operation: Transaction.Update, context: Context) -> None:
-    """Rows whose columns were written anew were changed by this version."""
+    """Record the new version as the last change of the rows whose columns were rewritten."""
     rows = fragment.physical_rows
     if fragment.HasField("column_last_updated_at_versions"):
         raise UnsupportedFeatureError("rewriting columns of fragments with versions of rows in a column")
@@ -95,7 +95,7 @@ def _number_rows(
     before: list[table_pb2.DataFragment],
     context: Context,
 ) -> bool:
-    """Complete the row ids and versions of a new fragment; return whether all its rows were moved there."""
+    """Complete the row ids and versions of a new fragment; return whether all its rows were moved."""
     if fragment.HasField("column_row_ids"):
         raise UnsupportedFeatureError("updates that write row ids into a column")
     name = f"row ids of new fragment {fragment.id}"
@@ -103,7 +103,7 @@ def _number_rows(
     try:
         moved = decode_first_row_ids(fragment.inline_row_ids, rows, name)
     except CorruptFileError as error:
-        raise InvalidInputError(f"{name} make no sense", found=error) from None
+        raise InvalidInputError(f"{name} do not decode", found=error) from None
     if not len(moved):
         fragment.inline_row_ids = consecutive_row_ids(message.next_row_id, rows)
     elif len(moved) < rows:
@@ -119,13 +119,13 @@ def _number_rows(
 def _created(
     fragment: table_pb2.DataFragment, moved: RowIds, before: list[table_pb2.DataFragment]
 ) -> Versions:
-    """In which version each moved row was made."""
+    """Return the creation version of each moved row."""
     if fragment.HasField("inline_created_at_versions"):
         name = f"row versions of new fragment {fragment.id}"
         return decode_versions(fragment.inline_created_at_versions, len(moved), name)
     order = np.argsort(moved)
     found = np.full(len(moved), _UNKNOWN_VERSION, dtype=np.uint64)
-    # Rows that were moved before stand in several fragments, all of which say the same of them.
+    # A row that was moved before is in several fragments, which all record the same creation version.
     for message in before:
         view = Fragment(message, "", None, {})
         places, rows = find_row_ids(view, moved[order])

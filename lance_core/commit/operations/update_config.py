@@ -1,4 +1,4 @@
-"""UpdateConfig: settings and metadata of the table, its schema and its fields."""
+"""UpdateConfig: changes of settings, and of metadata of the table, its schema and its fields."""
 
 from collections.abc import Mapping, MutableMapping
 from typing import TypeVar
@@ -16,11 +16,11 @@ _Text = TypeVar("_Text", str, bytes)
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.UpdateConfig, context: Context) -> None:
-    """Change the maps that the operation has changes of.
+    """Change the settings and metadata that the operation names.
 
     Raises:
-        InvalidInputError: a field that the table lacks, or another primary key than it has.
-        UnsupportedFeatureError: the operation is of the old kind.
+        InvalidInputError: the table lacks a field, or the change would replace an existing primary key.
+        UnsupportedFeatureError: the operation has the form of old libraries.
     """
     if operation.upsert_values or operation.delete_keys or operation.schema_metadata:
         raise UnsupportedFeatureError("config updates of old libraries")
@@ -46,7 +46,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.UpdateConfig, cont
         if before != after and before:
             raise InvalidInputError(f"{name} cannot be changed", expected=before, found=after)
         if is_named and (before or not after):
-            raise InvalidInputError(f"{name} cannot be changed" if before else f"{name} makes no sense")
+            raise InvalidInputError(f"{name} cannot be changed" if before else f"{name} has no valid value")
         if is_named and name == _PRIMARY_KEY:
             _require_values(fields, [field_id for field_id, _ in after])
 
@@ -66,7 +66,7 @@ def _change(target: MutableMapping[str, _Text], changes: Transaction.UpdateMap, 
 
 
 def _key_fields(message: table_pb2.Manifest, name: str) -> list[tuple[int, int]]:
-    """Fields of a key with their places in it."""
+    """Return the fields of a key with their positions in it."""
     if name == _PRIMARY_KEY:
         return [
             (field.id, field.unenforced_primary_key_position)
@@ -81,7 +81,7 @@ def _key_fields(message: table_pb2.Manifest, name: str) -> list[tuple[int, int]]
 
 
 def _require_values(fields: Mapping[int, file_pb2.Field], key: list[int]) -> None:
-    """Refuse a primary key that may be null: the reference does not open such a table."""
+    """Refuse a nullable primary key, because the reference cannot open such a table."""
     for field_id in key:
         while field_id in fields:
             if fields[field_id].nullable:
@@ -90,7 +90,7 @@ def _require_values(fields: Mapping[int, file_pb2.Field], key: list[int]) -> Non
 
 
 def _follow_metadata(field: file_pb2.Field) -> None:
-    """Set the facts that a field stores twice from its metadata."""
+    """Update the attributes of a field that repeat its metadata."""
     metadata: Mapping[str, bytes] = field.metadata
     field.extension_name = metadata.get(EXTENSION_NAME, b"").decode()
     position = _position(metadata.get(_PRIMARY_KEY + _POSITION))

@@ -1,4 +1,10 @@
-"""The functions that expressions may call, by their names in lower case."""
+"""Functions that expressions may call, by their names in lower case.
+
+registry.py                          declaration of a function; checks of arguments
+text.py, cases.py                    text and bytes; upper and lower case
+numbers.py, moments.py, lists.py     numbers; dates and times; lists
+choices.py                           choices among values, such as `coalesce`
+"""
 
 from __future__ import annotations
 
@@ -20,14 +26,15 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def call(name: str, arguments: Sequence[Expression]) -> Expression:
-    """Return a call of a function of the table.
+    """Return the node of a function call.
 
     Raises:
-        InvalidInputError: there is no such function, or it does not take these arguments.
+        InvalidInputError: there is no such function, or it does not accept these arguments.
     """
     function = FUNCTIONS.get(name)
     if function is None:
-        hint = did_you_mean(name, near_names(name, FUNCTIONS))  # there are too many to list
+        # suggest similar names: there are too many functions to list
+        hint = did_you_mean(name, near_names(name, FUNCTIONS))
         raise InvalidInputError(f"there is no function {name!r}{hint}")
     bound, data_type = function.bind(name, arguments)
     return Call(name, tuple(bound), data_type)

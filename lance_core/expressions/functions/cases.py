@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.types as types
 
 Points = npt.NDArray[np.uint32]
-"""Characters by their numbers."""
+"""Code points of characters."""
 
 _ALL = 0x110000
 _DOTTED_I, _LOWER_DOTTED_I = "İ", "i\u0307"
-# Letters with a case; marks and modifiers that have one are among the ignored characters.
+# Letters with a case. Marks and modifiers with a case are among the ignored characters.
 _CASED = r"\p{Lu}\p{Ll}\p{Lt}ªºⅠ-ⅿⓐ-ⓩⒶ-Ⓩ🄰-🅉🅐-🅩🅰-🆉"
 _IGNORED = (
     r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:\x{b7}\x{387}\x{55f}\x{5f4}\x{2018}\x{2019}\x{2024}\x{2027}"
@@ -140,7 +140,7 @@ def _expansions() -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _word_characters() -> npt.NDArray[np.bool_]:
-    """By character, whether it is a letter or digit."""
+    """Return for each code point whether it is a letter or digit."""
     numbers = np.delete(np.arange(_ALL, dtype=np.uint32), slice(0xD800, 0xE000))
     every = _texts(numbers, np.arange(len(numbers) + 1), pa.string())
     found = np.zeros(_ALL, np.bool_)
@@ -159,20 +159,20 @@ def _characters(text: pa.Array) -> set[str]:
 
 
 def _content(text: pa.Array) -> str:
-    """All texts behind one another."""
-    values = pa.concat_arrays([text.drop_null()])  # without an offset
+    """Return all texts, concatenated."""
+    values = pa.concat_arrays([text.drop_null()])  # copied, so that it has no offset
     _, ends, data = values.buffers()
     ends = np.frombuffer(ends, np.int64 if types.is_large_string(text.type) else np.int32)
     return str(memoryview(data or b"")[ends[0] : ends[len(values)]], "utf-8") if len(values) else ""
 
 
 def _points(text: pa.Array) -> Points:
-    """Return the characters of texts without nulls, behind one another."""
+    """Return the code points of all texts, which must not be null, concatenated."""
     return np.frombuffer(_content(text).encode("utf-32-le"), "<u4")
 
 
 def _texts(points: Points, edges: npt.NDArray[np.int64], data_type: pa.DataType) -> pa.Array:
-    """Texts of a type, without nulls; text k has the characters from `edges[k]` to `edges[k + 1]`."""
+    """Return an array of texts without nulls. Text k has the code points `points[edges[k]:edges[k + 1]]`."""
     sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
     ends = np.append(0, np.cumsum(sizes))[edges]
     large = pa.py_buffer(points.astype("<u4").tobytes().decode("utf-32-le").encode())

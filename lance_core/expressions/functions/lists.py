@@ -20,7 +20,7 @@ from lance_core.expressions.tree import Expression, Literal
 
 
 def _as_list(name: str, argument: Expression) -> Expression:
-    """Return a list of variable length: what flattening knows."""
+    """Return a list argument as a list of variable length, which can be flattened."""
     kind = argument.type
     if not is_list(kind):
         raise unfit(name, argument, "a list")
@@ -76,7 +76,7 @@ def _bind_has(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _owners(lists: Datum) -> np.ndarray:
-    """For each element of the flat values, the row of its list."""
+    """Return for each flattened element the row of its list."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     return np.repeat(np.arange(len(lists)), lengths)
 
@@ -167,8 +167,8 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
     def compute(lists: Datum) -> Datum:
         values, owners = lists.flatten(), pa.array(_owners(lists))
         table = pa.table({"row": owners, "value": values}).filter(pc.is_valid(values))
-        # Arrow sorts NaN behind all numbers in both orders, so that the greatest is the last of an ascending
-        # order.
+        # Arrow sorts NaN after all numbers, in ascending and in descending order. The greatest element is
+        # therefore the last of an ascending order.
         table = table.take(pc.sort_indices(table, [("row", "ascending"), ("value", "ascending")]))
         rows = table["row"].to_numpy()
         edge = np.r_[True, rows[1:] != rows[:-1]] if order == "least" else np.r_[rows[1:] != rows[:-1], True]
@@ -181,7 +181,7 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
 
 
 def _bind_field(name: str, arguments: Sequence[Expression]) -> Bound:
-    """`get_field(struct, 'name')`: a child of a struct that is no column."""
+    """Bind `get_field(struct, 'name')`, the child of a struct that is not a column."""
     expect(name, arguments, 2)
     operand, child = arguments
     wanted = child.value.as_py() if isinstance(child, Literal) else None

@@ -69,7 +69,7 @@ def _bind_part(name: str, arguments: Sequence[Expression]) -> Bound:
     elif not (types.is_date(kind) or types.is_timestamp(kind)):
         raise unfit(name, moment, "a date, time or timestamp")
     result = pa.float64() if wanted == "epoch" else pa.int64() if wanted == "nanosecond" else pa.int32()
-    # The moment goes first: the first argument of a computation is an array.
+    # The moment comes first, because the first argument of a computation is an array.
     return [moment, cast(part, pa.string())], result
 
 
@@ -130,7 +130,9 @@ def _truncated(moment: Datum, unit: pa.Scalar) -> Datum:
 
 
 def _to_timestamp(unit: str, result: str) -> Function:
-    """From numbers of `unit` since 1970, texts and timestamps to a timestamp in `result`."""
+    """Return the function that converts numbers of `unit` since 1970, texts and timestamps to timestamps in
+    `result`.
+    """
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 1)
@@ -178,9 +180,11 @@ def _bind_to_unixtime(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def moved(sign: int, moment: Datum, interval: pa.Scalar) -> Datum:
-    """Dates or timestamps moved by a constant interval: first its months, then its days, then the rest.
+    """Return dates or timestamps, moved by an interval: first by its months, then by its days, then by the
+    rest.
 
-    A day that the month does not have becomes its last. With a zone, months and days keep the local time.
+    If the month has no such day, its last day is taken. With a zone, months and days are added to the local
+    time.
     """
     step = interval.as_py()
     if step is None:
@@ -226,7 +230,7 @@ def _moved_by_months(moment: Datum, months: int) -> Datum:
 
 
 def _first_days(months: Datum) -> Datum:
-    """Days since 1970 of the first day of each month, counted since 1970, as int32."""
+    """Return the first day of each month as days since 1970, in int32; `months` count since January 1970."""
     filled = pc.fill_null(months, 0).to_numpy(zero_copy_only=False).astype("datetime64[M]")
     days = pa.array(filled.astype("datetime64[D]").astype("int32"))
     return pc.if_else(pc.is_valid(months), days, pa.scalar(None, pa.int32()))

@@ -1,6 +1,6 @@
-"""Functions of numbers. Single floats stay single; nearly everything else gives doubles.
+"""Functions of numbers. Single floats give single floats; nearly all other numbers give doubles.
 
-Which types the exceptions give is the reference's choice.
+The exceptions follow the reference.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _abs(operand: Datum) -> Datum:
 
 
 def _bind_rounding(name: str, arguments: Sequence[Expression]) -> Bound:
-    """To a constant number of digits, or none; decimals keep their type, integers become doubles."""
+    """Bind a rounding to a constant number of digits, by default 0. Decimals stay decimals, integers become
+    doubles.
+    """
     expect(name, arguments, 1, 2)
     operand = _as_number(name, arguments[0])
     if name == "trunc" and len(arguments) == 2 and types.is_float16(operand.type):
@@ -97,7 +99,7 @@ def _bind_rounding(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _rounded_type(data_type: pa.DataType, digits: int) -> pa.DataType:
-    """A decimal keeps only the digits behind the point that rounding leaves."""
+    """Return the type of rounded values. A decimal keeps only the fraction digits that rounding leaves."""
     if not types.is_decimal(data_type):
         return data_type
     make = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
@@ -118,7 +120,7 @@ def _rounded(mode: str) -> Callable[..., Datum]:
         rounded_type = _rounded_type(operand.type, count)
         if types.is_decimal(
             operand.type
-        ):  # 9.9 has two digits and becomes 10.0, which has three before its cast
+        ):  # 9.9 has two digits and is rounded to 10.0, which has three before the final cast
             operand = operand.cast(pa.decimal256(min(operand.type.precision + 1, 76), operand.type.scale))
         return pc.round(operand, ndigits=count, round_mode=mode).cast(rounded_type)
 
@@ -126,7 +128,7 @@ def _rounded(mode: str) -> Callable[..., Datum]:
 
 
 def _bind_log(name: str, arguments: Sequence[Expression]) -> Bound:
-    """A logarithm has the type of its number, the last argument."""
+    """Bind a logarithm, whose result has the type of its number, the last argument."""
     expect(name, arguments, 1, 2)
     numbers = [_as_number(name, argument) for argument in arguments]
     result = numbers[-1].type if types.is_floating(numbers[-1].type) else pa.float64()
@@ -140,7 +142,9 @@ def _log(kind: pa.Scalar, first: Datum, second: Datum | None = None) -> Datum:
 
 
 def _bind_nanvl(name: str, arguments: Sequence[Expression]) -> Bound:
-    """Half floats stay such; doubles and decimals make doubles, everything else single floats."""
+    """Bind `nanvl`. Half floats stay half floats; doubles and decimals give doubles, all other types single
+    floats.
+    """
     expect(name, arguments, 2)
     numbers = [_as_number(name, argument) for argument in arguments]
     common = pa.float64() if _needs_doubles(numbers) else pa.float32()
@@ -155,7 +159,7 @@ def _nanvl(value: Datum, other: Datum) -> Datum:
 
 
 def _bind_atan2(name: str, arguments: Sequence[Expression]) -> Bound:
-    """Return a single float, unless a double or decimal is among the arguments."""
+    """Bind `atan2`. Doubles and decimals give doubles, all other types single floats."""
     expect(name, arguments, 2)
     numbers = [_as_number(name, argument) for argument in arguments]
     common = pa.float64() if _needs_doubles(numbers) else pa.float32()
@@ -163,7 +167,7 @@ def _bind_atan2(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _sign(operand: Datum) -> Datum:
-    # Adding zero turns the sign of -0.0 around.
+    # Adding zero changes -0.0 to 0.0.
     return pc.add(pc.sign(operand), pa.scalar(0, operand.type))
 
 

@@ -1,4 +1,4 @@
-"""Declaration of a function of the expression language: the types of its arguments and its computation."""
+"""Declaration of functions: the types of their arguments and their computation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ Bound = tuple[Sequence[Expression], pa.DataType]
 
 @dataclass(frozen=True)
 class Function:
-    """A function that expressions may call.
+    """Function that expressions may call.
 
     Attributes:
-        bind: From the name as called and the arguments to what `compute` takes; refuses what does not fit.
-        compute: From the values of the arguments to those of the result. The first argument is an array;
-        others are     scalars where they are constants.
-        keeps_nulls: The result is null only where an argument is, and the reference says so in its schemas.
+        bind: Returns the arguments for `compute` and the type of the result, from the name as called and the
+            given arguments. It raises `InvalidInputError` for wrong arguments.
+        compute: Returns the values of the result from the values of the arguments. The first argument is an
+            array; constant other arguments are scalars.
+        keeps_nulls: Whether the result is null only if an argument is null, and the schemas of the reference
+            say so.
     """
 
     bind: Callable[[str, Sequence[Expression]], Bound]
@@ -35,7 +37,9 @@ class Function:
 
 
 def expect(name: str, arguments: Sequence[Expression], least: int, most: int | None = None) -> None:
-    """Refuse a wrong number of arguments."""
+    """Raise `InvalidInputError` unless the number of arguments is in the range `least` to `most`, both
+    inclusive.
+    """
     most = least if most is None else most
     if not least <= len(arguments) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
@@ -43,12 +47,12 @@ def expect(name: str, arguments: Sequence[Expression], least: int, most: int | N
 
 
 def unfit(name: str, argument: Expression, wanted: str) -> InvalidInputError:
-    """Return the error of an argument of the wrong type."""
+    """Return the error for an argument of the wrong type."""
     return InvalidInputError(f"{name} takes {wanted}, not {describe(argument)}")
 
 
 def as_text(name: str, argument: Expression) -> Expression:
-    """Return an argument that has to be text."""
+    """Return an argument that must be text."""
     if is_string(value_type(argument.type)):
         return argument
     if types.is_null(argument.type):
@@ -57,7 +61,7 @@ def as_text(name: str, argument: Expression) -> Expression:
 
 
 def as_constant_text(name: str, argument: Expression) -> Literal:
-    """Return an argument that has to be a text known beforehand."""
+    """Return an argument that must be a constant text."""
     argument = as_text(name, argument)
     if not isinstance(argument, Literal):
         raise unfit(name, argument, "a constant text here")
@@ -65,14 +69,14 @@ def as_constant_text(name: str, argument: Expression) -> Literal:
 
 
 def as_integer(name: str, argument: Expression) -> Expression:
-    """Return an argument that has to be an integer, as a signed one of 64 bits."""
+    """Return an argument that must be an integer, cast to int64."""
     if types.is_integer(argument.type) or types.is_null(argument.type):
         return cast(argument, pa.int64())
     raise unfit(name, argument, "an integer here")
 
 
 def as_constant_integer(name: str, argument: Expression) -> Literal:
-    """Return an argument that has to be an integer known beforehand."""
+    """Return an argument that must be a constant integer."""
     argument = as_integer(name, argument)
     if not isinstance(argument, Literal) or not argument.value.is_valid:
         raise unfit(name, argument, "a constant integer here")
@@ -80,7 +84,7 @@ def as_constant_integer(name: str, argument: Expression) -> Literal:
 
 
 def same_types(name: str, arguments: Sequence[Expression]) -> tuple[list[Expression], pa.DataType]:
-    """Arguments in the one type that all have in common."""
+    """Return the arguments in their common type, and this type."""
     common = value_type(arguments[0].type)
     for argument in arguments[1:]:
         wider = chosen_type(common, argument.type)

@@ -25,7 +25,7 @@ from lance_core.expressions.functions.registry import (
 from lance_core.expressions.tree import Expression
 
 _MOST_PADDING = 1 << 16
-"""Longest text that padding or repeating may ask for: a filter must not fill the memory."""
+"""Maximum length of padded text and maximum count of `repeat`, so that a filter cannot fill the memory."""
 
 
 def _counted(data_type: pa.DataType) -> pa.DataType:
@@ -33,7 +33,7 @@ def _counted(data_type: pa.DataType) -> pa.DataType:
 
 
 def _mapped(kernel: Callable[[Datum], Datum]) -> Function:
-    """One text in, one text out."""
+    """Return the function that maps a text to a text by `kernel`."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 1)
@@ -44,7 +44,7 @@ def _mapped(kernel: Callable[[Datum], Datum]) -> Function:
 
 
 def _trimmed(kernel: Callable[..., Datum]) -> Function:
-    """`trim(text [, characters])`."""
+    """Return the function `trim(text [, characters])` with a kernel that removes characters."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 1, 2)
@@ -61,7 +61,7 @@ def _trimmed(kernel: Callable[..., Datum]) -> Function:
 
 
 def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
-    """Return a length."""
+    """Return the function that gives the length of a text, or of bytes with `of_bytes`."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 1)
@@ -73,7 +73,7 @@ def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
 
 
 def _searched(kernel: Callable[..., Datum]) -> Function:
-    """Return whether a text has a constant part."""
+    """Return the function that searches a constant text in a text."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 2)
@@ -87,7 +87,7 @@ def _searched(kernel: Callable[..., Datum]) -> Function:
 
 
 def _pattern(pattern: pa.Scalar, flags: pa.Scalar | None) -> str | None:
-    """Return a regular expression of RE2 with its flags in front."""
+    """Return a regular expression for RE2, preceded by its flags."""
     wanted, letters = pattern.as_py(), "" if flags is None else flags.as_py() or ""
     if not set(letters) <= set("imsU"):
         raise InvalidInputError(f"flags of a regular expression are i, m, s and U, not {letters!r}")
@@ -103,7 +103,10 @@ def _bind_regexp_like(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def check_regex(pattern: str | None) -> None:
-    """Refuse what RE2 cannot compile, before any data is read. T20: RE2 has no catastrophic patterns."""
+    """Raise `InvalidInputError` if RE2 cannot compile the pattern, before any data is read.
+
+    T20: RE2 takes linear time, so no pattern is catastrophic.
+    """
     try:
         pc.match_substring_regex(pa.array([""]), pattern or "")
     except pa.ArrowInvalid as error:
@@ -198,7 +201,7 @@ def _repeat(text: Datum, count: pa.Scalar) -> Datum:
 
 
 def _padded(kernel: Callable[..., Datum]) -> Function:
-    """`lpad(text, length [, filling])`: longer texts are cut at the end."""
+    """Return the function `lpad(text, length [, filling])` or `rpad`. Longer texts are cut at the end."""
 
     def bind(name: str, arguments: Sequence[Expression]) -> Bound:
         expect(name, arguments, 2, 3)
@@ -277,7 +280,9 @@ def _concat(*texts: Datum) -> Datum:
 
 
 def _bind_join(name: str, arguments: Sequence[Expression]) -> Bound:
-    """`left || right`: texts, one of which may be of another type, or bytes."""
+    """Bind `left || right`: two binaries, or two operands of which one is text and the other is
+    cast to text.
+    """
     expect(name, arguments, 2)
     kinds = [value_type(argument.type) for argument in arguments]
     if all(is_binary(kind) for kind in kinds):
@@ -285,7 +290,9 @@ def _bind_join(name: str, arguments: Sequence[Expression]) -> Bound:
         result = pa.large_binary() if large else pa.binary()
         return [cast(argument, result) for argument in arguments], result
     if not any(is_string(kind) for kind in kinds):
-        raise InvalidInputError(f"{describe(arguments[0])} || {describe(arguments[1])} has no meaning")
+        raise InvalidInputError(
+            f"{describe(arguments[0])} || {describe(arguments[1])} is not defined for these types"
+        )
     return _bind_concat(name, arguments)
 
 

@@ -110,7 +110,7 @@ def test_field_ids_that_are_never_used_again(tmp_path: Path) -> None:
 
     lance_core.write_dataset(TABLE, tmp_path, mode="append")
     assert _message(tmp_path).max_allocated_field_id == 5
-    with pytest.raises(UnsupportedFeatureError, match="never uses a field id again"):
+    with pytest.raises(UnsupportedFeatureError, match="never reuses field ids"):
         lance_core.write_dataset(TABLE, tmp_path, mode="overwrite")
     lance.write_dataset(TABLE, str(tmp_path), mode="append")
 

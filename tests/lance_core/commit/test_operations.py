@@ -123,7 +123,7 @@ def test_rewritten_fragments_take_reserved_ids(path: Path) -> None:
     assert [each.fragment_id for each in lance.dataset(str(path)).get_fragments()] == [1, 2, 3]
     assert lance.dataset(str(path)).validate() is None
     taken = LanceOperation.RewriteGroup([make.old(1)], [fragment])
-    with pytest.raises(InvalidInputError, match="is taken"):
+    with pytest.raises(InvalidInputError, match="is in use"):
         LanceDataset.commit(path, LanceOperation.Rewrite([taken], []), read_version=3)
     fewer = make.new()
     fewer.physical_rows = 9
@@ -152,8 +152,8 @@ def test_base_paths(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda make: make.operation.Delete([make.old(0, id=9)], [], "x"), "fragment 9 is gone"),
-        (lambda make: make.operation.Delete([], [9], "x"), "fragment 9 is gone"),
+        (lambda make: make.operation.Delete([make.old(0, id=9)], [], "x"), "fragment 9 was removed"),
+        (lambda make: make.operation.Delete([], [9], "x"), "fragment 9 was removed"),
         (lambda make: make.operation.Append([make.deleted(0)]), "has a deletion file"),
         (lambda make: make.operation.Merge([make.old(0)], make.schema("a", "b")), "fragments of a merge"),
         (
@@ -162,7 +162,7 @@ def test_base_paths(path: Path) -> None:
             ),
             "rows of fragment 2",
         ),
-        (lambda make: make.config(field={"lance-schema:unenforced-primary-key": "no"}), "makes no sense"),
+        (lambda make: make.config(field={"lance-schema:unenforced-primary-key": "no"}), "has no valid value"),
         (
             lambda make: make.operation.UpdateConfig(field_metadata_updates={9: _map(make)}),
             "no field with id 9",
@@ -172,7 +172,7 @@ def test_base_paths(path: Path) -> None:
         (lambda make: make.operation.Append([make.fragment(0, [_no_columns(make)], 10)]), "without columns"),
         (lambda make: make.operation.Update(update_mode="other"), "update_mode"),
         (lambda make: make.operation.DataReplacement([_group(make, 0, [1])]), "fields of a file"),
-        (lambda make: make.operation.DataReplacement([_group(make, 9, [0, 1])]), "fragment 9 is gone"),
+        (lambda make: make.operation.DataReplacement([_group(make, 9, [0, 1])]), "fragment 9 was removed"),
     ],
 )
 def test_what_makes_no_sense_is_refused(change: Any, match: str, path: Path) -> None:

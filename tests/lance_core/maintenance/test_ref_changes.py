@@ -152,7 +152,7 @@ def test_errors_say_what_is_wrong(path: str) -> None:
         dataset.tags.delete("missing")
     with pytest.raises(RefConflictError, match="branch 'dev' already exists"):
         dataset.create_branch("dev")
-    with pytest.raises(RefConflictError, match=r"began with.*child"):
+    with pytest.raises(RefConflictError, match=r"base of other branches.*child"):
         dataset.branches.delete("dev")
     dataset.branches.delete("child")
     with pytest.raises(RefConflictError, match=r"tags.*of-dev"):

@@ -62,7 +62,7 @@ def make_again(path: Path, kind: str, *, made: bool) -> None:
         if not (kind.startswith("delete") and made):
             raise
     except RefConflictError as error:  # the files of a branch that nothing names yet
-        begun = re.fullmatch("branch '(.*)' is being created, or creating it was broken off.*", str(error))
+        begun = re.fullmatch("branch '(.*)' is being created, or its creation was interrupted.*", str(error))
         if begun is None:
             raise
         lance_core.dataset(path).branches.delete(begun[1])
