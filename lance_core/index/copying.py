@@ -1,4 +1,6 @@
-"""Copying a file of an index with other row keys: the same version, columns, metadata and global buffers."""
+"""Copies of index files with other row keys, in the same file version, with the same columns, metadata and
+buffers.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from lance_core.storage import Storage
 from lance_core.storage.base import ReadableFile
 
 _READ_BYTES = 4 << 20
-"""About so many bytes of rows are in memory at a time."""
+"""Estimated bytes of the rows in memory at a time."""
 
 
 class SourceFile:
-    """One file of an index segment, opened for reading."""
+    """File of an index segment, opened for reading."""
 
     def __init__(self, file: ReadableFile) -> None:
         self._file = file
@@ -44,21 +46,21 @@ class SourceFile:
 
     @property
     def name(self) -> str:
-        """The path of the file, for messages."""
+        """Path of the file for messages."""
         return self._file.name
 
     @property
     def version(self) -> FileVersion:
-        """The version of the file, and of its copy."""
+        """Version of the file and of its copy."""
         return self._reader.version
 
     @property
     def metadata(self) -> Mapping[str, bytes]:
-        """The metadata of the schema."""
+        """Metadata of the schema."""
         return self.schema.raw_metadata
 
     def require(self, *names: str) -> None:
-        """Check that the file has these columns first. Raises `CorruptFileError` if it has others."""
+        """Raise `CorruptFileError` unless the first columns of the file have these names."""
         found = self.arrow_schema.names[: len(names)]
         if found != list(names):
             raise CorruptFileError("columns of an index file", file=self.name, expected=names, found=found)
@@ -69,14 +71,14 @@ class SourceFile:
         return [bytes(memoryview(self._file.read(*each))) if each[1] else b"" for each in ranges]
 
     def batches(self, rows_at_once: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order, `rows_at_once` at a time; as many as fit into a few MiB if not given."""
+        """Yield all rows in order, `rows_at_once` at a time; None means as many as fit in a few MiB."""
         step = rows_at_once or self.rows_at_once
         for start in range(0, self.num_rows, step):
             yield self.read(start, min(start + step, self.num_rows))
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of a few MiB."""
+        """Number of rows that fit in a few MiB."""
         return max(1, int(_READ_BYTES / max(1.0, sum(each.bytes_per_row for each in self._columns))))
 
     def read(self, start: int, end: int) -> pa.RecordBatch:
@@ -94,7 +96,7 @@ def _below(top: Field, places: Mapping[int, int]) -> dict[int, int]:
 
 @dataclass
 class SegmentCopy:
-    """A segment of an index that is written anew: the directory of the old one and that of the new one."""
+    """Rewrite of an index segment: the directory of the old segment, and the directory of the new one."""
 
     source: Storage
     """Storage of the old segment."""
@@ -102,7 +104,7 @@ class SegmentCopy:
     target: Storage
     directory: str
     sizes: Mapping[str, int]
-    """Bytes of the old files, as far as the manifest tells."""
+    """Bytes of the old files by name; empty if the manifest does not say."""
     sync: bool
     files: list[table_pb2.IndexFile] = field(default_factory=list)
     """Name and size of each file that was written."""
@@ -121,12 +123,12 @@ class SegmentCopy:
         step: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
         tail: Callable[[SourceFile], FileTail] | None = None,
     ) -> None:
-        """Write a file of the segment anew.
+        """Write a new version of a file of the segment.
 
         Args:
-            name: of the file.
-            step: returns what a batch of rows becomes; the same rows if not given.
-            tail: returns changed metadata and the global buffers, after all rows; the same ones if not given.
+            name: name of the file.
+            step: returns the changed rows of a batch; None copies the rows.
+            tail: returns changed metadata and the global buffers, after all rows; None copies both.
         """
         with self.open(name) as file:
             source = SourceFile(file)
@@ -134,7 +136,7 @@ class SegmentCopy:
             self.write(name, source, batches, tail)
 
     def copy_bytes(self, name: str) -> None:
-        """Write a file of the segment as it is."""
+        """Copy a file of the segment byte by byte."""
         with self.open(name) as source, self.target.create_file(self._path(name), sync=self.sync) as file:
             for start in range(0, source.size, _READ_BYTES):
                 file.write(source.read(start, min(_READ_BYTES, source.size - start)))
@@ -150,7 +152,7 @@ class SegmentCopy:
         batches: Iterable[pa.RecordBatch],
         tail: Callable[[SourceFile], FileTail] | None = None,
     ) -> None:
-        """Write `batches` to a file with the columns and the version of `source`; see `copy` for `tail`."""
+        """Write `batches` to a file with the columns and version of `source`; see `copy` for `tail`."""
 
         def ending() -> FileTail:
             return tail(source) if tail else FileTail(buffers=source.global_buffers())

@@ -1,4 +1,4 @@
-"""Kinds of indices whose files can be written anew, and the functions that do it."""
+"""Kinds of indices whose files can be rewritten, and the functions that do it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lance_core.index.text import move_text
 from lance_core.index.vector import move_vector
 
 Mover = Callable[[SegmentCopy, MovedRows], None]
-"""Writes the files of a segment with the new row addresses."""
+"""Writes the files of a segment with new row addresses."""
 
 
 @dataclass(frozen=True)
 class Movable:
-    """A kind of index whose files can be written anew."""
+    """Kind of index whose files can be rewritten."""
 
     move: Mover
     newest_version: int
-    """The highest `index_version` whose layout is known."""
+    """Highest `index_version` with a known layout."""
 
 
 MOVABLE = {
@@ -32,7 +32,8 @@ MOVABLE = {
     "inverted": Movable(move_text, 3),
     "vector": Movable(move_vector, 2),
 }
-"""By kind, see `lance_core.commit.index_section.kind_of`.
+"""Rewritable kinds by name, see `lance_core.commit.index_section.kind_of`.
 
-Zone maps and Bloom filters describe ranges of rows. The reference does not move them either.
+Zone maps and Bloom filters are missing: they describe ranges of rows, and the reference does not rewrite them
+either.
 """

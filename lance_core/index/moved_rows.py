@@ -1,7 +1,8 @@
 """Translation of row addresses after a compaction.
 
-A row address is `fragment id << 32 | offset`. Compaction keeps the order of the rows of a group of fragments
-and leaves out deleted rows, so a row's new place follows from the number of live rows before it.
+A row address is `fragment id << 32 | offset`. A compaction keeps the order of the rows of a group of
+fragments and leaves out deleted rows. Therefore the new address of a row follows from the number of live rows
+before it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OFFSET_MASK = np.uint64((1 << 32) - 1)
 
 @dataclass(frozen=True)
 class OldFragment:
-    """A fragment that was rewritten."""
+    """Fragment that was rewritten."""
 
     id: int
     physical_rows: int
@@ -33,7 +34,7 @@ class OldFragment:
 
 @dataclass(frozen=True)
 class NewFragment:
-    """A fragment that compaction wrote."""
+    """Fragment that a compaction wrote."""
 
     id: int
     num_rows: int
@@ -41,40 +42,42 @@ class NewFragment:
 
 @dataclass(frozen=True)
 class FragmentGroup:
-    """Fragments that were rewritten together, and those that have their live rows now, in the same order."""
+    """Fragments that were rewritten together, and the new fragments with their live rows in the
+    same order.
+    """
 
     old: Sequence[OldFragment]
     new: Sequence[NewFragment]
 
     @property
     def old_ids(self) -> pyroaring.BitMap:
-        """The ids of the old fragments."""
+        """Ids of the old fragments."""
         return pyroaring.BitMap([fragment.id for fragment in self.old])
 
 
 @dataclass(frozen=True)
 class MovedRows:
-    """Translates row addresses. Memory: eight bytes per deleted row of the groups."""
+    """Translation of row addresses. It needs eight bytes per deleted row of the groups."""
 
     _old_ids: Addresses
     """Ids of the rewritten fragments, ascending."""
     _physical_rows: _Numbers
     _first_row: _Numbers
-    """By old fragment: number of its first live row among those of all groups."""
+    """By old fragment: number of its first live row among the live rows of all groups."""
     _first_deleted: _Numbers
-    """By old fragment: position of its first entry in `_deleted`."""
+    """By old fragment: index of its first entry in `_deleted`."""
     _deleted: Addresses
     """Addresses of deleted rows, ascending."""
     _new_ids: Addresses
     """Ids of the new fragments in the order of their rows."""
     _new_starts: _Numbers
-    """By new fragment: number of its first row among those of all groups."""
+    """By new fragment: number of its first row among the rows of all groups."""
     _is_known: Flags
     """By old fragment: whether the index covers it."""
 
     @classmethod
     def of(cls, groups: Iterable[FragmentGroup]) -> MovedRows:
-        """Return the translation of all groups; each old fragment is in one group."""
+        """Return the translation for all groups. Each old fragment must be in one group only."""
         groups = list(groups)
         old = [fragment for group in groups for fragment in group.old]
         new = [fragment for group in groups for fragment in group.new]
@@ -97,15 +100,19 @@ class MovedRows:
         )
 
     def known_to(self, covered: pyroaring.BitMap) -> MovedRows:
-        """Return the translation for an index: rows of other old fragments than `covered` are gone."""
+        """Return the translation for an index that covers the fragments `covered`.
+
+        Rows of other old fragments count as removed.
+        """
         known = [fragment in covered for fragment in self._old_ids.tolist()]
         return replace(self, _is_known=np.array(known, np.bool_))
 
     def translate(self, addresses: Addresses) -> tuple[Addresses, Flags]:
-        """Return new addresses, and which of them are of rows that are left.
+        """Translate row addresses.
 
-        Addresses of fragments that were not rewritten stay as they are. Rows that are not left keep their
-        old address.
+        Returns:
+            The new addresses, and flags that are false for removed rows. Addresses in other fragments are
+            unchanged. A removed row keeps its old address.
         """
         if not len(self._old_ids):
             return addresses, np.ones(len(addresses), np.bool_)
@@ -121,7 +128,7 @@ class MovedRows:
             left &= self._deleted[np.minimum(before, len(self._deleted) - 1)] != old
         rows = self._first_row[places] + offsets - (before - self._first_deleted[places])
         rows = rows[left]
-        # Of several fragments that start at one row all but the last are empty.
+        # If several fragments start at the same row, all but the last are empty.
         new = np.searchsorted(self._new_starts, rows, side="right") - 1
         translated, kept = addresses.copy(), np.ones(len(addresses), np.bool_)
         kept[moved] = left
@@ -132,6 +139,6 @@ class MovedRows:
 
 
 def _starts(counts: Sequence[int]) -> _Numbers:
-    """Return the sum of the counts before each."""
+    """Return for each count the sum of the counts before it."""
     sums = np.cumsum([0, *counts], dtype=np.int64)
     return sums[:-1]

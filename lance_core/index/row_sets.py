@@ -1,11 +1,12 @@
-"""Sets of row keys in index files, and the same sets after rows were moved.
+"""Sets of row keys in index files, and their translation after rows moved.
 
 Two containers hold Roaring bitmaps by the upper 32 bits of the keys:
 
     tree map     u32 n, then n times (u32 upper half, u32 size, 32-bit Roaring bitmap of that size)
     64-bit map   u64 n, then n times (u32 upper half, 32-bit Roaring bitmap): Roaring's own 64-bit format
 
-In a tree map the size 0 stands for all 2^32 keys. No known writer writes that, and it is not supported here.
+In a tree map, size 0 means all 2^32 keys. No known writer uses it, and it is not supported here.
+
 Source: Lance index format; docs/format.md, "Index files".
 """
 
@@ -26,27 +27,29 @@ _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
 _OFFSET_BITS = np.uint64(32)
 _MOST_KEYS = 4 << 20
-"""Keys that are translated together, unless one fragment has more."""
+"""Number of keys that are translated together, unless a single fragment has more."""
 
 Bitmaps = dict[int, pyroaring.BitMap]
-"""The lower halves of keys by their upper half."""
+"""Lower halves of keys by their upper half."""
 
 
 class Container(Protocol):
-    """One of the two containers."""
+    """Container of a set of row keys."""
 
     def read(self, data: bytes) -> Bitmaps:
-        """Return a set. Raises `ValueError` or `struct.error` where the bytes contradict the format."""
+        """Return the set in `data`. Raise `ValueError` or `struct.error` if the bytes
+        contradict the format.
+        """
 
     def write(self, bitmaps: Bitmaps) -> bytes:
-        """Return the container of a set."""
+        """Return the serialized set."""
 
 
 class TreeMap:
-    """The container of bitmap, label list and R-tree indices, and of null rows."""
+    """Container of bitmap, label list and R-tree indices, and of null rows."""
 
     def read(self, data: bytes) -> Bitmaps:
-        """See `Container.read`. A set that is not listed key by key is an `UnsupportedFeatureError`."""
+        """Return the set, see `Container.read`. Raise `UnsupportedFeatureError` if an entry has size 0."""
         (count,) = _COUNT.unpack_from(data)
         place, bitmaps = _COUNT.size, {}
         for _ in range(count):
@@ -61,7 +64,7 @@ class TreeMap:
         return bitmaps
 
     def write(self, bitmaps: Bitmaps) -> bytes:
-        """See `Container.write`."""
+        """Return the serialized set."""
         written = [_COUNT.pack(len(bitmaps))]
         for upper, bitmap in sorted(bitmaps.items()):
             data = bytes(bitmap.serialize())
@@ -70,10 +73,10 @@ class TreeMap:
 
 
 class Map64:
-    """The container of n-gram indices."""
+    """Container of n-gram indices."""
 
     def read(self, data: bytes) -> Bitmaps:
-        """See `Container.read`."""
+        """Return the set, see `Container.read`."""
         keys = pyroaring.BitMap64.deserialize(data)
         if len(keys) <= _MOST_KEYS:
             return dict(_by_upper_half(np.asarray(keys.to_array(), np.uint64)))
@@ -86,7 +89,7 @@ class Map64:
         return bitmaps
 
     def write(self, bitmaps: Bitmaps) -> bytes:
-        """See `Container.write`."""
+        """Return the serialized set."""
         keys = pyroaring.BitMap64()
         for upper, bitmap in bitmaps.items():
             keys |= pyroaring.BitMap64(_keys(upper, bitmap))
@@ -94,14 +97,14 @@ class Map64:
 
 
 def move_sets(sets: Sequence[bytes], container: Container, rows: MovedRows, file: str) -> list[bytes | None]:
-    """Return the sets with the keys that rows have now, None where no row is left.
+    """Return the sets with the new keys of their rows; None for a set without remaining rows.
 
-    The keys of many sets are translated together. At most a few million keys, or those of one fragment, are
-    in memory beside the compressed sets.
+    The keys of many sets are translated together. At most a few million keys, or the keys of one fragment,
+    are in memory beside the compressed sets.
 
     Raises:
         CorruptFileError: a set in `file` does not decode.
-        UnsupportedFeatureError: a set that is not listed key by key.
+        UnsupportedFeatureError: a tree map has an entry of size 0.
     """
     moved: list[Bitmaps] = [{} for _ in sets]
     try:
@@ -122,17 +125,17 @@ def move_sets(sets: Sequence[bytes], container: Container, rows: MovedRows, file
 
 
 def move_set(data: bytes, container: Container, rows: MovedRows, file: str) -> bytes:
-    """Return one set with the keys that rows have now, as `move_sets` does."""
+    """Return one set with the new keys of its rows, as `move_sets` does."""
     return move_sets([data], container, rows, file)[0] or container.write({})
 
 
 def move_column(sets: pa.Array, container: Container, rows: MovedRows, file: str) -> pa.Array:
-    """Return a column of sets with the keys that rows have now; null where no row is left."""
+    """Return a column of sets with the new keys of their rows; null for a set without remaining rows."""
     return pa.array(move_sets(sets.to_pylist(), container, rows, file), sets.type)
 
 
 def _runs(sets: Iterable[Bitmaps]) -> Iterator[list[tuple[int, int, pyroaring.BitMap]]]:
-    """Number of the set, upper half and lower halves, in lists of bounded size."""
+    """Yield lists of bounded size; each item is the number of a set, an upper half and its lower halves."""
     run: list[tuple[int, int, pyroaring.BitMap]] = []
     num_keys = 0
     for number, bitmaps in enumerate(sets):
@@ -152,7 +155,7 @@ def _keys(upper: int, bitmap: pyroaring.BitMap) -> Addresses:
 
 
 def _by_upper_half(keys: Addresses) -> Iterator[tuple[int, pyroaring.BitMap]]:
-    """Yield the keys, whose upper halves may come in any order and more than once."""
+    """Yield the keys by upper half. An upper half may come in any order and more than once."""
     if not len(keys):
         return
     uppers = keys >> _OFFSET_BITS

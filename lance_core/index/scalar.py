@@ -1,6 +1,6 @@
-"""Scalar indices with the row addresses of a compacted table: B-trees, bitmaps, label lists, n-grams.
+"""Scalar indices: B-trees, bitmaps, label lists and n-grams, rewritten with new row addresses.
 
-Layouts: docs/format.md, "Index files".
+Source: docs/format.md, "Index files".
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from lance_core.index.moved_rows import MovedRows
 from lance_core.index.row_sets import Map64, TreeMap, move_column, move_set
 
 _PAGE_ROWS = 4096
-"""Rows of a page of a B-tree whose files do not say."""
+"""Default number of rows in a page of a B-tree."""
 _MOST_PAGE_ROWS = 1 << 24
 
 
 def move_btree(copy: SegmentCopy, rows: MovedRows) -> None:
-    """Write a B-tree anew.
+    """Rewrite a B-tree.
 
-    `page_data.lance` has values and row addresses, sorted by value. A page is a fixed number of its rows;
-    `page_lookup.lance` has the first and last value and the number of nulls of each page. So pages are cut
-    anew where rows are gone.
+    `page_data.lance` has values and row addresses, sorted by value. A page is a fixed number of its rows.
+    `page_lookup.lance` has the first and last value and the number of nulls of each page. If rows were
+    removed, the pages are cut again.
 
     Raises:
-        UnsupportedFeatureError: pages are in several files.
+        UnsupportedFeatureError: the pages are in several files.
     """
     with copy.open("page_lookup.lance") as lookup_file, copy.open("page_data.lance") as data_file:
         lookup, data = SourceFile(lookup_file), SourceFile(data_file)
@@ -44,7 +44,9 @@ def move_btree(copy: SegmentCopy, rows: MovedRows) -> None:
 
 
 def move_bitmap(copy: SegmentCopy, rows: MovedRows) -> None:
-    """Write a bitmap or label list index anew: a set of row addresses per value, and one of null lists."""
+    """Rewrite a bitmap or label list index, which has a set of row addresses per value, and a set for null
+    lists.
+    """
     left = 0
 
     def step(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -69,7 +71,7 @@ def move_bitmap(copy: SegmentCopy, rows: MovedRows) -> None:
 
 
 def move_ngram(copy: SegmentCopy, rows: MovedRows) -> None:
-    """Write an n-gram index anew: a set of row addresses per token."""
+    """Rewrite an n-gram index, which has a set of row addresses per token."""
 
     def step(batch: pa.RecordBatch) -> pa.RecordBatch:
         moved = move_column(batch.column(1), Map64(), rows, name)
@@ -80,7 +82,8 @@ def move_ngram(copy: SegmentCopy, rows: MovedRows) -> None:
 
 
 def buffer_number(text: bytes, count: int, file: str) -> int:
-    """Return the place of a global buffer, that metadata names, among the buffers 1, 2, ...
+    """Return the index of a global buffer in the list of the buffers 1, 2, ...; `text` is its number in
+    metadata.
 
     Raises:
         CorruptFileError: the file has no such buffer.
@@ -100,13 +103,13 @@ def _with_sets(batch: pa.RecordBatch, rows: MovedRows, file: str) -> pa.RecordBa
 
 
 def _without_nulls(batch: pa.RecordBatch, sets: pa.Array) -> pa.RecordBatch:
-    """Return the batch with these sets in its second column, without the rows that have none."""
+    """Return the batch with `sets` as its second column, without the rows whose set is null."""
     moved = pa.RecordBatch.from_arrays([batch.column(0), sets], schema=batch.schema)
     return moved.filter(sets.is_valid()) if sets.null_count else moved
 
 
 def _left(source: SourceFile, name: str, rows: MovedRows) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are left, with their new addresses in the column `name`."""
+    """Yield the remaining rows, with new addresses in the column `name`."""
     place = source.arrow_schema.get_field_index(name)
     for batch in source.batches():
         translated, kept = rows.translate(batch.column(place).to_numpy().astype(np.uint64))
@@ -127,7 +130,7 @@ def _page_rows(lookup: SourceFile) -> int:
 
 
 class _Pages:
-    """Pages of a B-tree, described as their rows pass."""
+    """Pages of a B-tree, described while their rows are written."""
 
     def __init__(self, page_rows: int, schema: pa.Schema) -> None:
         self._page_rows = page_rows
@@ -138,7 +141,7 @@ class _Pages:
         self._described: list[pa.RecordBatch] = []
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass batches on."""
+        """Pass the batches on, and describe their full pages."""
         for batch in batches:
             self._waiting.append(batch.column(0))
             self._num_waiting += batch.num_rows
@@ -153,7 +156,7 @@ class _Pages:
         return self._described
 
     def _describe(self, num_rows: int) -> None:
-        """Describe the pages of the first rows that wait."""
+        """Describe the pages of the first `num_rows` waiting rows."""
         values = pa.concat_arrays(self._waiting)
         firsts = np.arange(0, num_rows, self._page_rows)
         lasts = np.minimum(firsts + self._page_rows, num_rows) - 1

@@ -1,10 +1,11 @@
-"""Full text indices with the row addresses of a compacted table.
+"""Full text indices, rewritten with new row addresses.
 
-A document is a row of `part_<n>_docs.lance`. Posting lists name it by the number of that row, so documents of
-rows that are gone stay. Such a document keeps its old address. Its fragment is in no version any more, and
-`metadata.lance` lists the fragment among those whose rows are left out. Scores count such documents, as they
-count those of deleted rows before a compaction.
-Layouts: docs/format.md, "Index files".
+A document is a row of `part_<n>_docs.lance`. Posting lists refer to the number of this row, so documents of
+removed rows must stay. Such a document keeps its old address. Its fragment is in no version any more, and
+`metadata.lance` lists the fragment as deleted. Scores count such documents, as they counted documents of
+deleted rows before the compaction.
+
+Source: docs/format.md, "Index files".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_PARTITIONS = 1 << 16
 
 
 def move_text(copy: SegmentCopy, rows: MovedRows) -> None:
-    """Write a full text index anew.
+    """Rewrite a full text index.
 
     Raises:
         UnsupportedFeatureError: the index has the layout of an old release.
@@ -60,7 +61,7 @@ def _partitions(source: SourceFile) -> list[int]:
 
 
 def _left_out(source: SourceFile, gone: pyroaring.BitMap) -> pa.RecordBatch:
-    """Return the rows of the metadata file, which say that rows of the fragments `gone` are left out."""
+    """Return the rows of the metadata file with the fragments `gone` added to the deleted fragments."""
     batch = source.read(0, source.num_rows)
     if not gone:
         return batch

@@ -1,13 +1,16 @@
-"""Vector indices with the row addresses of a compacted table; no vector is read or assigned anew.
+"""Vector indices, rewritten with new row addresses. Vectors are neither read nor assigned to partitions
+again.
 
-`auxiliary.idx` has the rows of all partitions, one partition behind the other: a row address and a code. Two
-kinds of codes are not stored row by row but turned around within each partition (product quantisation: one
-row of bytes per sub-vector; RaBitQ: blocks of 32 rows), so they are turned back before rows leave.
+`auxiliary.idx` has a row address and a code per row, one partition after the other. Two kinds of codes are
+not stored row by row. Product quantisation stores one sequence of bytes per sub-vector of a partition, and
+RaBitQ stores blocks of 32 rows. These codes are converted to rows before rows are removed, and back
+afterwards.
 
-A graph (HNSW) in `index.idx` names rows of a partition by their place. There rows that are gone keep their
-place and their old address: its fragment is in no version any more, and stays among those that the index
-covers, so that readers leave these rows out.
-Layouts: docs/format.md, "Index files".
+A graph (HNSW) in `index.idx` refers to rows by their position in the partition. Therefore removed rows keep
+their position and their old address. Their fragment is in no version any more. It stays in the coverage of
+the index, so that readers ignore these rows.
+
+Source: docs/format.md, "Index files".
 """
 
 from __future__ import annotations
@@ -31,19 +34,19 @@ from lance_core.proto import index_pb2
 _AUXILIARY = "auxiliary.idx"
 _BLOCK_ROWS = 32
 _ROW_ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
-"""The rows of half a block of RaBitQ codes in the order of their bytes."""
+"""Order of the rows of half a RaBitQ block in its bytes."""
 
 Codes = npt.NDArray[np.uint8]
-"""Rows of code bytes."""
+"""Code bytes, one row per indexed row."""
 Turn = Callable[[Codes], Codes]
 
 
 def move_vector(copy: SegmentCopy, rows: MovedRows) -> None:
-    """Write a vector index anew.
+    """Rewrite a vector index.
 
     Raises:
-        UnsupportedFeatureError: the index has the layout of old releases, or partitions that are not one
-            behind the other.
+        UnsupportedFeatureError: the index has the layout of old releases, or its partitions are not
+            contiguous.
     """
     if not copy.has(_AUXILIARY):
         raise UnsupportedFeatureError("vector index of an old layout", file=copy.source_directory)
@@ -59,19 +62,19 @@ def move_vector(copy: SegmentCopy, rows: MovedRows) -> None:
 
 @dataclass
 class _Partitions:
-    """Places of the rows of each partition."""
+    """Positions of the rows of each partition."""
 
     message: index_pb2.IVF
     buffer: int
-    """The place of the message among the global buffers 1, 2, ..."""
+    """Index of the IVF message in the list of the global buffers 1, 2, ..."""
     order: list[int]
-    """The partitions in the order of their rows."""
+    """Partitions in the order of their rows."""
     left: list[int] = field(default_factory=list)
-    """Rows that are left, in the order of `order`."""
+    """Number of remaining rows of each partition, in the order of `order`."""
 
     @classmethod
     def of(cls, source: SourceFile) -> _Partitions:
-        """Read the description of the partitions of a file."""
+        """Read the description of the partitions from a file."""
         buffers = source.global_buffers()
         number = buffer_number(source.metadata.get("lance:ivf", b""), len(buffers), source.name)
         try:
@@ -92,7 +95,7 @@ class _Partitions:
         return cls(message, number, order)
 
     def runs(self, rows_at_once: int) -> Iterator[list[int]]:
-        """Yield the numbers of rows of neighbouring partitions with about so many rows together."""
+        """Yield the row counts of neighbouring partitions, in lists of about `rows_at_once` rows."""
         run: list[int] = []
         num_rows = 0
         for place in self.order:
@@ -119,7 +122,7 @@ class _Partitions:
 def _moved(
     source: SourceFile, partitions: _Partitions, rows: MovedRows, *, keeps_places: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are left, some whole partitions at a time."""
+    """Yield the remaining rows, several whole partitions at a time."""
     row_id = source.arrow_schema.get_field_index("_rowid")
     if row_id < 0:
         raise CorruptFileError("index file has no row addresses", file=source.name, expected="_rowid")
@@ -144,8 +147,8 @@ def _moved(
 
 
 def _turned_columns(source: SourceFile) -> dict[int, tuple[Turn, Turn]]:
-    """Return the columns whose codes are turned around within a partition: how to turn them back, and
-    again.
+    """Return the columns whose codes are not stored row by row, with the functions to convert them to rows
+    and back.
     """
     try:
         (text,) = json.loads(source.metadata["storage_metadata"])
@@ -179,7 +182,7 @@ def transposed(codes: Codes) -> Codes:
 
 
 def transposed_back(codes: Codes) -> Codes:
-    """Return the codes that `transposed` turned around, row by row."""
+    """Return the codes that `transposed` made, row by row again."""
     return np.ascontiguousarray(codes.reshape(codes.shape[1], codes.shape[0]).T)
 
 
@@ -199,7 +202,7 @@ def packed(codes: Codes) -> Codes:
 
 
 def unpacked(codes: Codes) -> Codes:
-    """Return the codes that `packed` turned around, row by row."""
+    """Return the codes that `packed` made, row by row again."""
     num_rows, width = codes.shape
     whole = num_rows // _BLOCK_ROWS * _BLOCK_ROWS
     low, high = np.split(codes[:whole].reshape(-1, width, _BLOCK_ROWS).transpose(0, 2, 1), 2, axis=1)
