@@ -106,7 +106,7 @@ def _drain_and_exit(server: FlightServer, service: Service, reason: str) -> None
     if not is_idle:
         admission.end_streams()
         admission.wait_idle(_LAST_WORDS_SECONDS)
-    service.mutations.close()
+    service.close()
     # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.
     shutdown = threading.Thread(target=server.shutdown, daemon=True)
     shutdown.start()

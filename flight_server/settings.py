@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
-from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of
 
 ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 
@@ -261,7 +261,7 @@ def _read_file(path: str, kind: str) -> str:
 
 
 def _resolve_root(root: str) -> str:
-    if scheme_of(root) in (*OBJECT_STORES, S3_WITH_DYNAMODB):
+    if is_object_store(root):
         return root.rstrip("/")
     if "://" in root:
         raise InvalidInputError(f"not a local directory or an object store: {root!r}")

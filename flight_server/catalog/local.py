@@ -16,8 +16,24 @@ from typing import Any
 
 from flight_server.logs import log_event
 from flight_server.requests.names import SUFFIX, DatasetReference, is_segment, shown
-from flight_server.writing.staging import DIRECTORY as STAGING_DIRECTORY
-from lance_core.cache_use import CacheUse
+from lance_core.api.serving import (
+    CacheUse,
+    DatasetBasePath,
+    LocalStorage,
+    Session,
+    Snapshot,
+    SnapshotCache,
+    Storage,
+    branch_names,
+    branch_storage,
+    did_you_mean,
+    find_tag,
+    latest_version,
+    near_names,
+    scheme_of,
+    tag_names,
+    version_before,
+)
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -26,16 +42,10 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.hints import did_you_mean, near_names
-from lance_core.scan.session import Session
-from lance_core.storage import LocalStorage, Storage, scheme_of
-from lance_core.table.bases import DatasetBasePath
-from lance_core.table.refs import branch_names, branch_storage, find_tag, tag_names
-from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
-from lance_core.table.snapshot_cache import SnapshotCache
-from lance_core.table.versions import latest_version
 
 VERSIONS_DIRECTORY = "_versions"
+STAGING_DIRECTORY = "_staging"
+"""Directory of the records of staged writes, in each dataset."""
 MAXIMUM_NAMESPACES = 32
 _WRITTEN_DIRECTORIES = ("data", "_transactions", STAGING_DIRECTORY)
 

@@ -11,19 +11,28 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from flight_server.catalog.local import MAXIMUM_NAMESPACES, VERSIONS_DIRECTORY, Catalog, ambiguous
+from flight_server.catalog.local import (
+    MAXIMUM_NAMESPACES,
+    STAGING_DIRECTORY,
+    VERSIONS_DIRECTORY,
+    Catalog,
+    ambiguous,
+)
 from flight_server.requests.names import SUFFIX, is_segment, shown
-from flight_server.writing.staging import DIRECTORY as STAGING_DIRECTORY
+from lance_core.api.serving import (
+    DatasetBasePath,
+    Entry,
+    Session,
+    Storage,
+    remove_leftovers,
+    withdraw_table,
+)
 from lance_core.errors import (
     FileMissingError,
     InvalidInputError,
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.maintenance.drop import remove_leftovers, withdraw_table
-from lance_core.scan.session import Session
-from lance_core.storage import Entry, Storage
-from lance_core.table.bases import DatasetBasePath
 
 _log = logging.getLogger(__name__)
 

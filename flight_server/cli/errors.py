@@ -14,8 +14,8 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from flight_server.cli.rendering import printable
+from lance_core.api.serving import DAMAGE
 from lance_core.errors import LanceError
-from lance_core.scan.validate import DAMAGE
 
 stderr = Console(stderr=True, highlight=False)
 

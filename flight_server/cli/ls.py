@@ -41,7 +41,7 @@ def ls(
 
 
 def _local(root: str, pattern: str) -> Iterator[dict[str, Any]]:
-    for summary in Service(Settings.resolve(root, environment={})).list_datasets(pattern):
+    for summary in Service(Settings.resolve(root, environment={})).datasets.summaries(pattern):
         if summary.error is not None:
             yield {"dataset": summary.name, "error": summary.error}
         else:

@@ -20,11 +20,8 @@ from flight_server.cli.files.text_options import Column, text_options
 from flight_server.cli.rendering import count, printable
 from flight_server.cli.targets import connect, is_remote, open_target
 from flight_server.cli.values import readable_bytes
-from flight_server.writing.changes import written_by
-from lance_core.api.dataset import dataset, write_dataset
-from lance_core.changes.rows.merge_insert import merge_insert
-from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.source_rows import SourceRows
+from lance_core import dataset, write_dataset
+from lance_core.api.serving import MergePlan, merge_stream, written_by
 from lance_core.errors import InvalidInputError
 
 PutMode = Literal["create", "append", "overwrite", "merge"]
@@ -232,8 +229,7 @@ def _write(
         made = write_dataset(rows.batches(), path, schema=rows.schema, mode=mode, **settings).snapshot
     else:
         assert merge is not None
-        with SourceRows(rows.batches(), rows.schema) as source:
-            made, _ = merge_insert(dataset(path).snapshot, source, merge)
+        made = merge_stream(dataset(path).snapshot, rows.batches(), rows.schema, merge)
     written = asdict(written_by(made.storage, made.manifest))
     counts: dict[str, Any] = written.pop("counts")  # of merges, as a server tells them
     return written | counts

@@ -19,13 +19,16 @@ from pyarrow import flight
 
 from flight_server.cli.errors import asked_server, damage_of
 from flight_server.reading.index_facts import index_facts
-from lance_core.api.dataset import LanceDataset, dataset
-from lance_core.api.optimize import Compaction
+from lance_core import LanceDataset, dataset
+from lance_core.api.serving import (
+    drop_table,
+    find_damage,
+    is_object_store,
+    parse_type,
+    scheme_of,
+    storage_for,
+)
 from lance_core.errors import LanceError, UnsupportedFeatureError
-from lance_core.expressions.sql import parse_type
-from lance_core.maintenance.drop import drop_table
-from lance_core.scan.validate import find_damage
-from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of, storage_for
 
 Alterations = Sequence[Mapping[str, Any]]
 """Changes of columns: `path`, and `name` or `data_type` (as SQL writes a type)."""
@@ -95,7 +98,7 @@ class Target(ABC):
         """Give columns new values; the answer of the action `update`."""
 
     @abstractmethod
-    def compact(self, options: dict[str, int]) -> dict[str, Any]:
+    def compact(self, options: dict[str, Any]) -> dict[str, Any]:
         """Compact; the answer of the action `compact`."""
 
     @abstractmethod
@@ -104,7 +107,7 @@ class Target(ABC):
 
     @abstractmethod
     def versions(self) -> list[dict[str, Any]]:
-        """All versions, oldest first: `version, timestamp` (ISO 8601, UTC) and `metadata`."""
+        """Return all versions, oldest first: `version, timestamp` (ISO 8601, UTC) and `metadata`."""
 
     @abstractmethod
     def restore(self, version: int) -> dict[str, Any]:
@@ -120,7 +123,7 @@ class Target(ABC):
 
     @abstractmethod
     def tags(self) -> dict[str, dict[str, Any]]:
-        """All tags by name, as the action `list_tags` gives them."""
+        """Return all tags by name, as the action `list_tags` gives them."""
 
     @abstractmethod
     def create_tag(self, name: str) -> int:
@@ -135,7 +138,7 @@ class Target(ABC):
 
     @abstractmethod
     def branches(self) -> dict[str, dict[str, Any]]:
-        """All branches but the main one by name, as the action `list_branches` gives them."""
+        """Return all branches by name, without the main branch, as the action `list_branches` gives them."""
 
     @abstractmethod
     def create_branch(self, name: str) -> int:
@@ -166,7 +169,7 @@ class Target(ABC):
 
 
 def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
-    """Names with commas between them, or a JSON object of SQL expressions by name."""
+    """Parse names with commas between them, or a JSON object of SQL expressions by name."""
     if text is None or text == "":
         return None
     if not text.lstrip().startswith("{"):
@@ -207,7 +210,7 @@ def is_remote(target: str) -> bool:
         raise typer.BadParameter(
             f"{target} is a local path; write grpc://{target} for a server, or ./{target}"
         )
-    return scheme_of(target) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB)
+    return scheme_of(target) != "file" and not is_object_store(target)
 
 
 def connect(target: str) -> tuple[flight.FlightClient, str]:
@@ -271,8 +274,8 @@ class LocalTarget(Target):
         rows = self._dataset.update(updates, where)["num_rows_updated"]
         return {"version": self._dataset.version, "rows": rows}
 
-    def compact(self, options: dict[str, int]) -> dict[str, Any]:
-        metrics = Compaction.execute(self._dataset, options)
+    def compact(self, options: dict[str, Any]) -> dict[str, Any]:
+        metrics = self._dataset.optimize.compact_files(**options)
         return {"version": self._dataset.version, **asdict(metrics)}
 
     def cleanup(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -398,7 +401,7 @@ class RemoteTarget(Target):
         given = {"updates": updates} if where is None else {"updates": updates, "where": where}
         return self._act("update", self._dataset | given)
 
-    def compact(self, options: dict[str, int]) -> dict[str, Any]:
+    def compact(self, options: dict[str, Any]) -> dict[str, Any]:
         return self._act("compact", self._dataset | {"options": options})
 
     def cleanup(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -18,13 +18,13 @@ def do_exchange(
     reader: flight.MetadataRecordBatchReader,
     writer: flight.MetadataRecordBatchWriter,
 ) -> None:
-    """Writes only what it was asked for, and reads on when that is sent (threat T31)."""
+    """Answer batches of keys; read the next batch when the answer to the last one is sent (threat T31)."""
     command = lookup_of(descriptor)
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     with service.admission.stream():
         incoming = Incoming(reader, service.settings, service.admission.check_stream, service.allocator)
-        lookup = service.lookup(command, incoming.schema)
+        lookup = service.reads.lookup(command, incoming.schema)
         writer.begin(lookup.schema)
         for keys, metadata in incoming.messages():
             if metadata is not None:

@@ -11,17 +11,17 @@ from pyarrow import flight, ipc
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
+from flight_server.reading.reads import BatchRun, ScanStream
+from flight_server.reading.one_reader import one_reader
 from flight_server.requests.tickets import Ticket
-from flight_server.service import ScanStream, Service
-from lance_core.deferred import DeferredError
-from lance_core.scan.run.batch_cutter import BatchRun
+from flight_server.service import Service
 
 
 @rpc
 def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.GeneratorStream:
-    asked = service.redeemed(ticket.ticket)
+    asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
-    stream = service.stream(asked)
+    stream = service.reads.stream(asked)
     parts = _parts(service, call, stream)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
     return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
@@ -35,7 +35,7 @@ def _write_options(compression: str) -> ipc.IpcWriteOptions:
 def _parts(
     service: Service, call: Call, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
-    """First None, once the stream is admitted, then what to send. Until then errors are the handler's."""
+    """Yield None when the stream is admitted, and then what is sent. Until then errors are the handler's."""
     with call, service.admission.stream(), closing(stream.runs):
         yield None
         runs = _until_stopped(service, stream)
@@ -43,7 +43,7 @@ def _parts(
             runs = _counted(call, runs)
         if stream.has_dictionaries:
             with kept_thread_state():
-                yield from _one_reader(stream.schema, runs)
+                yield from one_reader(stream.schema, runs)
             return
         if (first := next(runs, None)) is not None:  # most takes have no other
             yield first.sendable()
@@ -68,20 +68,3 @@ def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
         counts["bytes"] += run.rows.nbytes
         yield run
         del run  # its memory must be free when the next one is asked for
-
-
-def _one_reader(schema: pa.Schema, runs: Iterator[BatchRun]) -> Iterator[pa.RecordBatchReader]:
-    """Yield the batches as one reader: a bare batch is sent without its dictionaries, another reader with
-    all of them again.
-
-    An error inside a reader would arrive as an unknown one, so it ends the reader and is raised after it,
-    where errors keep their class.
-    """
-    failure = DeferredError()
-
-    def readable() -> Generator[pa.RecordBatch, None, None]:
-        with failure:
-            yield from chain.from_iterable(map(BatchRun.batches, runs))
-
-    yield pa.RecordBatchReader.from_batches(schema, readable())
-    failure.raise_kept()

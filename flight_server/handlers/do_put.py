@@ -36,7 +36,7 @@ def do_put(
             upload.tell({"staged": [service.staged.stage(command, upload)]})
             call.describe(lambda: {"staged": True})
         else:
-            written = asdict(service.mutations.put(command, upload))
+            written = asdict(service.changes.put(command, upload))
             counts = written.pop("counts")
             result = written | counts
             call.changed(result)

@@ -1,4 +1,4 @@
-"""GetFlightInfo: plan a scan, one endpoint per piece of it."""
+"""GetFlightInfo: plan a scan, with one endpoint per range of its rows."""
 
 import json
 
@@ -22,10 +22,10 @@ def get_flight_info(
     descriptor: flight.FlightDescriptor,
     locations: tuple[str, ...],
 ) -> flight.FlightInfo:
-    """`locations` are the addresses under which this server advertises itself."""
+    """Plan a scan; `locations` are the addresses under which this server advertises itself."""
     command = command_of(descriptor)
     call.describe(lambda: named(command.dataset))
-    planned = service.plan(command)
+    planned = service.reads.plan(command)
     call.describe(lambda: {"version": planned.version, "endpoints": len(planned.tickets)})
     expires = expiration_time(planned.expires)
     endpoints = [
@@ -53,5 +53,5 @@ def get_flight_info(
 
 
 def expiration_time(expires: int) -> pa.TimestampScalar:
-    """Seconds since the epoch as endpoints have them."""
+    """Return seconds since the epoch as the timestamp of an endpoint."""
     return pa.scalar(expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))

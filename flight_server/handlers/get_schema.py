@@ -12,4 +12,4 @@ from flight_server.service import Service
 def get_schema(service: Service, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
     command = command_of(descriptor)
     call.describe(lambda: named(command.dataset))
-    return flight.SchemaResult(service.schema(command))
+    return flight.SchemaResult(service.reads.schema(command))

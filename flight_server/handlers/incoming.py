@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_server.handlers.schema_caps import check_schema
 from flight_server.limits.allocator import Allocator
 from flight_server.limits.decoded_size import decoded_bytes
+from flight_server.requests.schemas import check_schema
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 

@@ -1,4 +1,4 @@
-"""ListFlights: what there is, from manifests alone."""
+"""ListFlights: the datasets, from manifests alone."""
 
 import json
 from collections.abc import Iterator
@@ -7,21 +7,22 @@ from pyarrow import flight
 
 from flight_server.handlers.call import Call
 from flight_server.handlers.rpc import rpc
+from flight_server.reading.datasets import DatasetSummary
 from flight_server.requests.names import MAXIMUM_NAME_CHARACTERS
-from flight_server.service import DatasetSummary, Service
+from flight_server.service import Service
 from lance_core.errors import InvalidInputError
 
 
 @rpc
 def list_flights(service: Service, call: Call, criteria: bytes) -> Iterator[flight.FlightInfo]:
-    """`criteria` is a glob on the name, empty for all."""
+    """Yield the datasets whose names match the glob `criteria`, all if it is empty."""
     if len(criteria) > MAXIMUM_NAME_CHARACTERS:
         raise InvalidInputError(f"criteria of {len(criteria)} bytes; at most {MAXIMUM_NAME_CHARACTERS}")
     try:
         pattern = criteria.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInputError("the criteria are not UTF-8") from None
-    for summary in service.list_datasets(pattern):
+    for summary in service.datasets.summaries(pattern):
         if call.is_cancelled():
             return
         yield _flight_info(summary)

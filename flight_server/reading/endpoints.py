@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator, Sequence
 
-from lance_core.scan.plan.scan_plan import FragmentScan
+from lance_core.api.serving import FragmentScan
 
 
-def split_tasks(
-    tasks: Sequence[FragmentScan], *, rows_per_endpoint: int | None, max_endpoints: int
+def split_scans(
+    scans: Sequence[FragmentScan], *, rows_per_endpoint: int | None, max_endpoints: int
 ) -> Iterator[tuple[FragmentScan, ...]]:
-    """Yield the tasks of each endpoint, in order: one fragment each, pieces of `rows_per_endpoint` rows
-    where given.
+    """Yield the fragment scans of each endpoint, in order.
 
-    Beyond `max_endpoints` neighbouring pieces share an endpoint. Costs O(tasks + endpoints), however small
-    the pieces are. Without tasks there is one endpoint, an empty one.
+    An endpoint has one fragment or, where given, one range of `rows_per_endpoint` rows of a fragment. Beyond
+    `max_endpoints`, neighbouring ranges share an endpoint. Without scans there is one empty endpoint. Costs
+    O(scans + endpoints), however small the ranges are.
     """
-    if not tasks:
+    if not scans:
         yield ()
         return
-    num_pieces = sum(_num_pieces(task, rows_per_endpoint) for task in tasks)
-    pieces_per_endpoint = -(-num_pieces // max_endpoints)
+    num_ranges = sum(_num_ranges(scan, rows_per_endpoint) for scan in scans)
+    ranges_per_endpoint = -(-num_ranges // max_endpoints)
     endpoint: list[FragmentScan] = []
-    room = pieces_per_endpoint
-    for task in tasks:
-        start = task.start
-        while start < task.end:
-            rest = FragmentScan(task.fragment_id, start, task.end)
-            taken = min(room, _num_pieces(rest, rows_per_endpoint))
-            end = task.end if rows_per_endpoint is None else min(task.end, start + taken * rows_per_endpoint)
-            endpoint.append(FragmentScan(task.fragment_id, start, end))
+    room = ranges_per_endpoint
+    for scan in scans:
+        start = scan.start
+        while start < scan.end:
+            rest = FragmentScan(scan.fragment_id, start, scan.end)
+            taken = min(room, _num_ranges(rest, rows_per_endpoint))
+            end = scan.end if rows_per_endpoint is None else min(scan.end, start + taken * rows_per_endpoint)
+            endpoint.append(FragmentScan(scan.fragment_id, start, end))
             start = end
             room -= taken
             if room == 0:
                 yield tuple(endpoint)
-                endpoint, room = [], pieces_per_endpoint
+                endpoint, room = [], ranges_per_endpoint
     if endpoint:
         yield tuple(endpoint)
 
 
-def _num_pieces(task: FragmentScan, rows_per_endpoint: int | None) -> int:
-    return 1 if rows_per_endpoint is None else -(-(task.end - task.start) // rows_per_endpoint)
+def _num_ranges(scan: FragmentScan, rows_per_endpoint: int | None) -> int:
+    return 1 if rows_per_endpoint is None else -(-(scan.end - scan.start) // rows_per_endpoint)

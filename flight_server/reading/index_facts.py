@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from lance_core.table.indices import IndexDescription
+from lance_core.api.serving import IndexDescription
 
 
 def index_facts(index: IndexDescription, fragment_ids: frozenset[int]) -> dict[str, Any]:
     """Return the facts of an index as plain data.
 
-    Of the fragments that a segment covers only those in `fragment_ids` are listed: a bitmap of few bytes can
-    name billions.
+    Of the fragments that a segment covers, only those in `fragment_ids` are listed: a bitmap of a few bytes
+    can name billions of fragments.
     """
     return {
         "name": index.name,

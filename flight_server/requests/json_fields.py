@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 from flight_server.requests.names import shown
+from lance_core.api.serving import did_you_mean, near_names
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.hints import did_you_mean, near_names
 
 MAXIMUM_JSON_BYTES = 1 << 20
 MAXIMUM_DEPTH = 32

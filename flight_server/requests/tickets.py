@@ -37,8 +37,8 @@ from flight_server.requests.json_fields import (
     parse_object,
     string,
 )
+from lance_core.api.serving import FragmentScan
 from lance_core.errors import InvalidInputError
-from lance_core.scan.plan.scan_plan import FragmentScan
 
 MAGIC = b"LFT1"
 MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES

@@ -1,5 +1,6 @@
 """The write command: how the batches of a DoPut become a new version; `Write` in command.proto."""
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,8 @@ from flight_server.requests.json_fields import (
     string,
 )
 from flight_server.requests.names import DatasetReference, parse_name, shown
-from flight_server.writing.staging import check_receipt
-from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.commit.stream_progress import StreamBatch
+from lance_core.api.serving import MergePlan, Mode, StreamBatch
 from lance_core.errors import InvalidInputError
-from lance_core.write.dataset import Mode
 
 MODES = ("create", "append", "overwrite", "merge_insert", "add_columns", "replace_columns")
 OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "replace_columns", "rewrite")
@@ -29,6 +27,8 @@ OPERATIONS = ("append", "overwrite", "merge_insert", "add_columns", "replace_col
 MAXIMUM_PROPERTIES = 256
 MAXIMUM_STREAM_NAME = 256
 """Characters."""
+
+_RECEIPT = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -179,14 +179,25 @@ def stream_batch(field: str, value: Any) -> StreamBatch:
     return StreamBatch(**values)
 
 
+def is_receipt(text: str) -> bool:
+    """Return whether `text` has the form of a receipt."""
+    return _RECEIPT.fullmatch(text) is not None
+
+
 def receipts(field: str, value: Any) -> tuple[str, ...]:
-    """Receipts of staged writes, one or more, each once."""
-    given = list_of(check_receipt)(field, value)
+    """Return receipts of staged writes: one or more, each once."""
+    given = list_of(_receipt)(field, value)
     if not given:
         raise InvalidInputError(f"{field}: expected one receipt or more")
     if len(set(given)) < len(given):
         raise InvalidInputError(f"{field}: a receipt appears twice")
     return given
+
+
+def _receipt(field: str, value: Any) -> str:
+    if not isinstance(value, str) or not is_receipt(value):
+        raise InvalidInputError(f"{field}: not a receipt of a staged write", found=shown(str(value)))
+    return value
 
 
 # How a table is made and its files are cut; the action create_dataset takes some of them, too.

@@ -19,22 +19,18 @@ the two: a shared claim is never given back, and the reverse. As long as the rec
 files is removed or changed. So the files that a killed process leaves cannot be misread.
 """
 
-import base64
 import itertools
 import json
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from flight_server.requests.names import shown
-from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.commit.next_manifest import TableSettings
+from flight_server.catalog.local import STAGING_DIRECTORY as DIRECTORY
+from flight_server.requests.write_command import is_receipt
+from lance_core.api.serving import StagedChange, Storage, map_ahead
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -43,14 +39,7 @@ from lance_core.errors import (
     InvalidInputError,
     StorageError,
 )
-from lance_core.file.footer import FileVersion
-from lance_core.pool import map_ahead
-from lance_core.proto import transaction_pb2
-from lance_core.storage import Storage
 
-DIRECTORY = "_staging"
-
-_RECEIPT = re.compile(r"[0-9a-f]{32}")
 _RECORD = ".staged"
 _CLAIM = ".{}.claim"
 _END = ".{}.end"
@@ -59,29 +48,12 @@ _SHARED, _GIVEN_BACK = "shared", "given back"
 
 @dataclass(frozen=True)
 class StagedWrite:
-    """An upload that waits for its commit."""
+    """Upload or task of a compaction that waits for its commit."""
 
-    operation: str
-    """The operation of the commit that takes it."""
     branch: str | None
-    transaction: transaction_pb2.Transaction
-    """The transaction that this write would make alone, on the version that it read. Rows of a merge, and
-    rows whose columns are joined by key, are rows of an overwrite.
-    """
-    settings: TableSettings
-    files: tuple[tuple[str, int], ...]
-    """Paths in the branch, with their sizes in bytes."""
+    change: StagedChange
     staged_at: float
     """Seconds since the epoch."""
-    merge: MergePlan | None = None
-    on: tuple[str, ...] = ()
-    """The keys that its columns are joined by."""
-
-    @property
-    def num_rows(self) -> int:
-        """Return how many rows were uploaded; 0 where columns were uploaded for rows that are there."""
-        added = (*self.transaction.append.fragments, *self.transaction.overwrite.fragments)
-        return sum(fragment.physical_rows for fragment in added)
 
 
 @dataclass(frozen=True)
@@ -105,20 +77,9 @@ class Staging:
         self._storage = storage
 
     def keep(self, write: StagedWrite) -> str:
-        """Make a durable record; returns the receipt."""
+        """Make a durable record, and return its receipt."""
         receipt = secrets.token_hex(16)
-        version = write.settings.file_version
-        data = {
-            "operation": write.operation,
-            "branch": write.branch,
-            "transaction": base64.b64encode(write.transaction.SerializeToString()).decode(),
-            "file_version": version.name if version else None,
-            "stable_row_ids": write.settings.stable_row_ids,
-            "files": write.files,
-            "staged_at": write.staged_at,
-            "merge": None if write.merge is None else asdict(write.merge),
-            "on": write.on,
-        }
+        data = {**write.change.as_data(), "branch": write.branch, "staged_at": write.staged_at}
         self._storage.put_if_absent(_path(receipt, _RECORD), json.dumps(data).encode())
         return receipt
 
@@ -126,18 +87,18 @@ class Staging:
         """Return the staged writes, in the order of the receipts.
 
         Raises:
-            InvalidInputError: a receipt that this dataset does not have: made up, of another dataset,
+            InvalidInputError: a receipt that this dataset does not have: invented, of another dataset,
                 committed, aborted or expired.
         """
         return list(map_ahead(self._read, receipts, self._storage.is_remote))
 
     def claim(self, receipts: Sequence[str], claim: Claim) -> Held:
-        """Claim staged writes durably; who made the same claim before shares it.
+        """Claim staged writes durably. A repetition of the same claim shares it.
 
         Raises:
             CommitConflictError: a write has another claim.
             InvalidInputError: a write is not there any more.
-            LanceError: whichever it is, what was claimed is given back.
+            LanceError: in every case, the new claims are given back.
         """
         held: dict[str, int] = {}
 
@@ -165,7 +126,7 @@ class Staging:
         raise AssertionError  # never comes to an end
 
     def give_back(self, held: Held) -> None:
-        """Let others claim what nobody shares; what cannot be given back keeps others out."""
+        """End claims that nobody shares, so that others can claim. A claim that cannot be ended stays."""
 
         def end(receipt: str) -> None:
             with suppress(StorageError):
@@ -174,7 +135,7 @@ class Staging:
         self._for_all(end, list(held))
 
     def forget(self, receipts: Sequence[str]) -> None:
-        """Remove records, for good, and then their claims; what stays can do no harm."""
+        """Remove records durably, and then their claims. A file that cannot be removed does no harm."""
         gone = []
 
         def delete(receipt: str) -> None:
@@ -201,12 +162,14 @@ class Staging:
         return any(file.path.endswith(_RECORD) for file in self._storage.list_files(DIRECTORY))
 
     def older_than(self, seconds: float) -> Iterator[tuple[str, float]]:
-        """Receipts of records of this age, or of claims that outlived theirs; the age of the last file."""
+        """Yield the receipts of records of this age, or of claims without a record, with the age of the
+        newest file.
+        """
         now = time.time()
         ages: dict[str, dict[str, float]] = {}
         for file in self._storage.list_files(DIRECTORY):
             receipt, dot, kind = file.path.rpartition("/")[2].partition(".")
-            if file.modified is not None and dot and _RECEIPT.fullmatch(receipt):
+            if file.modified is not None and dot and is_receipt(receipt):
                 ages.setdefault(receipt, {})[dot + kind] = now - file.modified
         for receipt, files in ages.items():
             youngest = min(files.values())
@@ -218,7 +181,7 @@ class Staging:
             pass
 
     def _take(self, receipt: str, claim: Claim) -> int:
-        """Put a claim, or share the one that is there; its number."""
+        """Put a claim, or share the same claim; return its number."""
         data = json.dumps({**vars(claim), "unique": secrets.token_hex(8)}).encode()
         for number in itertools.count():
             try:
@@ -247,7 +210,7 @@ class Staging:
             return Claim("", -1)
 
     def _put_end(self, receipt: str, number: int, end: str) -> None:
-        """Say what becomes of a claim, unless that was said."""
+        """Put the end of a claim, unless it has ended."""
         data = json.dumps({"end": end, "unique": secrets.token_hex(8)}).encode()
         with suppress(AlreadyExistsError):
             self._storage.put_if_absent(_path(receipt, _END, number), data, sync=False)
@@ -280,42 +243,18 @@ class Staging:
         except FileMissingError:
             raise _not_staged(receipt) from None
         try:
-            return _parsed(json.loads(data))
-        except (ValueError, KeyError, TypeError, DecodeError):
+            values = json.loads(data)
+            return StagedWrite(values["branch"], StagedChange.from_data(values), values["staged_at"])
+        except (InvalidInputError, ValueError, KeyError, TypeError):
             raise CorruptFileError("the record of a staged write does not decode", file=path) from None
-
-
-def check_receipt(field: str, value: Any) -> str:
-    """Return a receipt as `keep` makes them; InvalidInputError for anything else."""
-    if not isinstance(value, str) or not _RECEIPT.fullmatch(value):
-        raise InvalidInputError(f"{field}: not a receipt of a staged write", found=shown(str(value)))
-    return value
 
 
 def _not_staged(receipt: str) -> InvalidInputError:
     return InvalidInputError(
-        f"nothing is staged in this dataset under {receipt}: it was committed, aborted or has expired, or "
-        "was never there"
+        f"nothing is staged in this dataset under the receipt {receipt}: the staged write was committed, "
+        "aborted or has expired, or it never existed"
     )
 
 
 def _path(receipt: str, kind: str, number: int = 0) -> str:
     return f"{DIRECTORY}/{receipt}{kind.format(number)}"
-
-
-def _parsed(values: dict[str, Any]) -> StagedWrite:
-    return StagedWrite(
-        operation=values["operation"],
-        branch=values["branch"],
-        transaction=transaction_pb2.Transaction.FromString(base64.b64decode(values["transaction"])),
-        settings=TableSettings(
-            FileVersion.from_name(values["file_version"]) if values["file_version"] else None,
-            values["stable_row_ids"],
-        ),
-        files=tuple((path, size) for path, size in values["files"]),
-        staged_at=values["staged_at"],
-        merge=MergePlan(**{**values["merge"], "on": tuple(values["merge"]["on"])})
-        if values["merge"]
-        else None,
-        on=tuple(values.get("on", ())),  # older servers joined no columns
-    )

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lance_core.api.serving import StagedChange, StagedWriter
+
 
 class Batches(Protocol):
     """Source of rows. The iteration ends only when all rows have come, and raises if they will not come."""
@@ -19,7 +21,7 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class NoRows:
-    """Nothing to write but columns."""
+    """Upload of columns without rows."""
 
     schema: pa.Schema
 
@@ -28,11 +30,27 @@ class NoRows:
 
 
 class Abortable(Protocol):
-    """Something that writes files."""
+    """Writer of files."""
 
     def abort(self) -> None:
-        """Remove them."""
+        """Remove the files."""
 
 
 Abandonable = Callable[[Abortable], AbstractContextManager[None]]
-"""A time in which a writer may be aborted, see `Mutations.abandonable`."""
+"""A time in which a writer may be aborted, see `Targets.abandonable`."""
+
+
+def write_all(writer: StagedWriter, upload: Batches, abandonable: Abandonable) -> StagedChange:
+    """Write all batches of an upload, and return the staged change.
+
+    Raises:
+        LanceError: the upload or the writer failed; no file is left.
+    """
+    try:
+        with abandonable(writer):
+            for batch in upload.batches():
+                writer.write(batch)
+        return writer.finish()
+    except BaseException:
+        writer.abort()
+        raise

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lance_core.api.opened import OpenedDataset, Reference, branch_uri
+from lance_core.scan.history import summarize_version
 from lance_core.storage import storage_for
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -307,21 +308,3 @@ def _describe(manifest: Manifest) -> Version:
     # The reference reports local times without a zone.
     timestamp = manifest.timestamp.astimezone().replace(tzinfo=None)
     return Version(version=manifest.version, timestamp=timestamp, metadata=summarize_version(manifest))
-
-
-def summarize_version(manifest: Manifest) -> dict[str, str]:
-    """Return the `metadata` of a version in `LanceDataset.versions`: totals of its fragments and files."""
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]
-    physical_rows = sum(fragment.physical_rows for fragment in fragments)
-    totals = {
-        "total_data_file_rows": physical_rows,
-        "total_data_files": len(files),
-        "total_deletion_file_rows": sum(deleted),
-        "total_deletion_files": len(deleted),
-        "total_files_size": sum(file.size for file in files),
-        "total_fragments": len(fragments),
-        "total_rows": physical_rows - sum(deleted),
-    }
-    return {name: str(total) for name, total in totals.items()}

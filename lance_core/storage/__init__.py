@@ -24,6 +24,7 @@ __all__ = [
     "Storage",
     "StoredFile",
     "WritableFile",
+    "is_object_store",
     "scheme_of",
     "storage_for",
 ]
@@ -52,7 +53,7 @@ def storage_for(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     scheme = scheme_of(uri)
     if scheme == "file":
         return LocalStorage(uri)
-    if scheme in (*OBJECT_STORES, S3_WITH_DYNAMODB):
+    if is_object_store(uri):
         # Imported on use: importing the client takes as long as opening a local dataset.
         from lance_core.storage.object_store import ObjectStorage
 
@@ -70,3 +71,8 @@ def scheme_of(uri: str) -> str:
     """Return the scheme of a URI in lower case; "file" for a local path."""
     match = _SCHEME.match(uri)
     return match[1].lower() if match else "file"
+
+
+def is_object_store(uri: str) -> bool:
+    """Return whether a dataset's URI names an object store, with or without a manifest store beside it."""
+    return scheme_of(uri) in (*OBJECT_STORES, S3_WITH_DYNAMODB)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.storage import OBJECT_STORES, S3_WITH_DYNAMODB, Storage, scheme_of, storage_for
+from lance_core.storage import Storage, is_object_store, scheme_of, storage_for
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,6 @@ def open_base(base: DatasetBasePath, table: Storage) -> Storage:
     Raises:
         UnsupportedFeatureError: the base path has another scheme.
     """
-    if scheme_of(base.path) not in ("file", *OBJECT_STORES, S3_WITH_DYNAMODB, scheme_of(table.uri)):
+    if not is_object_store(base.path) and scheme_of(base.path) not in ("file", scheme_of(table.uri)):
         raise UnsupportedFeatureError(f"{base} has a URL scheme that is not allowed for base paths")
     return storage_for(base.path, table.options)

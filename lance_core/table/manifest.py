@@ -10,7 +10,7 @@ Source: docs/format.md, "Manifest".
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
-from lance_core.proto import table_pb2, transaction_pb2
+from lance_core.proto import file_pb2, table_pb2, transaction_pb2
 from lance_core.schema import Schema
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
@@ -341,6 +341,32 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     if manifest.has_stable_row_ids:
         _require_row_ids(manifest)
     return manifest
+
+
+def describe_rows(
+    fields: Iterable[file_pb2.Field],
+    schema_metadata: Mapping[str, bytes],
+    fragments: Iterable[table_pb2.DataFragment],
+) -> Manifest:
+    """Return a description of complete fragments that no version has, for scans of their rows.
+
+    Nothing is read or stored. The version is 0, and the fragments get the ids from 0 on, in order.
+    """
+    message = table_pb2.Manifest(fields=fields)
+    for key, data in schema_metadata.items():
+        message.schema_metadata[key] = data
+    for number, fragment in enumerate(fragments):
+        message.fragments.add().CopyFrom(fragment)
+        message.fragments[number].id = number
+    return Manifest(
+        name="rows without a version",
+        size=0,
+        message=message,
+        _transaction=None,
+        _index_section=None,
+        _content=b"",
+        is_counted=True,
+    )
 
 
 def written_manifest(

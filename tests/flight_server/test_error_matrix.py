@@ -14,12 +14,16 @@ import pytest
 
 from flight_server.errors import DrainingError, OverloadedError
 from flight_server.limits.admission import Admission
+from flight_server.reading.reads import Asked, Reads, ScanStream
 from flight_server.requests.commands import ScanCommand
 from flight_server.server import FlightServer
-from flight_server.service import Asked, ScanStream, Service
+from flight_server.service import Service
 from flight_server.settings import Settings
-from flight_server.writing.changes import Mutations
+from flight_server.writing.changes import Changes
+from flight_server.writing.references import References
 from flight_server.writing.staged_writes import StagedWrites
+from flight_server.writing.targets import Targets
+from flight_server.writing.upkeep import Upkeep
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -87,25 +91,19 @@ CALLS = {
 }
 
 
-class FailingMutations(Mutations):
+class FailingTargets(Targets):
+    """Targets that no call can open."""
+
     def __init__(self, fail: Callable[..., NoReturn]) -> None:
-        self.put = self.drop = self.opened = self.target = fail  # type: ignore[method-assign]
+        self.opened = self.target = self.drop = fail  # type: ignore[method-assign]
 
 
-class FailingService(Service):
-    """Fails in everything it is asked for; streams fail after one batch."""
+class FailingReads(Reads):
+    """Reads that all fail; streams fail after one batch."""
 
-    error: Exception
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.mutations = FailingMutations(self._fail)
-        self.staged = StagedWrites(self._catalog, self.mutations, 1)
-
-    def _fail(self, *_: Any, **__: Any) -> NoReturn:
-        raise self.error
-
-    list_datasets = plan = schema = describe = health = lookup = _fail  # type: ignore[assignment]
+    def __init__(self, fail: Callable[..., NoReturn]) -> None:
+        self._fail = fail
+        self.plan = self.schema = self.lookup = fail  # type: ignore[method-assign]
 
     def stream(self, asked: Asked) -> ScanStream:
         assert isinstance(asked, ScanCommand)
@@ -121,6 +119,27 @@ class FailingService(Service):
             self._fail()
 
         return ScanStream(batch.schema, runs(), "none")  # type: ignore[arg-type]
+
+
+class FailingService(Service):
+    """Fails in everything it is asked for."""
+
+    error: Exception
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        targets = FailingTargets(self._fail)
+        self.reads = FailingReads(self._fail)
+        self.datasets.summaries = self.datasets.describe = self._fail  # type: ignore[method-assign]
+        self.changes = Changes(self._catalog, targets)
+        self.staged = StagedWrites(self._catalog, targets, 1)
+        self.refs = References(self._catalog, targets)
+        self.upkeep = Upkeep(self._catalog, targets, self.staged)
+
+    def _fail(self, *_: Any, **__: Any) -> NoReturn:
+        raise self.error
+
+    health = _fail  # type: ignore[assignment]
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ class Staged:
         staged = self.service().staged
         if kind == "rewrite":
             fragments = tuple(open_snapshot(LocalStorage(str(self.path))).manifest.message.fragments)
-            return (staged.execute(T, CompactionTask(1, fragments, CompactionOptions()))[0],)
+            return (staged.execute(T, CompactionTask(1, fragments, CompactionOptions()).json())[0],)
         return tuple(staged.stage(STAGE[kind], Uploaded(table)) for table in ROWS[kind])
 
     @contextmanager

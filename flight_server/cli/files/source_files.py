@@ -14,7 +14,7 @@ from flight_server.cli.files.csv_files import open_csv_files
 from flight_server.cli.files.json_files import open_json_files
 from flight_server.cli.files.source_file import SourceFile, fitted, reading
 from flight_server.cli.files.text_options import Column, TextOptions
-from flight_server.handlers.schema_caps import check_schema
+from flight_server.requests.schemas import check_schema
 from lance_core.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -14,10 +14,8 @@ from flight_server.requests.json_fields import (
     number,
     string,
 )
-from flight_server.requests.write_command import CommitCommand, receipts
+from flight_server.requests.write_command import receipts
 from flight_server.service import Service
-from lance_core.changes import compaction
-from lance_core.changes.compaction import CompactionOptions, CompactionTask
 from lance_core.errors import InvalidInputError
 
 _MAXIMUM_THREADS = 64
@@ -25,38 +23,27 @@ _MAXIMUM_THREADS = 64
 
 def compact(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("compact", body, {"options": _options})
-    with service.mutations.opened(reference) as opened:
-        options = CompactionOptions.parse(values.get("options", {}), opened.snapshot.manifest.config)
-        made, metrics = compaction.compact(
-            opened.snapshot, options, transaction_id=values.get("transaction_id")
-        )
-    return {"version": made.manifest.version, **asdict(metrics)}
+    options, transaction_id = values.get("options", {}), values.get("transaction_id")
+    version, metrics = service.upkeep.compact(reference, options, transaction_id=transaction_id)
+    return {"version": version, **asdict(metrics)}
 
 
 def compact_plan(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = _step("compact_plan", body, {"options": _options})
-    snapshot = service.open(reference)
-    options = CompactionOptions.parse(values.get("options", {}), snapshot.manifest.config)
-    plan = compaction.plan(snapshot, options)
-    return {"read_version": plan.read_version, "tasks": [task.json() for task in plan.tasks]}
+    return asdict(service.upkeep.plan_compaction(reference, values.get("options", {})))
 
 
 def compact_execute(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = _step("compact_execute", body, {"task": string}, ("task",))
-    receipt, result = service.staged.execute(reference, CompactionTask.from_json(values["task"]))
-    metrics = asdict(result.metrics)
-    del metrics["lost_coverage"]  # the commit tells
-    return {"receipt": receipt, **metrics}
+    receipt, metrics = service.staged.execute(reference, values["task"])
+    counts = asdict(metrics)
+    del counts["lost_coverage"]  # known to the commit only
+    return {"receipt": receipt, **counts}
 
 
 def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("compact_commit", body, {"receipts": receipts}, ("receipts",))
-    command = CommitCommand(
-        reference, "rewrite", values["receipts"], transaction_id=values.get("transaction_id")
-    )
-    version = service.staged.commit(command).version
-    with service.mutations.opened(reference) as opened:
-        lost = compaction.lost_coverage_of(opened.snapshot.storage, version)
+    version, lost = service.upkeep.commit_compaction(reference, **values)
     return {"version": version, "lost_coverage": [asdict(each) for each in lost]}
 
 

@@ -1,5 +1,6 @@
 """Actions on settings and metadata."""
 
+from dataclasses import asdict
 from typing import Any
 
 from flight_server.handlers.actions.bodies import parse_change, texts
@@ -7,18 +8,11 @@ from flight_server.requests.commands import parse_describe
 from flight_server.requests.json_fields import boolean
 from flight_server.requests.names import shown
 from flight_server.service import Service
-from lance_core.changes.settings import update_settings
 from lance_core.errors import InvalidInputError
 
 
 def get_config(service: Service, body: bytes) -> dict[str, Any]:
-    manifest = service.open(parse_describe(body, "get_config")).manifest
-    return {
-        "version": manifest.version,
-        "config": dict(manifest.config),
-        "table_metadata": dict(manifest.table_metadata),
-        "schema_metadata": dict(manifest.schema.metadata),
-    }
+    return asdict(service.datasets.settings(parse_describe(body, "get_config")))
 
 
 def update_config(service: Service, body: bytes) -> dict[str, Any]:
@@ -27,9 +21,7 @@ def update_config(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("update_config", body, fields)
     if not values.keys() & {*maps, "field_metadata"}:
         raise InvalidInputError(f"update_config: expected one of {', '.join(maps)} and field_metadata")
-    with service.mutations.opened(reference) as opened:
-        made = update_settings(opened.snapshot, **values)
-    return {"version": made.manifest.version}
+    return {"version": service.changes.update_settings(reference, **values)}
 
 
 def _by_field(field: str, value: Any) -> dict[str, dict[str, str | None]]:

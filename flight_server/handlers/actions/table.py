@@ -6,11 +6,10 @@ from typing import Any
 from flight_server.reading.index_facts import index_facts
 from flight_server.requests.commands import parse_count, parse_describe, parse_explain
 from flight_server.service import Service
-from lance_core.scan.validate import validate_snapshot
 
 
 def describe(service: Service, body: bytes) -> dict[str, Any]:
-    described = service.describe(parse_describe(body))
+    described = service.datasets.describe(parse_describe(body))
     summary = described.summary
     return {
         "dataset": summary.name,
@@ -31,31 +30,29 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def list_fragments(service: Service, body: bytes) -> dict[str, Any]:
-    manifest = service.open(parse_describe(body, "list_fragments")).manifest
+    version, fragments = service.datasets.fragments(parse_describe(body, "list_fragments"))
     return {
-        "version": manifest.version,
+        "version": version,
         "fragments": [
             {
                 "id": fragment.id,
                 "rows": fragment.num_rows,
                 "physical_rows": fragment.physical_rows,
-                "bytes": sum(sizes) if all(sizes := [file.size for file in fragment.files]) else -1,
+                "bytes": fragment.num_bytes,
             }
-            for fragment in manifest.fragments
+            for fragment in fragments
         ],
     }
 
 
 def validate(service: Service, body: bytes) -> dict[str, Any]:
-    snapshot = service.open(parse_describe(body, "validate"))
-    validate_snapshot(snapshot)
-    return {"version": snapshot.manifest.version}
+    return {"version": service.datasets.validate(parse_describe(body, "validate"))}
 
 
 def count_rows(service: Service, body: bytes) -> dict[str, Any]:
-    return {"count": service.count_rows(parse_count(body))}
+    return {"count": service.reads.count(parse_count(body))}
 
 
 def explain_scan(service: Service, body: bytes) -> dict[str, Any]:
     command, analyze = parse_explain(body)
-    return service.explain(command, analyze=analyze).as_data()
+    return service.reads.explain(command, analyze=analyze).as_data()

@@ -20,20 +20,20 @@ from lance_core.errors import InvalidInputError
 Request = TypeVar("Request", CancelFlightInfoRequest, RenewFlightEndpointRequest)
 Message = TypeVar("Message", flight.FlightInfo, flight.FlightEndpoint)
 
-# The tickets of many endpoints with a long filter in each.
+# Room for the tickets of many endpoints, with a long filter in each ticket.
 MAXIMUM_BODY_BYTES = 16 << 20
 
 
 def cancel_flight_info(service: Service, body: bytes) -> bytes:
     info = _parsed(flight.FlightInfo, _request(CancelFlightInfoRequest, body).info)
-    cancelled = service.cancel([endpoint.ticket.ticket for endpoint in info.endpoints])
+    cancelled = service.reads.cancel([endpoint.ticket.ticket for endpoint in info.endpoints])
     status = CANCEL_STATUS_CANCELLED if cancelled else CANCEL_STATUS_NOT_CANCELLABLE
     return CancelFlightInfoResult(status=status).SerializeToString()
 
 
 def renew_flight_endpoint(service: Service, body: bytes) -> bytes:
     endpoint = _parsed(flight.FlightEndpoint, _request(RenewFlightEndpointRequest, body).endpoint)
-    ticket, expires = service.renew(endpoint.ticket.ticket)
+    ticket, expires = service.reads.renew(endpoint.ticket.ticket)
     renewed = flight.FlightEndpoint(
         ticket, endpoint.locations, expiration_time(expires), endpoint.app_metadata
     )

@@ -8,6 +8,7 @@ and ids that no live row has, are left out, as in the reference.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 
 import numpy as np
@@ -133,6 +134,33 @@ class RowTaker:
                     columns = [[column] for column in batch.columns]
                     cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
                     yield from cutter.cut(columns, cuts)
+
+    @contextmanager
+    def held_batch(self, addresses: Keys, budget: MemoryBudget, max_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at live addresses as one batch, which belongs to `budget` while the block runs.
+
+        Raises:
+            InvalidInputError: the rows take more than `max_bytes`.
+            LanceError: something cannot be read.
+        """
+        parts: list[pa.RecordBatch] = []
+        with budget.require(0) as reservation:
+            for part in self.batches(addresses, _READ_BYTES):
+                parts.append(part)
+                held = reservation.num_bytes + part.get_total_buffer_size()
+                reservation.resize(held)
+                if held > max_bytes:
+                    raise InvalidInputError(
+                        "the rows of one batch of keys are too large, send fewer keys",
+                        expected=f"at most {max_bytes} bytes",
+                        found=f"{held} for {sum(each.num_rows for each in parts)} of {len(addresses)} rows",
+                    )
+            if len(parts) == 1:
+                yield parts[0]
+            elif len(self.schema):
+                yield join_batches(parts, self.schema)
+            else:
+                yield self._rows(addresses)
 
     @cached_property
     def has_dictionaries(self) -> bool:

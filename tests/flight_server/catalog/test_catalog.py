@@ -263,7 +263,7 @@ def by_protobuf(name):
 
 def by_ticket(name):
     ticket = Ticket(name, 1, "x", 2**40, (FragmentScan(0, 0, 1),))
-    return service.stream(service.redeemed(encode_ticket(ticket, settings.ticket_key)))
+    return service.reads.stream(service.reads.redeem(encode_ticket(ticket, settings.ticket_key)))
 
 def act(action, **body):
     return ACTIONS[action].run(service, json.dumps(body).encode())
@@ -272,16 +272,16 @@ def command(name):
     return json.dumps({"scan": {"dataset": name}}).encode()
 
 ways = [
-    lambda name: service.plan(parse_command(command(name))),
-    lambda name: service.schema(parse_command(command(name))),
-    lambda name: service.stream(service.redeemed(command(name))),
-    lambda name: service.plan(by_protobuf(name)),
+    lambda name: service.reads.plan(parse_command(command(name))),
+    lambda name: service.reads.schema(parse_command(command(name))),
+    lambda name: service.reads.stream(service.reads.redeem(command(name))),
+    lambda name: service.reads.plan(by_protobuf(name)),
     by_ticket,
-    lambda name: service.describe(parse_describe(json.dumps({"dataset": name}).encode())),
-    lambda name: service.describe(parse_name(name)),
-    lambda name: service.describe(parse_path(name.split("/"))),
-    lambda name: () if list(service.list_datasets(name)) else (),
-    lambda name: service.mutations.put(parse_write(json.dumps({"write": {"dataset": name}}).encode()), None),
+    lambda name: service.datasets.describe(parse_describe(json.dumps({"dataset": name}).encode())),
+    lambda name: service.datasets.describe(parse_name(name)),
+    lambda name: service.datasets.describe(parse_path(name.split("/"))),
+    lambda name: () if list(service.datasets.summaries(name)) else (),
+    lambda name: service.changes.put(parse_write(json.dumps({"write": {"dataset": name}}).encode()), None),
     lambda name: act("delete", dataset=name, predicate="true"),
     lambda name: act("commit", dataset=name, operation="overwrite", staged=["0" * 32]),
     lambda name: act("abort", dataset="trips", branch=name, staged=["0" * 32]),

@@ -221,11 +221,11 @@ def test_listing_does_not_wait_for_one_dataset_after_the_other(s3: S3, proxy: Pr
     service = Service(
         Settings.resolve(root, {"storage_options": json.dumps(s3.options(proxy.endpoint))}, environment={})
     )
-    assert len(list(service.list_datasets(""))) == 16
+    assert len(list(service.datasets.summaries(""))) == 16
     proxy.clear()
     proxy.delay = 0.1
     try:
-        assert [summary.num_rows for summary in service.list_datasets("")] == [1] * 16
+        assert [summary.num_rows for summary in service.datasets.summaries("")] == [1] * 16
     finally:
         proxy.delay = 0.0
     print(f"listing 16 datasets again: {len(proxy.requests)} requests")
@@ -396,10 +396,10 @@ def test_a_drop_that_breaks_off(root: str, s3: S3, proxy: Proxy) -> None:
             (lambda request: request.method == "POST" and next(deletions) == at, refuse)  # noqa: B023
         )
         with pytest.raises(StorageError):
-            service.mutations.drop("broken")
+            service.changes.drop("broken")
         proxy.clear()
         assert lance.dataset(f"{root}/broken.lance", storage_options=s3.options()).count_rows() == 10_000
-    service.mutations.drop("broken")
+    service.changes.drop("broken")
     assert _dataset_keys(s3, root, "broken") == []
 
 

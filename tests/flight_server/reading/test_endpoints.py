@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flight_server.reading.endpoints import split_tasks
+from flight_server.reading.endpoints import split_scans
 from lance_core.scan.plan.scan_plan import FragmentScan
 
 
 def split(
     tasks: list[FragmentScan], rows_per_endpoint: int | None = None, max_endpoints: int = 1024
 ) -> list[list[tuple[int, int, int]]]:
-    endpoints = split_tasks(tasks, rows_per_endpoint=rows_per_endpoint, max_endpoints=max_endpoints)
+    endpoints = split_scans(tasks, rows_per_endpoint=rows_per_endpoint, max_endpoints=max_endpoints)
     return [[(task.fragment_id, task.start, task.end) for task in endpoint] for endpoint in endpoints]
 
 

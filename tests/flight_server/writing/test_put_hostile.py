@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from flight_server.handlers import schema_caps
+from flight_server.requests import schemas
 from support.comparison import assert_tables_equal
 from support.puts import files_below, finish_message, flight_data, ipc_messages, put, send, small_tables
 from support.raw_flight import SERVICE, call, command_descriptor
@@ -182,8 +182,8 @@ def nested(depth: int) -> pa.Schema:
 @pytest.mark.parametrize(
     ("schema", "named"),
     [
-        (columns(schema_caps.MAXIMUM_FIELDS + 1), "more than 20000 fields"),
-        (pa.schema([("s", pa.struct(columns(schema_caps.MAXIMUM_FIELDS)))]), "more than 20000 fields"),
+        (columns(schemas.MAXIMUM_FIELDS + 1), "more than 20000 fields"),
+        (pa.schema([("s", pa.struct(columns(schemas.MAXIMUM_FIELDS)))]), "more than 20000 fields"),
         (nested(63).append(pa.field("x", pa.int8())), "used twice"),
         (nested(64), "nest"),
         (pa.schema([("n" * 5000, pa.int8())]), "longer than 4096 bytes"),

@@ -5,11 +5,16 @@ from dataclasses import replace
 
 from flight_server.requests.commands import ScanCommand
 from flight_server.requests.tickets import Ticket
+from lance_core.api.serving import (
+    DEFAULT_BATCH_BYTES,
+    ScanOptions,
+    ScanPlan,
+    Snapshot,
+    bind_columns,
+    bind_filter,
+    plan_scan,
+)
 from lance_core.errors import InvalidInputError
-from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
-from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
-from lance_core.table.snapshot import Snapshot
 
 
 def scan_options(asked: ScanCommand, snapshot: Snapshot) -> ScanOptions:

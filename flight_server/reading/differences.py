@@ -1,28 +1,37 @@
-"""Rows that were inserted, updated and deleted between two versions, as plans with tickets."""
+"""Rows that were inserted, updated and deleted between two versions, as commands that read them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from flight_server.requests.commands import RowKeys, ScanCommand, TakeCommand
 from flight_server.requests.names import DatasetReference
+from lance_core.api.serving import (
+    CREATED_AT,
+    LAST_UPDATED_AT,
+    ROW_ID,
+    RowDifferences,
+    RowSet,
+    Snapshot,
+    compare_versions,
+)
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.scan.changes import Changes, Numbers, RowSet, compare_versions
-from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
-from lance_core.table.snapshot import Snapshot
 
 _KEYS_PER_TICKET = 40_000
 """A key has up to 20 digits, and a ticket at most 1 MiB."""
 MAXIMUM_DELETED = 1_000_000
 """Rows that were deleted one by one; whole fragments do not count."""
 
+Numbers = npt.NDArray[np.uint64]
+
 _FRAGMENT_SHIFT = np.uint64(32)
 
 
 @dataclass(frozen=True)
-class ChangeCommands:
-    """Commands that read the changes."""
+class DifferenceCommands:
+    """Commands that read the rows that differ."""
 
     inserted: ScanCommand
     """In the later version, with the columns `_rowid`, `_row_created_at_version` and so on."""
@@ -32,35 +41,38 @@ class ChangeCommands:
     """Rows as they were in the earlier version, with `_rowid`."""
 
 
-def change_commands(
+def difference_commands(
     reference: DatasetReference, begin: int, end: int, open_version: Callable[[DatasetReference], Snapshot]
-) -> ChangeCommands:
-    """Return the commands that read the changes on the branch that `reference` names.
+) -> DifferenceCommands:
+    """Return the commands that read what differs on the branch that `reference` names.
 
     Raises:
         DatasetNotFoundError: there is no such dataset or version.
-        InvalidInputError: the versions are the wrong way round.
-        UnsupportedFeatureError: nobody can tell, see `compare_versions`; or too many rows were deleted.
+        InvalidInputError: `begin` is the newer version.
+        UnsupportedFeatureError: the rows cannot be told apart, see `compare_versions`; or too many rows were
+            deleted.
     """
     earlier, later = (replace(reference, version=version) for version in (begin, end))
-    changes = compare_versions(open_version(earlier), open_version(later))
-    names = tuple(field.name for field in changes.end.manifest.schema.fields)
+    differences = compare_versions(open_version(earlier), open_version(later))
+    names = tuple(field.name for field in differences.end.manifest.schema.fields)
     columns = (*names, ROW_ID, CREATED_AT, LAST_UPDATED_AT)
 
     def scan(rows: RowSet) -> ScanCommand:
         return ScanCommand(later, columns=columns, filter=rows.filter, fragments=rows.fragments)
 
-    return ChangeCommands(scan(changes.inserted), scan(changes.updated), tuple(_deleted(changes, earlier)))
+    return DifferenceCommands(
+        scan(differences.inserted), scan(differences.updated), tuple(_deleted(differences, earlier))
+    )
 
 
-def _deleted(changes: Changes, earlier: DatasetReference) -> Iterator[ScanCommand | TakeCommand]:
-    """Whole fragments as one scan, single rows as takes."""
-    manifest = changes.begin.manifest
+def _deleted(differences: RowDifferences, earlier: DatasetReference) -> Iterator[ScanCommand | TakeCommand]:
+    """Yield one scan of fragments that are gone as a whole, and takes of single rows."""
+    manifest = differences.begin.manifest
     columns = (*(field.name for field in manifest.schema.fields), ROW_ID)
     num_rows = {fragment.id: fragment.num_rows for fragment in manifest.fragments}
     whole: list[int] = []
     single: list[Numbers] = []
-    for addresses in _by_fragment(changes):
+    for addresses in _by_fragment(differences):
         fragment_id = int(addresses[0] >> _FRAGMENT_SHIFT)
         if len(addresses) == num_rows[fragment_id]:
             whole.append(fragment_id)
@@ -78,10 +90,10 @@ def _deleted(changes: Changes, earlier: DatasetReference) -> Iterator[ScanComman
         yield TakeCommand(earlier, keys, columns)
 
 
-def _by_fragment(changes: Changes) -> Iterator[Numbers]:
+def _by_fragment(differences: RowDifferences) -> Iterator[Numbers]:
     """Yield the addresses of the deleted rows, those of one fragment together."""
     held: list[Numbers] = []
-    for _, addresses in changes.deleted():
+    for _, addresses in differences.deleted():
         cuts = np.flatnonzero(np.diff(addresses >> _FRAGMENT_SHIFT)) + 1
         for part in np.split(addresses, cuts):
             if held and held[-1][-1] >> _FRAGMENT_SHIFT != part[0] >> _FRAGMENT_SHIFT:

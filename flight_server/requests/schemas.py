@@ -1,8 +1,12 @@
-"""Caps of schemas that clients send (threat T18), and types that no table has."""
+"""Schemas, columns and types that clients send: their caps (threat T18), and types that no table has."""
+
+from typing import Any
 
 import pyarrow as pa
 
+from flight_server.requests.json_fields import Checker, base64_bytes, boolean, check_fields, string
 from flight_server.requests.names import shown
+from lance_core.api.serving import Alteration, parse_type
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_FIELDS = 20_000
@@ -14,11 +18,11 @@ MAXIMUM_METADATA_BYTES = 1 << 20
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Refuse what is beyond a cap (threat T18), and what cannot be looked at.
+    """Refuse a schema that exceeds a cap (threat T18) or contains text that does not decode.
 
     Raises:
-        InvalidInputError: a cap, which is named; or text that is none.
-        UnsupportedFeatureError: a type of which no file has values, so that nothing counts them.
+        InvalidInputError: the schema exceeds a cap, which is named; or its text is not UTF-8.
+        UnsupportedFeatureError: a type that no data file can hold.
     """
     try:
         _check_schema(schema)
@@ -78,7 +82,41 @@ def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _metadata_bytes(metadata: dict[bytes, bytes] | None) -> int:
-    """Bytes of metadata; raises UnicodeDecodeError where it is not text, which is all that tables keep."""
+    """Return the bytes of metadata. Tables keep only text: UnicodeDecodeError if it is not."""
     for text in (part for pair in (metadata or {}).items() for part in pair):
         text.decode()
     return sum(len(key) + len(value) for key, value in (metadata or {}).items())
+
+
+def schema_field(field: str, value: Any) -> pa.Schema:
+    """Return the schema of an IPC message in base64; errors are those of `check_schema`, too."""
+    data = base64_bytes(field, value)
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"{field} is no schema", found=error) from None
+    check_schema(schema)
+    return schema
+
+
+def alteration(field: str, value: Any) -> Alteration:
+    """Return the change of one column: of its name, its type or its nullability."""
+    fields: dict[str, Checker] = {
+        "path": string,
+        "name": string,
+        "nullable": boolean,
+        "data_type": _data_type,
+        "schema": schema_field,
+    }
+    given = check_fields(field, value, fields, ("path",))
+    if "schema" in given:  # an Arrow type: SQL has names for some of these only
+        schema = given.pop("schema")
+        if "data_type" in given or len(schema) != 1:
+            raise InvalidInputError(f"{field}: expected a data_type, or the schema of one field of this type")
+        given["data_type"] = schema.field(0).type
+    return Alteration.parse(given)
+
+
+def _data_type(field: str, value: Any) -> pa.DataType:
+    """Return a type as SQL writes it in a CAST."""
+    return parse_type(string(field, value))

@@ -1,0 +1,274 @@
+"""Plans and streams: what clients ask to read, from one version each. Free of Flight types."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from flight_server.catalog.local import Catalog
+from flight_server.reading.differences import difference_commands
+from flight_server.reading.endpoints import split_scans
+from flight_server.reading.lookups import Lookup
+from flight_server.reading.scan_options import plan_of, scan_options
+from flight_server.reading.tickets import Tickets
+from flight_server.requests.commands import (
+    Columns,
+    CountCommand,
+    LookupCommand,
+    RowKeys,
+    ScanCommand,
+    TakeCommand,
+    parse_command,
+)
+from flight_server.requests.names import DatasetReference
+from flight_server.requests.tickets import Ticket, is_ticket
+from lance_core.api.serving import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    Explanation,
+    PrunedPlan,
+    RowTaker,
+    ScanOptions,
+    ScanPlan,
+    Session,
+    Snapshot,
+    bind_columns,
+    bind_filter,
+    holds_dictionary,
+    plan_scan,
+    project,
+)
+from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `ScanStream`
+
+Asked: TypeAlias = ScanCommand | TakeCommand | Ticket
+
+_KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """Planned scan: the tickets of its endpoints in dataset order."""
+
+    schema: pa.Schema
+    tickets: tuple[bytes, ...]
+    expires: int
+    """Seconds since the epoch at which the tickets expire."""
+    num_rows: int
+    """-1 if the number is unknown until a filter is evaluated."""
+    ordered: bool
+    dataset: str
+    version: int
+    num_fragments: int
+    num_fragments_pruned: int
+    num_pages: int | None = None
+    """Pages of the columns that the filter names; None if no statistics are known."""
+    num_pages_pruned: int = 0
+    statistics: str = "none"
+
+
+@dataclass(frozen=True)
+class PlannedDifferences:
+    """Planned scans of the rows that differ between two versions."""
+
+    inserted: PlannedScan
+    updated: PlannedScan
+    deleted: tuple[PlannedScan, ...]
+
+
+@dataclass(frozen=True)
+class ScanStream:
+    """Batches of one endpoint or of a whole scan; nothing is read before the first one is requested."""
+
+    schema: pa.Schema
+    runs: Generator[BatchRun, None, None]
+    """The caller closes it, which stops the decoding."""
+    has_dictionaries: bool
+    """Whether a type of the schema, or a type below it, is a dictionary."""
+    compression: str = "none"
+
+
+class Reads:
+    """Reads of the datasets of one catalog. Thread-safe."""
+
+    def __init__(self, catalog: Catalog, session: Session, tickets: Tickets, max_answer_bytes: int) -> None:
+        """`max_answer_bytes` limits the rows that answer one batch of keys of a lookup."""
+        self._catalog = catalog
+        self._session = session
+        self._tickets = tickets
+        self._max_answer_bytes = max_answer_bytes
+
+    def plan(self, command: ScanCommand | TakeCommand) -> PlannedScan:
+        """Plan a command, on the version that it names or on the latest one."""
+        pinned = self._catalog.pin(command.dataset)
+        snapshot = self._catalog.open(pinned)
+        if isinstance(command, TakeCommand):
+            return self._plan_take(command, pinned, snapshot)
+        options = scan_options(command, snapshot)
+        pruned = self._session.prune(snapshot, plan_scan(snapshot, options))
+        plan = pruned.plan
+        is_filtered = plan.options.filter is not None
+        # What a filter leaves to skip, or where to stop, is known only from the rows before.
+        is_one_stream = is_filtered and (command.limit is not None or bool(command.offset))
+        whole = replace(
+            self._ticket(pinned, snapshot, command.columns),
+            filter=command.filter,
+            substrait_filter=command.substrait_filter,
+            limit=command.limit if is_one_stream else None,
+            offset=command.offset if is_one_stream else None,
+            with_row_id=command.with_row_id,
+            with_row_address=command.with_row_address,
+            batch_rows=command.batch_rows,
+            batch_bytes=command.batch_bytes,
+            compression=command.compression,
+            verify_checksums=command.verify_checksums,
+        )
+        endpoints = split_scans(
+            plan.tasks,
+            rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
+            max_endpoints=1 if is_one_stream else command.max_endpoints,
+        )
+        return self._planned(
+            snapshot,
+            plan.schema,
+            [replace(whole, tasks=tasks) for tasks in endpoints],
+            num_rows=-1 if is_filtered and plan.tasks else plan.num_rows,
+            ordered=is_one_stream or command.ordered,
+            num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.tasks),
+            pruned=pruned,
+        )
+
+    def differences(self, reference: DatasetReference, begin: int, end: int) -> PlannedDifferences:
+        """Plan reads of the rows that were inserted, updated and deleted between two versions.
+
+        Errors are those of `difference_commands`.
+        """
+        commands = difference_commands(reference, begin, end, self._catalog.open)
+        return PlannedDifferences(
+            self.plan(commands.inserted),
+            self.plan(commands.updated),
+            tuple(map(self.plan, commands.deleted)),
+        )
+
+    def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
+        """Return the schema of the batches of a command."""
+        snapshot = self._catalog.open(command.dataset)
+        if isinstance(command, TakeCommand):
+            return self._taker(snapshot, command.columns).schema
+        return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
+
+    def redeem(self, ticket: bytes) -> Asked:
+        """Return what a ticket of this server, or a command used as one, asks for; nothing is opened."""
+        return self._tickets.redeem(ticket) if is_ticket(ticket) else parse_command(ticket)
+
+    def stream(self, asked: Asked) -> ScanStream:
+        """Return the batches that a ticket or command asks for."""
+        if isinstance(asked, Ticket):
+            snapshot = self._pinned(asked)
+            if asked.keys is not None:
+                return self._take(snapshot, asked.keys, asked.columns)
+            return self._stream(snapshot, plan_of(asked, snapshot), asked.compression)
+        snapshot = self._catalog.open(asked.dataset)
+        if isinstance(asked, TakeCommand):
+            return self._take(snapshot, asked.keys, asked.columns)
+        plan = plan_scan(snapshot, scan_options(asked, snapshot))
+        return self._stream(snapshot, plan, asked.compression)
+
+    def renew(self, ticket: bytes) -> tuple[bytes, int]:
+        """Return a ticket for the same rows that expires later, and when: seconds since the epoch."""
+        redeemed = self._tickets.redeem(ticket)
+        self._pinned(redeemed)
+        return self._tickets.renew(redeemed)
+
+    def cancel(self, tickets: Sequence[bytes]) -> bool:
+        """Redeem tickets no more; see `Tickets.cancel`. Their running streams go on."""
+        return self._tickets.cancel(tickets)
+
+    def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
+        """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
+        taker = self._taker(self._catalog.open(command.dataset), command.columns)
+        return Lookup(taker, keys, self._session, self._max_answer_bytes)
+
+    def count(self, command: CountCommand) -> int:
+        """Return the number of matching rows."""
+        snapshot = self._catalog.open(command.dataset)
+        condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
+        return self._session.count(snapshot, plan_scan(snapshot, ScanOptions(columns=(), filter=condition)))
+
+    def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
+        """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""
+        snapshot = self._catalog.open(command.dataset)
+        plan = plan_scan(snapshot, scan_options(command, snapshot))
+        return self._session.explain(snapshot, plan, analyze=analyze)
+
+    def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
+        """Plan a take as one endpoint, whose ticket holds the keys."""
+        return self._planned(
+            snapshot,
+            self._taker(snapshot, command.columns).schema,
+            [replace(self._ticket(pinned, snapshot, command.columns), keys=command.keys)],
+            # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
+            num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
+        )
+
+    def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
+        """Return a ticket for columns of a snapshot, still without rows."""
+        return Ticket(
+            dataset=pinned.name,
+            version=snapshot.manifest.version,
+            branch=pinned.branch,
+            identity=snapshot.manifest.identity,
+            expires=self._tickets.expiry(),
+            tasks=(),
+            columns=columns,
+        )
+
+    def _planned(
+        self,
+        snapshot: Snapshot,
+        schema: pa.Schema,
+        tickets: Sequence[Ticket],
+        *,
+        num_rows: int,
+        ordered: bool = True,
+        num_fragments_pruned: int = 0,
+        pruned: PrunedPlan | None = None,
+    ) -> PlannedScan:
+        return PlannedScan(
+            schema=schema,
+            tickets=tuple(map(self._tickets.sign, tickets)),
+            expires=tickets[0].expires,
+            num_rows=num_rows,
+            ordered=ordered,
+            dataset=tickets[0].dataset,
+            version=snapshot.manifest.version,
+            num_fragments=len(snapshot.manifest.fragments),
+            num_fragments_pruned=num_fragments_pruned,
+            num_pages=pruned.pages_total if pruned else None,
+            num_pages_pruned=pruned.pages_pruned if pruned else 0,
+            statistics=pruned.statistics if pruned else "none",
+        )
+
+    def _pinned(self, ticket: Ticket) -> Snapshot:
+        """Return the snapshot of a ticket; DatasetNotFoundError if another dataset has its name now."""
+        return self._catalog.open(
+            DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch, identity=ticket.identity)
+        )
+
+    def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
+        runs = self._session.batch_runs(snapshot, plan)
+        has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
+        return ScanStream(plan.schema, runs, has_dictionaries, compression)
+
+    def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
+        if isinstance(columns, Mapping):
+            return self._session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
+        return self._session.taker(snapshot, columns)
+
+    def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
+        taker = self._taker(snapshot, columns)
+        numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
+        runs = self._session.take_batch_runs(taker, _KEY_COLUMNS[keys.kind], numbers)
+        return ScanStream(taker.schema, runs, taker.has_dictionaries)

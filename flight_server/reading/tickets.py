@@ -1,0 +1,48 @@
+"""Tickets of one server: signed when they leave, checked when they come back. Free of Flight types."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flight_server.requests.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket
+from lance_core.errors import InvalidInputError
+
+
+class Tickets:
+    """Tickets that are signed with one key. Thread-safe."""
+
+    def __init__(self, key: bytes, lifetime: float) -> None:
+        """`lifetime` is the number of seconds for which a ticket is good."""
+        self._key = key
+        self._lifetime = lifetime
+        self._cancelled = CancelledTickets()
+
+    def expiry(self) -> int:
+        """Return the time at which a ticket of now expires, in seconds since the epoch."""
+        return int(time.time() + self._lifetime)
+
+    def sign(self, ticket: Ticket) -> bytes:
+        """Return the signed bytes; errors are those of `encode_ticket`."""
+        return encode_ticket(ticket, self._key)
+
+    def redeem(self, data: bytes) -> Ticket:
+        """Return the ticket in signed bytes.
+
+        Raises:
+            InvalidInputError: the bytes were not signed with this key, or the ticket has expired or was
+                cancelled.
+        """
+        ticket = decode_ticket(data, self._key, time.time())
+        if data in self._cancelled:
+            raise InvalidInputError("the ticket was cancelled; plan the scan again")
+        return ticket
+
+    def renew(self, ticket: Ticket) -> tuple[bytes, int]:
+        """Return a ticket for the same rows that expires later, and when: seconds since the epoch."""
+        renewed = replace(ticket, expires=self.expiry())
+        return self.sign(renewed), renewed.expires
+
+    def cancel(self, tickets: Sequence[bytes]) -> bool:
+        """Redeem tickets no more. Return False if too many cancelled tickets are remembered already."""
+        now = time.time()
+        return self._cancelled.add({data: decode_ticket(data, self._key, now) for data in tickets}, now)

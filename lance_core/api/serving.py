@@ -1,0 +1,207 @@
+"""What a server over datasets uses of this package, beside the names of the reference library.
+
+A server holds many datasets open, signs plans as tickets, and receives rows before it commits them. The names
+of the reference have no words for that. This module is the only other door: `flight_server` imports from
+`lance_core`, `lance_core.errors`, `lance_core.api` and from here, and `tests/docs/test_server_imports.py`
+checks it. Every name is documented where it is defined.
+
+    storage          bytes of datasets, below a root
+    versions         snapshots, and the tags and branches that name them
+    reads            sessions, plans, streams, takes
+    checks           damage and descriptions
+    writes           versions of uploaded rows and columns
+    staged writes    files first, one commit of many later
+    changes          rows, columns and settings that are there
+    upkeep           compaction, cleanup, clones, removal
+"""
+
+from lance_core.cache_use import CacheUse
+from lance_core.changes.columns.add import add_columns, add_null_columns
+from lance_core.changes.columns.alter import Alteration, alter_columns
+from lance_core.changes.columns.column_sources import ExpressionColumns
+from lance_core.changes.columns.drop import drop_columns
+from lance_core.changes.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionTask,
+    LostCoverage,
+    compact,
+    lost_coverage_of,
+)
+from lance_core.changes.compaction import plan as plan_compaction
+from lance_core.changes.drop_index import drop_index
+from lance_core.changes.rows.delete import delete as delete_rows
+from lance_core.changes.rows.merge_plan import MergePlan
+from lance_core.changes.rows.update import update as update_rows
+from lance_core.changes.settings import restore_version, update_settings
+from lance_core.changes.staged import (
+    StagedChange,
+    StagedWriter,
+    commit_staged,
+    stage_columns,
+    stage_compaction,
+    stage_rows,
+)
+from lance_core.changes.streamed import add_stream, join_stream, merge_stream
+from lance_core.changes.written import Written, find_written, written_by
+from lance_core.commit.stream_progress import StreamBatch
+from lance_core.expressions.sql import parse_type
+from lance_core.hints import did_you_mean, near_names
+from lance_core.kernels import set_pool_retention
+from lance_core.maintenance.branches import create_branch, delete_branch
+from lance_core.maintenance.cleanup import CleanupPolicy, clean_up, explain_cleanup
+from lance_core.maintenance.clone import clone_table
+from lance_core.maintenance.describe_file import DataFileDescription, describe_data_file
+from lance_core.maintenance.drop import drop_table, remove_leftovers, withdraw_table
+from lance_core.maintenance.tags import create_tag, delete_tag, update_tag
+from lance_core.pool import map_ahead
+from lance_core.scan.changes import Changes as RowDifferences
+from lance_core.scan.changes import RowSet, compare_versions
+from lance_core.scan.explain import Explanation, PrunedPlan
+from lance_core.scan.history import VersionEntry, version_entries
+from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.projection import (
+    CREATED_AT,
+    LAST_UPDATED_AT,
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    project,
+)
+from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
+from lance_core.scan.read.columns import holds_dictionary
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.session import Session
+from lance_core.scan.take.keys import KEY_COLUMNS
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
+from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
+from lance_core.table.bases import DatasetBasePath
+from lance_core.table.indices import IndexDescription
+from lance_core.table.refs import (
+    Branch,
+    Tag,
+    branch_names,
+    branch_storage,
+    find_tag,
+    list_branches,
+    list_tags,
+    read_tag,
+    tag_names,
+)
+from lance_core.table.snapshot import Snapshot, version_before
+from lance_core.table.snapshot_cache import SnapshotCache
+from lance_core.table.versions import latest_version
+from lance_core.write.dataset import DatasetWriter, Mode
+from lance_core.write.dataset_options import DatasetWriteOptions, file_version
+from lance_core.write.fragments import FileLimits
+
+__all__ = [
+    "CREATED_AT",
+    "DAMAGE",
+    "DEFAULT_BATCH_BYTES",
+    "KEY_COLUMNS",
+    "LAST_UPDATED_AT",
+    "ROW_ADDRESS",
+    "ROW_ID",
+    "ROW_OFFSET",
+    "Alteration",
+    "BatchRun",
+    "Branch",
+    "CacheUse",
+    "CleanupPolicy",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionTask",
+    "DataFileDescription",
+    "DatasetBasePath",
+    "DatasetWriteOptions",
+    "DatasetWriter",
+    "Entry",
+    "Explanation",
+    "ExpressionColumns",
+    "FileLimits",
+    "FragmentScan",
+    "IndexDescription",
+    "LocalStorage",
+    "LostCoverage",
+    "MergePlan",
+    "Mode",
+    "PrunedPlan",
+    "RowDifferences",
+    "RowSet",
+    "RowTaker",
+    "ScanOptions",
+    "ScanPlan",
+    "Session",
+    "Snapshot",
+    "SnapshotCache",
+    "StagedChange",
+    "StagedWriter",
+    "Storage",
+    "StreamBatch",
+    "Tag",
+    "VersionEntry",
+    "Written",
+    "add_columns",
+    "add_null_columns",
+    "add_stream",
+    "alter_columns",
+    "bind_columns",
+    "bind_filter",
+    "branch_names",
+    "branch_storage",
+    "clean_up",
+    "clone_table",
+    "commit_staged",
+    "compact",
+    "compare_versions",
+    "create_branch",
+    "create_tag",
+    "delete_branch",
+    "delete_rows",
+    "delete_tag",
+    "describe_data_file",
+    "did_you_mean",
+    "drop_columns",
+    "drop_index",
+    "drop_table",
+    "explain_cleanup",
+    "file_version",
+    "find_damage",
+    "find_tag",
+    "find_written",
+    "holds_dictionary",
+    "is_object_store",
+    "join_stream",
+    "latest_version",
+    "list_branches",
+    "list_tags",
+    "lost_coverage_of",
+    "map_ahead",
+    "merge_stream",
+    "near_names",
+    "parse_type",
+    "plan_compaction",
+    "plan_scan",
+    "project",
+    "read_tag",
+    "remove_leftovers",
+    "restore_version",
+    "scheme_of",
+    "set_pool_retention",
+    "stage_columns",
+    "stage_compaction",
+    "stage_rows",
+    "storage_for",
+    "tag_names",
+    "update_rows",
+    "update_settings",
+    "update_tag",
+    "validate_snapshot",
+    "version_before",
+    "version_entries",
+    "withdraw_table",
+    "written_by",
+]

@@ -1,0 +1,112 @@
+"""Versions of a dataset as lists show them: totals, times, and the effect of each on the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lance_core.errors import CommitConflictError, VersionNotFoundError
+from lance_core.pool import map_ahead
+from lance_core.scan.changes import Effect, effect_on_rows
+from lance_core.storage import Storage
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.transaction import read_transaction
+from lance_core.table.versions import list_versions
+
+
+@dataclass(frozen=True)
+class RowEffect:
+    """Effect of a version on the rows of the version before.
+
+    Attributes:
+        rows: Kind of the effect.
+        new_fragments: Ids of the fragments that the version before does not have, each with its rows.
+    """
+
+    rows: Effect
+    new_fragments: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class VersionEntry:
+    """Entry of a version in a list.
+
+    Attributes:
+        timestamp: Time of the commit, in UTC.
+        identity: Text that distinguishes the version from one of the same number in another dataset.
+        metadata: Totals of the fragments and files, see `summarize_version`.
+        effect: None if it was not requested, or the version before is not in the list.
+    """
+
+    version: int
+    timestamp: datetime
+    identity: str
+    metadata: dict[str, str]
+    effect: RowEffect | None
+
+
+def version_entries(
+    snapshot: Snapshot, first: int, last: int, *, limit: int | None = None, with_effects: bool = False
+) -> list[VersionEntry]:
+    """Return the versions of a branch from `first` to `last`, both inclusive, oldest first.
+
+    Args:
+        snapshot: any version of the branch.
+        first, last: numbers of versions; they need not exist.
+        limit: only so many of the newest of them.
+        with_effects: compare each version with the one before, if that is in the list.
+
+    Raises:
+        LanceError: a manifest or transaction cannot be read.
+    """
+    storage = snapshot.storage
+    numbers = [number for number in list_versions(storage) if first <= number <= last][-(limit or 0) :]
+
+    def read(number: int) -> Manifest | None:
+        try:
+            return open_snapshot(storage, number).manifest
+        except VersionNotFoundError:  # cleaned up since it was listed
+            return None
+
+    entries = []
+    before: Manifest | None = None
+    for manifest in map_ahead(read, numbers, storage.is_remote):
+        if manifest is not None:
+            is_next = before is not None and before.version == manifest.version - 1
+            effect = _effect(storage, before, manifest) if with_effects and before and is_next else None
+            metadata = summarize_version(manifest)
+            entries.append(
+                VersionEntry(manifest.version, manifest.timestamp, manifest.identity, metadata, effect)
+            )
+        before = manifest
+    return entries
+
+
+def summarize_version(manifest: Manifest) -> dict[str, str]:
+    """Return the `metadata` of a version in `LanceDataset.versions`: totals of its fragments and files."""
+    fragments = manifest.fragments
+    files = [file for fragment in fragments for file in fragment.files]
+    deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]
+    physical_rows = sum(fragment.physical_rows for fragment in fragments)
+    totals = {
+        "total_data_file_rows": physical_rows,
+        "total_data_files": len(files),
+        "total_deletion_file_rows": sum(deleted),
+        "total_deletion_files": len(deleted),
+        "total_files_size": sum(file.size for file in files),
+        "total_fragments": len(fragments),
+        "total_rows": physical_rows - sum(deleted),
+    }
+    return {name: str(total) for name, total in totals.items()}
+
+
+def _effect(storage: Storage, before: Manifest, manifest: Manifest) -> RowEffect:
+    try:
+        rows: Effect = effect_on_rows(read_transaction(storage, manifest))
+    except CommitConflictError:  # made by a library that wrote no transactions
+        rows = "changed"
+    known = set(before.fragment_ids)
+    return RowEffect(
+        rows, tuple((each.id, each.num_rows) for each in manifest.fragments if each.id not in known)
+    )
