@@ -136,7 +136,7 @@ def flight_error(report: ErrorReport, error: BaseException) -> Exception:
 
 
 def _sendable(message: str, root: str) -> str:
-    """One printable line of bounded length without the path of the root."""
+    """Return one printable line of bounded length, without the path of the root."""
     line = " ".join(message.replace(root, "<root>").split())
     # No more than this is needed, and what follows costs time per character.
     line = line[: MAXIMUM_MESSAGE_BYTES + 1]

@@ -79,11 +79,11 @@ def _stop_signals() -> int:
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """The interpreter has written the number to the pipe."""
+    """Do nothing: the interpreter has written the number to the pipe."""
 
 
 def _expire_staged(service: Service) -> None:
-    """At the start and from then on, often enough for the expiry."""
+    """Remove expired staged writes, at the start and then several times within the expiry."""
     seconds = min(_LONGEST_SWEEP_SECONDS, service.settings.stage_expiry / 4)
     while True:
         try:

@@ -25,7 +25,8 @@ from flight_server.writing.references import References
 from flight_server.writing.staged_writes import StagedWrites
 from flight_server.writing.targets import Targets
 from flight_server.writing.upkeep import Upkeep
-from lance_core.api.serving import Session, scheme_of, set_pool_retention, storage_for
+from lance_core import Session
+from lance_core.api.serving import scheme_of, set_pool_retention, storage_for
 
 
 class Service:
@@ -47,7 +48,7 @@ class Service:
         self._targets = Targets(self._catalog)
         self.datasets = Datasets(self._catalog, settings.root)
         tickets = Tickets(settings.ticket_key, settings.ticket_lifetime)
-        self.reads = Reads(self._catalog, self._session, tickets, settings.max_batch_bytes)
+        self.reads = Reads(self._catalog, tickets, settings.max_batch_bytes)
         self.changes = Changes(self._catalog, self._targets)
         self.staged = StagedWrites(self._catalog, self._targets, settings.stage_expiry)
         self.refs = References(self._catalog, self._targets)
@@ -55,7 +56,7 @@ class Service:
         self._started = time.monotonic()
 
     def close(self) -> None:
-        """Abort the uploads that wait for their clients; see `Targets.close`."""
+        """Stop the uploads that wait for their clients; see `Targets.close`."""
         self._targets.close()
 
     def health(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ _LOCATION_SCHEMES = ("grpc://", "grpc+tcp://", "grpc+tls://", "grpc+unix://")
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes from a whole number with an optional unit, binary (`256MiB`) or decimal (`2GB`); at least one.
+    """Return a size in bytes, 1 or more. The number may have a unit: `256MiB` (binary) or `2GB` (decimal).
 
     Raises InvalidInputError naming the text.
     """
@@ -237,7 +237,7 @@ class Settings:
         arguments: Mapping[str, str | None] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> "Settings":
-        """Settings from command-line texts (None: not given), the environment and the defaults.
+        """Return the settings from command-line texts (None: not given), the environment and the defaults.
 
         Raises InvalidInputError naming the setting that cannot be used.
         """

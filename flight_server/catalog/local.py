@@ -16,11 +16,10 @@ from typing import Any
 
 from flight_server.logs import log_event
 from flight_server.requests.names import SUFFIX, DatasetReference, is_segment, shown
+from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
     CacheUse,
-    DatasetBasePath,
     LocalStorage,
-    Session,
     Snapshot,
     SnapshotCache,
     Storage,
@@ -80,7 +79,7 @@ class Catalog:
         return self._snapshots.use()
 
     def names(self) -> Iterator[str]:
-        """Names of all datasets that can be asked for, sorted within each directory.
+        """Yield the names of all datasets of the root, sorted within each directory.
 
         A directory whose name is not allowed is reported in the log once; of `a` beside `a.lance` both are
         listed as one name, and opening it says why that cannot be done.
@@ -113,7 +112,7 @@ class Catalog:
                 self._report(relative, "is not served: its name is not allowed, or it is a link")
 
     def locate(self, name: str) -> str:
-        """Absolute, resolved path of the dataset `name`, as a DatasetReference holds it.
+        """Return the absolute, resolved path of the dataset `name`, as a DatasetReference holds it.
 
         Raises:
             DatasetNotFoundError: there is no such dataset; the message names near ones of the same namespace.
@@ -171,7 +170,7 @@ class Catalog:
         return [each for entry in entries if is_segment(each := entry.removesuffix(SUFFIX))]
 
     def place(self, name: str) -> str:
-        """Absolute path at which a new dataset of this name is made.
+        """Return the absolute path at which a new dataset of this name is made.
 
         Raises:
             InvalidInputError: something that is neither dataset nor namespace is in the way.
@@ -225,7 +224,7 @@ class Catalog:
         self._report(os.path.relpath(path, self._root), f"cannot be deleted: {error[1]}")
 
     def staging_paths(self) -> Iterator[str]:
-        """Paths, for `storage`, of the datasets that hold staged writes, those not made yet included."""
+        """Yield the paths, for `storage`, of the datasets that hold staged writes, versions or not."""
         yield from self._staging_below(self._root, 0)
 
     def _staging_below(self, directory: str, depth: int) -> Iterator[str]:
@@ -331,7 +330,7 @@ def _named(name: str, branch: str | None) -> str:
 
 
 def _resolve(root: Storage, reference: DatasetReference) -> tuple[str | None, int]:
-    """Branch (None: the main one) and version that `reference` means."""
+    """Return the branch (None: the main branch) and the version that `reference` means."""
     tag, branch = reference.tag, reference.branch
     if reference.ref is not None:
         tag, branch = _tag_or_branch(root, reference.ref)

@@ -19,10 +19,9 @@ from flight_server.catalog.local import (
     ambiguous,
 )
 from flight_server.requests.names import SUFFIX, is_segment, shown
+from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
-    DatasetBasePath,
     Entry,
-    Session,
     Storage,
     remove_leftovers,
     withdraw_table,
@@ -111,7 +110,7 @@ class StoreCatalog(Catalog):
         return list(filter(is_segment, names))
 
     def place(self, name: str) -> str:
-        """Path below the root at which a new dataset of this name is made."""
+        """Return the path below the root at which a new dataset of this name is made."""
         above = _namespaces(name)
         if len(above) >= MAXIMUM_NAMESPACES:
             raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
@@ -121,7 +120,7 @@ class StoreCatalog(Catalog):
         return name + SUFFIX
 
     def remove_unfinished(self, path: str) -> None:
-        """Nothing to do: a store has no directories without files."""
+        """Do nothing: a store has no directories without files."""
 
     def hide(self, name: str) -> str:
         """Remove the versions of a dataset, one after the other; see `lance_core.maintenance.drop`.
@@ -159,7 +158,7 @@ class StoreCatalog(Catalog):
         return self._storage.below(path)
 
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
-        """T11: only below the root."""
+        """Return the storage of a base path below the root (threat T11); refuse any other."""
         root, path = _place(self._storage.uri) + "/", _place(base.path)
         if path.startswith(root):
             return self._storage.below(path[len(root) :])

@@ -55,7 +55,7 @@ def main(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Lance datasets over Arrow Flight."""
+    """Serve, read and change Lance datasets over Arrow Flight."""
 
 
 _READING = (ls, show, head, scan, versions, validate)

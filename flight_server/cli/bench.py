@@ -49,7 +49,7 @@ def bench(
 
 
 def _measure(target: Target, selection: Selection, num_rows: int, runs: int) -> dict[str, Any]:
-    """All figures; the first run of each thing is not counted."""
+    """Return all figures; the first run of each measurement is not counted."""
     generator = np.random.default_rng(_SEED)
     columns = TextColumn("{task.description}"), TextColumn("run {task.completed}"), TimeElapsedColumn()
     with Progress(*columns, console=stderr, transient=True) as progress:
@@ -90,7 +90,7 @@ def _measure(target: Target, selection: Selection, num_rows: int, runs: int) -> 
 
 
 def _scan(target: Target, selection: Selection) -> tuple[float, float, int, int]:
-    """Seconds of a scan and until its first batch, and its rows and bytes in Arrow's form."""
+    """Return the seconds of a scan and until its first batch, and its rows and bytes in memory."""
     began = time.perf_counter()
     first, rows, num_bytes = None, 0, 0
     with target.read(selection) as found:

@@ -60,7 +60,7 @@ def _wait_for_interrupt() -> None:
 
 @contextmanager
 def _served_copy() -> Iterator[str]:
-    """A `lance-flight serve` process on a free port: its URI; stopped as a service manager would."""
+    """Start a `lance-flight serve` process on a free port, yield its URI, and stop it with SIGTERM."""
     source = next((place for place in PLACES if place.is_dir()), None)
     if source is None:
         stderr.print("error: this installation has no demo dataset", markup=False)

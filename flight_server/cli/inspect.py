@@ -53,7 +53,7 @@ def _as_json(file: DataFileDescription) -> dict[str, Any]:
 
 
 def _print(file: DataFileDescription) -> None:
-    """One line per column and one per page; not a table, since descriptions are long and terminals narrow."""
+    """Print one line per column and page. A table would be too wide for a terminal."""
     print_line(
         f"{file.name}: version {file.version.name}, {readable_bytes(file.num_bytes)}, "
         f"{count(file.num_rows, 'row')}, {count(len(file.columns), 'column')}"

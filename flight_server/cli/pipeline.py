@@ -9,7 +9,7 @@ _NEEDED = {"pyspark": "spark", "py4j": "spark", "spark_pipeline": "spark"}
 
 
 def pipeline(context: typer.Context) -> None:
-    """Jobs on Spark: ingest, transform, backfill, merge, export, ...; `pipeline --help` lists them."""
+    """Run jobs on Spark: ingest, transform, backfill, merge, export, ...; `pipeline --help` lists them."""
     try:
         from spark_pipeline.__main__ import app
     except ModuleNotFoundError as error:

@@ -106,7 +106,7 @@ def _fitting(widths: Sequence[int], width: int) -> list[int]:
 
 
 def _print_records(names: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    """One line for each column of each row."""
+    """Print one line for each column of each row."""
     console = Console()
     # Both widths are given: rich would take what a long value needs from the names as well.
     name_width = min(max(cell_len(printable(name)) for name in names), console.width // 2)

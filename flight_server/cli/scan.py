@@ -67,7 +67,7 @@ def scan(
 
 
 def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:
-    """A table of fragments and columns, or all of it as JSON."""
+    """Print a table of fragments and columns, or the whole explanation as JSON."""
     if as_json:
         print(json.dumps(explained))
         return

@@ -13,7 +13,7 @@ _INVISIBLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def json_lines(batch: pa.RecordBatch) -> str:
-    """One JSON object per row; bytes as base64, non-finite numbers, dates and decimals as strings."""
+    """Return one JSON object per row; bytes as base64, non-finite numbers, dates and decimals as strings."""
     lines = (json.dumps(_jsonable(row), ensure_ascii=False) for row in _rows(batch))
     return "".join(f"{_INVISIBLE.sub(_escape, line)}\n" for line in lines)
 
@@ -32,7 +32,7 @@ def schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def readable_bytes(num_bytes: int) -> str:
-    """Binary units, three digits; `?` for -1, unknown."""
+    """Return a size in binary units with three digits; `?` for -1, which means unknown."""
     if num_bytes < 0:
         return "?"
     exponent = max(0, min(4, (num_bytes.bit_length() - 1) // 10))

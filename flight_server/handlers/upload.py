@@ -22,7 +22,7 @@ _PROGRESS_GROWTH = 1.05
 
 
 class Upload:
-    """The batches of one client, which are complete only when it says so."""
+    """Batches of one client, which are complete only when the client says so."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Upload:
         needs_finish: bool,
         report_bytes: int | None = None,
     ) -> None:
-        """Take over what comes in; a client that asked for it is told of every `report_bytes` written."""
+        """Take over the incoming messages; report progress after every `report_bytes` received, if given."""
         self._incoming = incoming
         self._writer = writer
         self._is_cancelled = is_cancelled
@@ -75,7 +75,7 @@ class Upload:
         return counts
 
     def _check_end(self) -> None:
-        """A client that died looks like one that ended: only what it said tells (threat T27)."""
+        """Raise unless the client confirmed the end: a dead client looks like one that ended (threat T27)."""
         if self._is_cancelled():
             raise InvalidInputError("the client went away before its upload was complete")
         if self._finish is None:
@@ -104,7 +104,7 @@ class Upload:
             self.tell({"progress": {"rows": self.received.rows, "bytes": self.received.bytes}})
 
     def tell(self, message: dict[str, object]) -> None:
-        """Send a metadata message. That nobody is there to read it changes nothing about what was done."""
+        """Send a metadata message. If the client has left, nothing happens: the work is done."""
         with suppress(pa.ArrowException, OSError):
             self._writer.write(json.dumps(message).encode())
 

@@ -81,7 +81,7 @@ class Admission:
             self._changed.notify_all()
 
     def check_stream(self) -> None:
-        """Called between the batches of a stream: raises DrainingError when the time to finish is over."""
+        """Raise DrainingError when the time to finish is over. Streams call this between their batches."""
         if self._ending.is_set():
             raise DrainingError(
                 "the server stopped before the stream ended; read the rest from another one or later"

@@ -8,7 +8,7 @@ _VIEW_BYTES = 16
 
 
 def decoded_bytes(array: pa.Array) -> int:
-    """Bytes of the values of a valid array, whatever shares them; each value counts one at least.
+    """Return the bytes of the values of a valid array, shared or not; each value counts as one at least.
 
     Dictionaries are counted as the values they stand for, views as the text they show. Other arrays hold at
     least the bytes of their values.
@@ -64,7 +64,7 @@ def _has_offsets(array_type: pa.DataType) -> bool:
 
 
 def _view_lengths(array: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """A view begins with the 32 bits of its length; what null slots hold does not count."""
+    """Return the lengths of views, 0 for nulls. A view begins with the 32 bits of its length."""
     if not len(array):
         return np.zeros(0, np.int64)
     views = np.frombuffer(array.buffers()[1], np.int32)

@@ -84,7 +84,7 @@ class Datasets:
     """Facts of the datasets of one catalog. Thread-safe."""
 
     def __init__(self, catalog: Catalog, root: str) -> None:
-        """`root` is the path that error messages leave out."""
+        """Show no `root`, the path of the served folder, in error messages."""
         self._catalog = catalog
         self._root = root
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 
 from flight_server.requests.names import shown
-from lance_core.api.serving import KEY_COLUMNS, RowTaker, Session
+from lance_core.api.serving import KEY_COLUMNS, TakeReads
 from lance_core.errors import InvalidInputError
 
 MAXIMUM_KEYS_PER_BATCH = 1 << 20
@@ -14,7 +14,7 @@ MAXIMUM_KEYS_PER_BATCH = 1 << 20
 class Lookup:
     """Lookup that answers batches of one kind of key from one version of a dataset. For one thread."""
 
-    def __init__(self, taker: RowTaker, keys: pa.Schema, session: Session, max_answer_bytes: int) -> None:
+    def __init__(self, reads: TakeReads, keys: pa.Schema, max_answer_bytes: int) -> None:
         """Raise InvalidInputError unless `keys` is one column of integers with the name of a kind."""
         if len(keys) != 1 or keys.names[0] not in KEY_COLUMNS:
             raise InvalidInputError(
@@ -23,14 +23,13 @@ class Lookup:
         if not pa.types.is_integer(keys.types[0]):
             raise InvalidInputError("keys are integers", column=keys.names[0], found=keys.types[0])
         self._name = keys.names[0]
-        self._taker = taker
-        self._session = session
+        self._reads = reads
         self._max_answer_bytes = max_answer_bytes
 
     @property
     def schema(self) -> pa.Schema:
         """Schema of the answers."""
-        return self._taker.schema
+        return self._reads.schema
 
     def rows(self, keys: pa.RecordBatch) -> AbstractContextManager[pa.RecordBatch]:
         """Return the rows of one batch of keys, in the order of the keys; deleted rows are left out.
@@ -49,4 +48,4 @@ class Lookup:
             )
         if keys.column(0).null_count:
             raise InvalidInputError("keys must not be null", column=self._name)
-        return self._session.take_batch(self._taker, self._name, keys.column(0), self._max_answer_bytes)
+        return self._reads.held_batch(self._name, keys.column(0), self._max_answer_bytes)

@@ -1,6 +1,6 @@
 """Plans and streams: what clients ask to read, from one version each. Free of Flight types."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -30,16 +30,18 @@ from lance_core.api.serving import (
     ROW_OFFSET,
     Explanation,
     PrunedPlan,
-    RowTaker,
     ScanOptions,
     ScanPlan,
-    Session,
     Snapshot,
-    bind_columns,
+    TakeReads,
     bind_filter,
+    count_plan,
+    explain_plan,
     holds_dictionary,
     plan_scan,
     project,
+    prune_plan,
+    stream_plan,
 )
 from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `ScanStream`
 
@@ -93,10 +95,9 @@ class ScanStream:
 class Reads:
     """Reads of the datasets of one catalog. Thread-safe."""
 
-    def __init__(self, catalog: Catalog, session: Session, tickets: Tickets, max_answer_bytes: int) -> None:
-        """`max_answer_bytes` limits the rows that answer one batch of keys of a lookup."""
+    def __init__(self, catalog: Catalog, tickets: Tickets, max_answer_bytes: int) -> None:
+        """Limit the rows that answer one batch of keys of a lookup to `max_answer_bytes`."""
         self._catalog = catalog
-        self._session = session
         self._tickets = tickets
         self._max_answer_bytes = max_answer_bytes
 
@@ -107,7 +108,7 @@ class Reads:
         if isinstance(command, TakeCommand):
             return self._plan_take(command, pinned, snapshot)
         options = scan_options(command, snapshot)
-        pruned = self._session.prune(snapshot, plan_scan(snapshot, options))
+        pruned = prune_plan(snapshot, plan_scan(snapshot, options))
         plan = pruned.plan
         is_filtered = plan.options.filter is not None
         # What a filter leaves to skip, or where to stop, is known only from the rows before.
@@ -156,7 +157,7 @@ class Reads:
         """Return the schema of the batches of a command."""
         snapshot = self._catalog.open(command.dataset)
         if isinstance(command, TakeCommand):
-            return self._taker(snapshot, command.columns).schema
+            return TakeReads(snapshot, command.columns).schema
         return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
@@ -188,26 +189,26 @@ class Reads:
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
         """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
-        taker = self._taker(self._catalog.open(command.dataset), command.columns)
-        return Lookup(taker, keys, self._session, self._max_answer_bytes)
+        reads = TakeReads(self._catalog.open(command.dataset), command.columns)
+        return Lookup(reads, keys, self._max_answer_bytes)
 
     def count(self, command: CountCommand) -> int:
         """Return the number of matching rows."""
         snapshot = self._catalog.open(command.dataset)
         condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
-        return self._session.count(snapshot, plan_scan(snapshot, ScanOptions(columns=(), filter=condition)))
+        return count_plan(snapshot, plan_scan(snapshot, ScanOptions(columns=(), filter=condition)))
 
     def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
         """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""
         snapshot = self._catalog.open(command.dataset)
         plan = plan_scan(snapshot, scan_options(command, snapshot))
-        return self._session.explain(snapshot, plan, analyze=analyze)
+        return explain_plan(snapshot, plan, analyze=analyze)
 
     def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
         """Plan a take as one endpoint, whose ticket holds the keys."""
         return self._planned(
             snapshot,
-            self._taker(snapshot, command.columns).schema,
+            TakeReads(snapshot, command.columns).schema,
             [replace(self._ticket(pinned, snapshot, command.columns), keys=command.keys)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
@@ -258,17 +259,12 @@ class Reads:
         )
 
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        runs = self._session.batch_runs(snapshot, plan)
+        runs = stream_plan(snapshot, plan)
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
         return ScanStream(plan.schema, runs, has_dictionaries, compression)
 
-    def _taker(self, snapshot: Snapshot, columns: Columns) -> RowTaker:
-        if isinstance(columns, Mapping):
-            return self._session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
-        return self._session.taker(snapshot, columns)
-
     def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
-        taker = self._taker(snapshot, columns)
+        reads = TakeReads(snapshot, columns)
         numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
-        runs = self._session.take_batch_runs(taker, _KEY_COLUMNS[keys.kind], numbers)
-        return ScanStream(taker.schema, runs, taker.has_dictionaries)
+        runs = reads.batch_runs(_KEY_COLUMNS[keys.kind], numbers)
+        return ScanStream(reads.schema, runs, reads.has_dictionaries)

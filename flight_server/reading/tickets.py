@@ -12,7 +12,7 @@ class Tickets:
     """Tickets that are signed with one key. Thread-safe."""
 
     def __init__(self, key: bytes, lifetime: float) -> None:
-        """`lifetime` is the number of seconds for which a ticket is good."""
+        """Sign tickets with `key`, which expire after `lifetime` seconds."""
         self._key = key
         self._lifetime = lifetime
         self._cancelled = CancelledTickets()

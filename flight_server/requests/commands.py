@@ -177,7 +177,7 @@ def _from_protobuf(data: bytes) -> tuple[str, AnyValue]:
 
 
 def _parsed(message: M, data: bytes, what: str) -> M:
-    """`message` filled from `data`; unknown fields are refused as unknown JSON keys are."""
+    """Fill `message` from `data`, and return it; unknown fields are refused, like unknown JSON keys."""
     try:
         message.ParseFromString(data)
     except DecodeError:
@@ -291,7 +291,7 @@ def parse_explain(data: bytes) -> tuple[ScanCommand, bool]:
 
 
 def _object(field: str, value: AnyValue) -> AnyValue:
-    """Looked at where it is used."""
+    """Return the value, which is checked where it is used."""
     return value
 
 

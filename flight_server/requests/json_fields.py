@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """One JSON object.
+    """Return one JSON object.
 
     Refused: more than 1 MiB, nesting deeper than 32, duplicate keys, NaN and infinities, text that is not
     UTF-8.
@@ -86,7 +86,7 @@ def base64_bytes(field: str, value: Any) -> bytes:
 
 
 def time(field: str, value: Any) -> datetime:
-    """ISO 8601; a time without a zone is in UTC."""
+    """Return a time from ISO 8601; a time without a zone is in UTC."""
     try:
         moment = datetime.fromisoformat(string(field, value))
     except ValueError:
@@ -166,7 +166,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
 
 
 def unsupported(field: str, value: Any) -> NoReturn:
-    """For fields of the contract that this release does not serve."""
+    """Refuse a field of the contract that this release does not serve."""
     raise UnsupportedFeatureError(f"{field} is not supported yet")
 
 

@@ -62,7 +62,7 @@ class DatasetReference:
     """Identity of the manifest, which differs for another dataset under the same name and number."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidInputError naming the segment that is not allowed, or the fields."""
+        """Raise InvalidInputError, which names the segment that is not allowed, or the fields."""
         if len(self.name) > MAXIMUM_NAME_CHARACTERS:
             raise InvalidInputError(
                 f"dataset name of {len(self.name)} characters; at most {MAXIMUM_NAME_CHARACTERS}"
@@ -113,7 +113,7 @@ def parse_path(path: Sequence[str]) -> DatasetReference:
 
 
 def _with_version(reference: DatasetReference, text: str) -> DatasetReference:
-    """`reference` with what stands behind the `@`."""
+    """Return `reference` with the version, tag or branch behind the `@`."""
     ref, colon, version = text.partition(":")
     if _DIGITS.fullmatch(text):
         return replace(reference, version=_version(reference, text))

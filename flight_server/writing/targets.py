@@ -136,7 +136,7 @@ class Targets:
                 self._catalog.remove_unfinished(path)
 
     def close(self) -> None:
-        """Abort the uploads that wait for their clients, as the last thing before the process ends.
+        """Stop the uploads that wait for their clients, as the last thing before the process ends.
 
         Commits that have begun are left alone, and none begins from now on.
         """

@@ -1,4 +1,4 @@
-"""What a server over datasets uses of this package, beside the names of the reference library.
+"""Names for a server over datasets, beside the names of the reference library.
 
 A server holds many datasets open, signs plans as tickets, and receives rows before it commits them. The names
 of the reference have no words for that. This module is the only other door: `flight_server` imports from
@@ -72,12 +72,10 @@ from lance_core.scan.plan.projection import (
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
-from lance_core.scan.session import Session
+from lance_core.scan.snapshot_reads import TakeReads, count_plan, explain_plan, prune_plan, stream_plan
 from lance_core.scan.take.keys import KEY_COLUMNS
-from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
-from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription
 from lance_core.table.refs import (
     Branch,
@@ -115,7 +113,6 @@ __all__ = [
     "CompactionOptions",
     "CompactionTask",
     "DataFileDescription",
-    "DatasetBasePath",
     "DatasetWriteOptions",
     "DatasetWriter",
     "Entry",
@@ -131,10 +128,8 @@ __all__ = [
     "PrunedPlan",
     "RowDifferences",
     "RowSet",
-    "RowTaker",
     "ScanOptions",
     "ScanPlan",
-    "Session",
     "Snapshot",
     "SnapshotCache",
     "StagedChange",
@@ -142,6 +137,7 @@ __all__ = [
     "Storage",
     "StreamBatch",
     "Tag",
+    "TakeReads",
     "VersionEntry",
     "Written",
     "add_columns",
@@ -157,6 +153,7 @@ __all__ = [
     "commit_staged",
     "compact",
     "compare_versions",
+    "count_plan",
     "create_branch",
     "create_tag",
     "delete_branch",
@@ -168,6 +165,7 @@ __all__ = [
     "drop_index",
     "drop_table",
     "explain_cleanup",
+    "explain_plan",
     "file_version",
     "find_damage",
     "find_tag",
@@ -186,6 +184,7 @@ __all__ = [
     "plan_compaction",
     "plan_scan",
     "project",
+    "prune_plan",
     "read_tag",
     "remove_leftovers",
     "restore_version",
@@ -195,6 +194,7 @@ __all__ = [
     "stage_compaction",
     "stage_rows",
     "storage_for",
+    "stream_plan",
     "tag_names",
     "update_rows",
     "update_settings",

@@ -8,11 +8,7 @@ without a session share the default session of the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from collections.abc import Mapping
 
 from lance_core.cache_use import CacheUse
 from lance_core.errors import InvalidInputError
@@ -20,17 +16,10 @@ from lance_core.expressions.tree import Expression
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.scan_plan import ScanPlan
-from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import count_passing, scan_batch_runs
-from lance_core.scan.take.keys import Keys, as_keys
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from lance_core.scan.explain import Explanation, PrunedPlan
 
 _FILE_CACHE_BYTES = 64 << 20
 _MEMORY_LIMIT_BYTES = 256 << 20
@@ -100,43 +89,6 @@ class Session:
         if computed is not None:
             return RowTaker(snapshot, None, self.files, computed)
         return self.takers.get(snapshot, columns)
-
-    def batch_runs(self, snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None, None]:
-        """Yield the batches of a plan; see `lance_core.scan.run.execute.scan_batch_runs`."""
-        return scan_batch_runs(snapshot, plan, self.budget, self.files_for(plan.options))
-
-    def take_batch_runs(self, taker: RowTaker, kind: str, keys: Keys) -> Generator[BatchRun, None, None]:
-        """Yield the rows of keys; `kind` is one of `KEY_COLUMNS`. See `RowTaker.batch_runs`.
-
-        Nothing is read before the first batch is requested.
-        """
-        yield from taker.batch_runs(taker.addresses.by(kind)(keys), self.budget)
-
-    def take_batch(
-        self, taker: RowTaker, kind: str, keys: pa.Array, max_bytes: int
-    ) -> AbstractContextManager[pa.RecordBatch]:
-        """Return the rows of keys as one batch; `kind` is one of `KEY_COLUMNS`. See `RowTaker.held_batch`.
-
-        Raises:
-            InvalidInputError: a key is negative or out of range, or the rows are larger than `max_bytes`.
-        """
-        return taker.held_batch(taker.addresses.by(kind)(as_keys(keys, kind)), self.budget, max_bytes)
-
-    def count(self, snapshot: Snapshot, plan: ScanPlan) -> int:
-        """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_passing`."""
-        return count_passing(snapshot, plan, self.budget, self.files_for(plan.options))
-
-    def prune(self, snapshot: Snapshot, plan: ScanPlan) -> PrunedPlan:
-        """Leave out fragments in which no row matches; see `lance_core.scan.explain.prune_plan`."""
-        from lance_core.scan.explain import prune_plan  # late, with all that filters need
-
-        return prune_plan(snapshot, plan, self.files_for(plan.options))
-
-    def explain(self, snapshot: Snapshot, plan: ScanPlan, *, analyze: bool) -> Explanation:
-        """Return the pages that a plan reads; see `lance_core.scan.explain.explain`."""
-        from lance_core.scan.explain import explain  # late, as above
-
-        return explain(snapshot, plan, self.files_for(plan.options), self.budget, analyze=analyze)
 
     def cache_use(self) -> Mapping[str, CacheUse]:
         """Return the size and the numbers of hits and misses of each cache."""

@@ -164,7 +164,7 @@ def _pairs(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
 
 
 def _whole(block: bytes) -> json.ReadOptions:
-    """Options that make Arrow read all lines as one block."""
+    """Return options that make Arrow read all lines as one block."""
     return json.ReadOptions(block_size=len(block) + 1, use_threads=False)
 
 

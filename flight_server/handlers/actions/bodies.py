@@ -55,7 +55,7 @@ def branch_name(field: str, value: Any) -> str:
 
 
 def texts(field: str, value: Any) -> dict[str, str | None]:
-    """Texts by name; null removes one."""
+    """Return texts by name; null removes one."""
     if not isinstance(value, dict):
         raise InvalidInputError(f"{field}: expected an object of strings and nulls")
     return {
@@ -64,7 +64,7 @@ def texts(field: str, value: Any) -> dict[str, str | None]:
 
 
 def expressions(field: str, value: Any) -> dict[str, str]:
-    """SQL by the name of a column."""
+    """Return SQL expressions by the name of a column."""
     if not isinstance(value, dict) or not value:
         raise InvalidInputError(f"{field}: expected an object of SQL expressions by name")
     return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}

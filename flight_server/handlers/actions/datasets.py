@@ -22,7 +22,7 @@ def create_dataset(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def shallow_clone(service: Service, body: bytes) -> dict[str, Any]:
-    """Clone a version. A repeated transaction finds the dataset that it made."""
+    """Begin a dataset with a version. A repeated transaction finds the dataset that it made."""
     fields: dict[str, Checker] = {"target": string, "version": VERSION, "tag": string}
     reference, values = parse_change("shallow_clone", body, fields, ("target",))
     target = write_target(parse_name(values.pop("target")))

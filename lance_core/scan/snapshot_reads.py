@@ -1,0 +1,96 @@
+"""Reads of a snapshot by plans and keys, with the files, the memory and the settings of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core.scan.plan.bind import bind_columns
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.execute import count_passing, scan_batch_runs
+from lance_core.scan.session import session_of
+from lance_core.scan.take.keys import Keys, as_keys
+from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.scan.explain import Explanation, PrunedPlan
+
+
+def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None, None]:
+    """Yield the batches of a plan; see `lance_core.scan.run.execute.scan_batch_runs`."""
+    session = session_of(snapshot)
+    return scan_batch_runs(snapshot, plan, session.budget, session.files_for(plan.options))
+
+
+def count_plan(snapshot: Snapshot, plan: ScanPlan) -> int:
+    """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_passing`."""
+    session = session_of(snapshot)
+    return count_passing(snapshot, plan, session.budget, session.files_for(plan.options))
+
+
+def prune_plan(snapshot: Snapshot, plan: ScanPlan) -> PrunedPlan:
+    """Leave out the fragments in which no row matches; see `lance_core.scan.explain.prune_plan`."""
+    from lance_core.scan.explain import prune_plan  # late, with all that filters need
+
+    return prune_plan(snapshot, plan, session_of(snapshot).files_for(plan.options))
+
+
+def explain_plan(snapshot: Snapshot, plan: ScanPlan, *, analyze: bool) -> Explanation:
+    """Return the pages that a plan reads; see `lance_core.scan.explain.explain`."""
+    from lance_core.scan.explain import explain  # late, as above
+
+    session = session_of(snapshot)
+    return explain(snapshot, plan, session.files_for(plan.options), session.budget, analyze=analyze)
+
+
+class TakeReads:
+    """Takes of rows of one snapshot, projected to some columns.
+
+    Attributes:
+        schema: Schema of the rows.
+        has_dictionaries: Whether the schema has a dictionary type, at any depth.
+    """
+
+    __slots__ = ("_budget", "_taker")
+
+    def __init__(self, snapshot: Snapshot, columns: tuple[str, ...] | Mapping[str, str] | None) -> None:
+        """Project the rows to names, or to SQL expressions by name; errors are those of a scan."""
+        session = session_of(snapshot)
+        self._budget = session.budget
+        if isinstance(columns, Mapping):
+            computed = bind_columns(snapshot.manifest.schema, columns)
+            self._taker = session.taker(snapshot, None, computed)
+        else:
+            self._taker = session.taker(snapshot, columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._taker.schema
+
+    @property
+    def has_dictionaries(self) -> bool:
+        return self._taker.has_dictionaries
+
+    def batch_runs(self, kind: str, keys: Keys) -> Generator[BatchRun, None, None]:
+        """Yield the rows of keys in batches of the sizes that a scan gives; `kind` is one of `KEY_COLUMNS`.
+
+        Nothing is read before the first batch is requested.
+
+        Raises:
+            LanceError: a key is out of range, or something cannot be read.
+        """
+        yield from self._taker.batch_runs(self._taker.addresses.by(kind)(keys), self._budget)
+
+    def held_batch(self, kind: str, keys: pa.Array, max_bytes: int) -> AbstractContextManager[pa.RecordBatch]:
+        """Return the rows of keys as one batch, which counts as memory of the session while the block runs.
+
+        Raises:
+            InvalidInputError: a key is negative or out of range, or the rows are larger than `max_bytes`.
+            LanceError: something cannot be read.
+        """
+        addresses = self._taker.addresses.by(kind)(as_keys(keys, kind))
+        return self._taker.held_batch(addresses, self._budget, max_bytes)
