@@ -1,9 +1,8 @@
 """DoGet: the record batches of a ticket."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
-from itertools import chain
 
 import pyarrow as pa
 from pyarrow import flight, ipc
@@ -11,8 +10,8 @@ from pyarrow import flight, ipc
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
-from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.reading.one_reader import one_reader
+from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
 from flight_server.service import Service
 

@@ -45,6 +45,7 @@ from lance_core.changes.staged import (
 from lance_core.changes.streamed import add_stream, join_stream, merge_stream
 from lance_core.changes.written import Written, find_written, written_by
 from lance_core.commit.stream_progress import StreamBatch
+from lance_core.deferred import DeferredError
 from lance_core.expressions.sql import parse_type
 from lance_core.hints import did_you_mean, near_names
 from lance_core.kernels import set_pool_retention
@@ -115,6 +116,7 @@ __all__ = [
     "DataFileDescription",
     "DatasetWriteOptions",
     "DatasetWriter",
+    "DeferredError",
     "Entry",
     "Explanation",
     "ExpressionColumns",

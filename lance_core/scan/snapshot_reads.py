@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.batch_cutter import BatchRun
-from lance_core.scan.run.execute import count_passing, scan_batch_runs
+from lance_core.scan.run.execute import count_matching, scan_batch_runs
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
 from lance_core.table.snapshot import Snapshot
@@ -27,9 +27,9 @@ def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None,
 
 
 def count_plan(snapshot: Snapshot, plan: ScanPlan) -> int:
-    """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_passing`."""
+    """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_matching`."""
     session = session_of(snapshot)
-    return count_passing(snapshot, plan, session.budget, session.files_for(plan.options))
+    return count_matching(snapshot, plan, session.budget, session.files_for(plan.options))
 
 
 def prune_plan(snapshot: Snapshot, plan: ScanPlan) -> PrunedPlan:
