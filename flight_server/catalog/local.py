@@ -29,6 +29,7 @@ from lance_core.api.serving import (
     find_tag,
     latest_version,
     near_names,
+    open_snapshot,
     scheme_of,
     tag_names,
     version_before,

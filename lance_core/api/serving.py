@@ -89,7 +89,7 @@ from lance_core.table.refs import (
     read_tag,
     tag_names,
 )
-from lance_core.table.snapshot import Snapshot, version_before
+from lance_core.table.snapshot import Snapshot, open_snapshot, version_before
 from lance_core.table.snapshot_cache import SnapshotCache
 from lance_core.table.versions import latest_version
 from lance_core.write.dataset import DatasetWriter, Mode
@@ -182,6 +182,7 @@ __all__ = [
     "map_ahead",
     "merge_stream",
     "near_names",
+    "open_snapshot",
     "parse_type",
     "plan_compaction",
     "plan_scan",
