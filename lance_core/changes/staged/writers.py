@@ -99,7 +99,7 @@ def stage_columns(snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, re
 def stage_compaction(snapshot: Snapshot, task: CompactionTask) -> tuple[StagedChange, CompactionMetrics]:
     """Run one task of a compaction, and return its staged change and its metrics.
 
-    Errors are those of `lance_core.changes.compaction.execute`.
+    Errors are those of `CompactionTask.execute`.
     """
     result = execute(snapshot, task)
     transaction = rewrite(new_transaction(task.read_version), [(result.original, result.new)])
