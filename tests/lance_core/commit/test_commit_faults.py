@@ -25,7 +25,7 @@ KINDS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for
 
 
 class Expected:
-    """The dataset before a change, and what it is after it."""
+    """State of the dataset before a change and after it."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -134,7 +134,9 @@ def test_failing_at_every_call(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_that_are_lost(kind: str, tmp_path: Path) -> None:
-    """T38: a manifest that is there is found; one that is not is unknown, nothing is deleted or repeated."""
+    """T38: after a lost answer, an existing manifest is found. A missing one has an unknown outcome: nothing
+    is deleted or repeated.
+    """
     expected = Expected(kind, tmp_path)
     landed = expected.copy(tmp_path / "landed")
     expected.change(FaultStorage(landed, 0, loses_answer, only="put _versions"))
@@ -176,7 +178,7 @@ def test_no_room_on_the_disk(kind: str, room: int, tmp_path: Path) -> None:
 
 
 def test_a_commit_that_loses_is_repeated_only_by_who_asks(tmp_path: Path) -> None:
-    """T40: an error of another kind than those of the storage leaves no transaction behind either."""
+    """T40: an error that is no storage error leaves no transaction behind either."""
     make_table(tmp_path)
     dataset = lance_core.dataset(tmp_path)
     files = sorted(tmp_path.rglob("*.*"))

@@ -213,7 +213,7 @@ def _copy(source: Path, target: Path) -> Path:
 
 
 def _commit_theirs(path: Path, name: str, message: Transaction) -> None:
-    """Make version 2; by hand what nobody may commit."""
+    """Make version 2. Operations that cannot be committed are written by hand."""
     storage = LocalStorage(str(path))
     if name not in ("mem wal", "overlay 0"):
         commit(storage, message, sync=False)

@@ -146,7 +146,9 @@ def test_each_change_by_itself(kind: str, stable_row_ids: bool, tmp_path: Path) 
 
 
 def test_coverage_is_kept_where_it_may_be(tmp_path: Path) -> None:
-    """After a compaction indices cover the new fragments, those that name rows by address with new files."""
+    """After a compaction indices cover the new fragments. Indices that name rows by address do so with new
+    files.
+    """
     dataset = _indexed(tmp_path, True, random.Random(1))
     before = {index.name: index.segments[0].uuid for index in dataset.describe_indices()}
 

@@ -26,5 +26,7 @@ from support.mixed_histories import run_and_check
 def test_writers_of_both_libraries(
     libraries: list[str], steps: int, stable_row_ids: bool, tmp_path: Path
 ) -> None:
-    """T37: the history is that of one writer after the other; what is acknowledged is there once."""
+    """T37: the history equals that of writers one after the other, and every acknowledged change is in it
+    once.
+    """
     run_and_check(str(tmp_path), libraries, steps, stable_row_ids=stable_row_ids, options={})

@@ -1,4 +1,4 @@
-"""The next version: what is carried over, what is counted on, what is refused."""
+"""The next version: what it keeps, which counters it raises, and what is refused."""
 
 from __future__ import annotations
 
@@ -186,7 +186,9 @@ NEVER = {"update_mem_wal_state": "fail"}
 @pytest.mark.parametrize("theirs", OPERATIONS)
 @pytest.mark.parametrize(("mine", "exceptions"), [("append", APPEND), ("overwrite", OVERWRITE)])
 def test_verdicts(mine: str, exceptions: dict[str, str], theirs: str) -> None:
-    """T37: the table of the format, operation by operation; a new one that nobody judged fails."""
+    """T37: the table of the format page, operation by operation. A new operation without rules fails the
+    test.
+    """
     ours, committed = transaction_pb2.Transaction(), transaction_pb2.Transaction()
     getattr(ours, mine).SetInParent()
     getattr(committed, theirs).SetInParent()

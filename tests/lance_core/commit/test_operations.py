@@ -176,7 +176,7 @@ def test_base_paths(path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(change: Any, match: str, path: Path) -> None:
-    """Nothing is written that nobody could read."""
+    """An operation that would make an unreadable version is refused before anything is written."""
     files = sorted(os.listdir(path / "_versions")), sorted(os.listdir(path / "_transactions"))
     with pytest.raises((InvalidInputError, CommitConflictError), match=match):
         LanceDataset.commit(path, change(Maker(lance_core, path)), read_version=1)

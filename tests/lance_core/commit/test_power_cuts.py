@@ -76,7 +76,7 @@ def _sorted(dataset: LanceDataset | lance.LanceDataset) -> pa.Table:
 
 
 def test_no_acknowledged_commit_is_lost(tmp_path: Path) -> None:
-    """T36: every state that a power cut may leave opens, and has what was acknowledged."""
+    """T36: every state that a power cut may leave can be opened, and contains all acknowledged commits."""
     recording, rows, before = _record(tmp_path / "recorded", sync=True)
     found = []
     for number, crash in enumerate(crashes(recording, before, SEED, tries=3)):

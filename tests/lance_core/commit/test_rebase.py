@@ -1,4 +1,6 @@
-"""Deletes and updates that lose a race against others of the same fragments, and go on where they can."""
+"""Deletes and updates that lost a race against other changes of the same fragments, and are rebased if
+possible.
+"""
 
 from __future__ import annotations
 
@@ -250,7 +252,9 @@ def test_an_attempt_that_landed_though_the_storage_said_no(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_appended_columns_that_were_dropped_are_no_others(version: str, tmp_path: Path) -> None:
-    """T37: the next new column gets the id of one that was dropped, and took its bytes for its own."""
+    """T37: the next new column gets the id of a dropped column, and must not read the dropped
+    column's bytes.
+    """
     first = lance_core.write_dataset({"id": range(3)}, tmp_path, data_storage_version=version)
     first.add_columns({"b": "id + 100"})
     stale = lance_core.dataset(tmp_path)

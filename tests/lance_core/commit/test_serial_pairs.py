@@ -1,4 +1,6 @@
-"""T37: two changes begun on one version give what one after the other gives, or the second is refused."""
+"""T37: two changes that begin on one version give the result of one after the other, or the second is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_notes_that_cannot_be_read(noted: str) -> None:
 
 
 def test_the_note_comes_with_the_rows_and_stays(tmp_path: Path) -> None:
-    """T44: with appends and overwrites of ours; commits of others carry it on."""
+    """T44: our appends and overwrites record the progress, and commits of other writers keep it."""
     rows = pa.table({"n": [1]})
     lance_core.write_dataset(rows, tmp_path / "t", transaction_properties=BATCH.properties)
     lance_core.write_dataset(rows, tmp_path / "t", mode="append")

@@ -150,7 +150,7 @@ def test_what_the_reference_does_not_take(text: str, expected: list[Any]) -> Non
 
 @pytest.mark.parametrize("text", ["bb = 1", "ID = 1 AND iD = 2"])
 def test_names_without_case_have_to_be_unambiguous(text: str) -> None:
-    """The reference takes the first; nobody can know whether that was meant."""
+    """The reference takes the first of several matching columns, which may be the wrong one."""
     schema = pa.schema([("Bb", pa.int64()), ("bB", pa.int64()), ("id", pa.int64())])
     if text.startswith("bb"):
         with pytest.raises(InvalidInputError, match="'bb' is ambiguous: Bb, bB"):
@@ -459,7 +459,7 @@ def test_an_error_says_which_column_needs_backticks(text: str, name: str) -> Non
 
 @pytest.mark.parametrize("text", ["array_has(['a', 1], 1)", "array_has([timestamp '2020-01-01'], 9e300)"])
 def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
-    """T20: lists of such items ended in errors of Arrow."""
+    """T20: lists with items of incompatible types ended in errors of Arrow."""
     with pytest.raises(InvalidInputError):
         parse_filter(text, sql_cases.PLAIN.schema)
 

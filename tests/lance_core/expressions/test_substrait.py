@@ -1,4 +1,4 @@
-"""Filters that Arrow wrote down as Substrait, and those given as Arrow expressions."""
+"""Filters as Substrait messages of Arrow, and as Arrow expressions."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_functions_are_known_by_name() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_damaged_messages_are_refused(data: st.DataObject) -> None:
-    """T20: any bytes give a filter or an error that names what is wrong."""
+    """T20: any bytes give a filter, or an error that says what is wrong."""
     expression = data.draw(st.sampled_from(SAME_AS_ARROW))
     given_bytes = bytearray(serialize_expressions([expression], ["filter"], SCHEMA))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -145,7 +145,7 @@ def column(values: pa.Array) -> Column:
 @settings(deadline=None, max_examples=60)
 @given(typed_cases())
 def test_constants_of_any_unit_beside_columns_of_any_unit(case: Given) -> None:
-    """T22: against fractions of Python; `build` is what SQL text and Substrait go through."""
+    """T22: against fractions of Python; `builders` is what SQL text and Substrait go through."""
     c, known = column(case.values), case.known()
     (first, number), (second, other) = case.constants[:2]
     assert isinstance(first, Literal)

@@ -1,4 +1,4 @@
-"""Cleanup: what goes, what stays, and what the reference makes of the rest."""
+"""Cleanup: which versions and files are removed, which stay, and how the reference reads the rest."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_tagged_versions_stay_or_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("maker", [lance, lance_core])
 def test_what_branches_began_with_stays(tmp_path: Path, maker: Any) -> None:
-    """T41: also what only a branch of a branch still uses."""
+    """T41: files that only a branch of a branch uses stay, too."""
     path = history(tmp_path / "t")
     maker.dataset(path).create_branch("dev", 3)
     branch = maker.dataset(path).checkout_version(("dev", None))
@@ -360,7 +360,7 @@ def killed_after(name: str, call: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("fault", [fails, killed_before, killed_after])
 def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path, fault: Fault) -> None:
-    """T35, T40, T41: and what is left goes with the next cleanup."""
+    """T35, T40, T41: and the next cleanup removes the remaining files."""
     template = history(tmp_path / "template")
     calls = 0
     for at in range(60):

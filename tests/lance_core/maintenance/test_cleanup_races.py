@@ -156,8 +156,8 @@ def test_no_row_tag_or_branch_is_lost(tmp_path: Path, seed: int) -> None:
 def test_a_version_in_the_place_of_one_that_was_cleaned_up_is_not_acknowledged(
     named: str | None, tmp_path: Path
 ) -> None:
-    """T41: the version would be below newer versions, where nobody sees it; also if the one before is
-    tagged.
+    """T41: the version would lie below newer versions, where no reader sees it; also if the version before it
+    has a tag.
     """
     path = place = str(tmp_path / "t.lance")
     dataset: Any = lance_core.write_dataset(rows(1), path)
@@ -197,7 +197,7 @@ def test_a_version_whose_parent_is_cleaned_up_at_once_counts(tmp_path: Path) -> 
 
 
 def test_a_version_that_cannot_be_looked_up_keeps_its_files(tmp_path: Path) -> None:
-    """T39: if nobody can tell whether an existing version counts, none of its files is deleted."""
+    """T39: if it is unknown whether an existing version is in the history, none of its files is deleted."""
     path = str(tmp_path / "t.lance")
     lance_core.write_dataset(rows(1), path)
     storage = FaultStorage(path, 0, only="put _versions/")

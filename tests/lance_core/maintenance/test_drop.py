@@ -36,7 +36,7 @@ def make(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def test_a_removal_that_fails_leaves_the_newest_version_or_nothing(make: Callable[[str], Path]) -> None:
-    """T40: if any call fails, nobody reads half a table, and a table that still exists can be dropped
+    """T40: if any call fails, no reader sees half a table, and a table that still exists can be dropped
     again.
     """
     outcomes = set()

@@ -117,7 +117,7 @@ def test_damage_is_ignored_and_written_again(tmp_path: Path) -> None:
 
 
 def test_statistics_of_another_shape(tmp_path: Path) -> None:
-    """T22: sound as an entry, but not of such a column."""
+    """T22: a valid entry that does not fit the column is ignored."""
     gather(tmp_path)
     assert load(tmp_path, data_type=pa.int32()) is None
     assert load(tmp_path, data_type=pa.string()) is None

@@ -1,4 +1,6 @@
-"""The buffer of page statistics in files of ours: what goes in comes out, and nothing else is believed."""
+"""The buffer of page statistics in our files: it is read as it was written, and damaged content
+is refused.
+"""
 
 from __future__ import annotations
 

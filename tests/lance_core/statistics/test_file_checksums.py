@@ -1,4 +1,4 @@
-"""Files of ours say of every byte whether it is the one that was written."""
+"""Checksums of our files cover every byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning drops no row that a filter passes, and drops what it should."""
+"""Pruning keeps every row for which a filter is true, and leaves out the pages that it should."""
 
 from __future__ import annotations
 

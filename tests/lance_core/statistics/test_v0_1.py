@@ -1,4 +1,4 @@
-"""Page statistics of 0.1 files: what they say holds for the rows of every page as they are read."""
+"""Page statistics of 0.1 files hold for the rows of every page as they are read."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def assert_reads_like_the_reference(path: Path) -> None:
 
 
 def test_clones_read_the_files_of_their_source(tmp_path: Path, source: lance.LanceDataset) -> None:
-    """Data and deletion files of the source, and those that the clone wrote itself."""
+    """A clone reads data and deletion files of its source, and the files that the clone itself wrote."""
     clone = source.shallow_clone(str(tmp_path / "clone"), 2)
     assert_reads_like_the_reference(tmp_path / "clone")
     clone.delete("number = 2 OR number = 6")

@@ -1,4 +1,4 @@
-"""Manifests as the reference writes them, and as nobody should."""
+"""Parsing of manifests: manifests of the reference, and damaged manifests."""
 
 import random
 import shutil

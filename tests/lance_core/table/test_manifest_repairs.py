@@ -65,7 +65,9 @@ def check_written_on(path: Path, change: Callable[[Path], None], expected: pa.Ta
 
 @pytest.fixture
 def miscounted(tmp_path: Path) -> Path:
-    """Release 0.8.0 noted the rows that were left as those of the files, and signed no manifest."""
+    """Write the row counts of release 0.8.0, which recorded the live rows as all rows and
+    signed no manifest.
+    """
     path = tmp_path / "miscounted"
     dataset = lance.write_dataset(
         pa.table({"x": range(40)}), str(path), max_rows_per_file=30, data_storage_version="legacy"
@@ -195,7 +197,9 @@ def test_fields_with_two_columns_are_corrupt_in_later_releases(doubled: Path) ->
 
 
 def test_a_struct_with_two_columns_keeps_its_children(tmp_path: Path) -> None:
-    """New ids go to the fields and to what names them as their parent; an index on such a field goes."""
+    """The struct and its children get new ids, the children name the new parent, and indices on these fields
+    are dropped.
+    """
     table = pa.table({"x": [0, 1], "old": [{"a": 7}] * 2})
     dataset = lance.write_dataset(table, str(tmp_path), data_storage_version="legacy")
     dataset.create_scalar_index("x", "BTREE")
@@ -243,7 +247,7 @@ def twins(tmp_path: Path) -> Path:
 
 
 def test_fragments_of_one_id_are_told_apart(twins: Path) -> None:
-    """T22: the ids of the rows would be those of other rows."""
+    """T22: with one id for two fragments, row addresses of one would select rows of the other."""
     ours = lance_core.dataset(twins)
     table = ours.to_table(with_row_address=True)
     assert table["x"].to_pylist() == lance.dataset(str(twins)).to_table()["x"].to_pylist() == list(range(6))
@@ -265,7 +269,9 @@ def test_tables_of_two_file_versions_are_not_written_on(twins: Path, change: Cal
 
 
 def test_fragments_of_one_id_with_deleted_rows_are_refused(twins: Path) -> None:
-    """T22: a deletion file is named by the id, so nobody knows whose rows are deleted."""
+    """T22: the name of a deletion file contains the id, so it is unknown which fragment the deleted rows
+    belong to.
+    """
 
     def delete_rows(message: table_pb2.Manifest) -> None:
         message.fragments[1].deletion_file.num_deleted_rows = 1
@@ -307,7 +313,9 @@ def test_a_table_without_files_keeps_the_version_of_its_flags(tmp_path: Path, ve
 
 
 def test_the_coverage_of_old_indices_is_forgotten(tmp_path: Path) -> None:
-    """Bitmaps of fragments before 0.8.15 may be wrong; the reference believes those of other libraries."""
+    """Fragment bitmaps of releases before 0.8.15 may be wrong. The reference trusts the bitmaps of other
+    libraries.
+    """
     dataset = lance.write_dataset(pa.table({"x": range(10)}), str(tmp_path))
     dataset.create_scalar_index("x", "BTREE")
     file = newest_manifest(tmp_path)

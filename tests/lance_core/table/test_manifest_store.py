@@ -164,7 +164,7 @@ def test_a_version_that_was_made_around_the_manifest_store_is_not_overwritten(
 
 
 class Killed(BaseException):
-    """Ends everything, as a process that is killed does: nobody tidies up."""
+    """Error that ends everything without any cleanup, like a killed process."""
 
 
 class FaultStore(ManifestStore):
@@ -252,7 +252,9 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
 def test_a_writer_that_dies_at_any_step_leaves_the_old_version_or_the_new(
     tables: Iterator[Table], fault: Fault
 ) -> None:
-    """T35: the next reader finishes what it left, and the same transaction is not applied twice."""
+    """T35: the next reader finishes the steps of a dead writer, and the same transaction is not applied
+    twice.
+    """
     seen = []
     for at in range(30):
         table = next(tables)

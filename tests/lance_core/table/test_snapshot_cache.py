@@ -43,7 +43,7 @@ def test_new_versions_are_seen(tmp_path: Path) -> None:
 
 
 def test_a_dataset_made_again_is_not_the_kept_one(tmp_path: Path) -> None:
-    """T14: manifests are known by what they are, not by where they are."""
+    """T14: the cache identifies a manifest by its content, not by its path."""
     write(tmp_path / "a", 0)
     write(tmp_path / "b", 100)
     assert lance_core.dataset(tmp_path / "a").to_table()["id"].to_pylist() == list(range(5))

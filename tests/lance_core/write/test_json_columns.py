@@ -229,7 +229,7 @@ def test_written_columns_are_read_by_both(tmp_path: Path, version: str, text: pa
 
 
 def test_every_way_in(tmp_path: Path) -> None:
-    """Append, update, merge, new columns and compaction give what they give in the reference."""
+    """Append, update, merge, new columns and compaction give the same result as in the reference."""
 
     def change(library: object, path: str) -> list[dict[str, object]]:
         table = pa.table({"id": [0, 1, 2], "j": json_array(["1", None, "{a:[1,]}"])})

@@ -347,7 +347,9 @@ def test_progress_that_raises_leaves_no_files(fragments_before: int, tmp_path: P
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
 def test_memory_does_not_hold_on_to_batches(version: str, tmp_path: Path) -> None:
-    """T28: narrow columns wait long for a full page; what they keep is a copy, not the batch they came in."""
+    """T28: values of narrow columns wait long for a full page. The writer keeps a copy of them, not their
+    batch.
+    """
     before = pa.total_allocated_bytes()
     most = 0
 

@@ -74,7 +74,7 @@ def test_appends_of_many_processes_and_both_libraries(stable_row_ids: bool, tmp_
 
 
 def test_one_of_many_creates_the_dataset(tmp_path: Path) -> None:
-    """T37: put-if-absent decides; who comes too late is told so, and leaves no file."""
+    """T37: put-if-absent decides. A late writer gets an error that says so, and leaves no file."""
     barrier = Barrier(6)
 
     def create(number: int) -> bool:
@@ -98,7 +98,7 @@ def test_one_of_many_creates_the_dataset(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_always_loses_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T37: retries are bounded; what was written is removed."""
+    """T37: the number of retries is bounded, and the written files are removed."""
     monkeypatch.setattr(commit, "_FIRST_WAIT_SECONDS", 0)
     lance_core.write_dataset(pa.Table.from_batches([rows(0, 1)]), tmp_path)
     storage = FaultStorage(tmp_path, only="put _versions")

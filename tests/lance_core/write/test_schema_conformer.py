@@ -184,7 +184,9 @@ def test_parameters_of_extension_types_that_mean_the_same(
 
 
 def test_a_batch_of_another_schema_is_refused(tmp_path: Path) -> None:
-    """T27: the reference writes what it can and leaves out the rest; we say what is wrong."""
+    """T27: the reference writes the matching columns and leaves out the rest; here the error names the
+    difference.
+    """
     lying = pa.RecordBatchReader.from_batches(TABLE.schema, iter([pa.record_batch({"b": ["x"]})]))
 
     with pytest.raises(InvalidInputError, match="another schema than announced"):

@@ -190,7 +190,7 @@ def test_damaged_checksums_of_side_files() -> None:
 
 @pytest.mark.parametrize("step", ["write", "add_columns"])
 def test_a_write_that_fails_leaves_no_side_files(tmp_path: Path, step: str) -> None:
-    """T27: neither a shared one that was begun nor those of single values."""
+    """T27: neither an incomplete shared side file nor the side files of single values remain."""
     lance_core.write_dataset(blobs(), tmp_path)
     before = files(tmp_path)
 
@@ -242,7 +242,7 @@ def test_blobs_outside_the_dataset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("large", [65_537, 100_000, (4 << 20) + 1])
 def test_large_blobs_beside_blobs_outside(large: int, tmp_path: Path) -> None:
-    """In one batch: those in side files get their places, those outside keep theirs."""
+    """In one batch, blobs in side files get positions there, and external blobs keep their URIs."""
     (tmp_path / "outside").write_bytes(bytes(range(200)))
     uri = f"file://{tmp_path}/outside"
     inside = _SOURCE.bytes(large)
