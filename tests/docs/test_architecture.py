@@ -12,6 +12,7 @@ import pytest
 
 from support.source_files import ROOT, import_graph, imported_modules, modules, modules_in_circles
 
+PACKAGES = ("lance_core", "flight_server", "flight_client", "spark_pipeline")
 LAYERS = [
     {"errors", "kernels", "proto", "version"},
     {"cache_use", "deferred", "forks", "hints", "pool"},
@@ -68,7 +69,7 @@ def test_the_root_offers_what_the_interface_lists() -> None:
 
 def test_no_modules_import_each_other_in_circles() -> None:
     """Imports in functions and for type checkers count: they only hide a circle."""
-    circles = modules_in_circles(import_graph("lance_core", "flight_server", "spark_pipeline"))
+    circles = modules_in_circles(import_graph(*PACKAGES))
     assert not circles, circles
 
 

@@ -1,10 +1,16 @@
-"""Small fragments, and those with many deleted rows, written anew as larger ones.
+"""Compaction: small fragments, and fragments with many deleted rows, are rewritten as larger ones.
 
-    plan     which fragments become which: tasks            from metadata alone
-    execute  one task: reads rows, writes files             anywhere, in any order
-    commit   the results of tasks become one version        once
+    plan       choose the fragments that are rewritten together, from metadata alone
+    execute    run one task: read rows, write files; on any machine, in any order
+    commit     make one version of the results of tasks
+    compact    all three steps in this process
 
-Tasks and results are plain data that travels as JSON, so that many machines can share the work.
+Tasks and results are plain data and travel as JSON, so many machines can share the work. The modules:
+
+    options, tasks, results     plain data of the three steps
+    rewrite          new fragments with the rows of old ones
+    indices          index files with the new addresses of rows
+    lost_coverage    indices that cover less than before
 """
 
 from lance_core.changes.compaction.commit import commit

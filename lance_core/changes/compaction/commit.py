@@ -1,4 +1,4 @@
-"""The results of tasks as one version."""
+"""Commit of the results of tasks as one version."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ def commit(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> Snapshot:
-    """Put the new fragments of all results in the place of the old ones.
+    """Replace the old fragments of all results by the new ones.
 
-    Files of indices that name rows by their address are written anew. That takes two versions: the first one
-    reserves fragment ids. What is lost nevertheless, `lost_coverage` finds.
+    Index files that name rows by address are rewritten. This takes two versions: the first one reserves
+    fragment ids. `lost_coverage` finds the indices that cover less nevertheless.
 
     Args:
-        snapshot: any version of the table.
-        results: of all tasks of a plan, or of some. Their files stay when this fails, see `discard`.
-        transaction_id: the id of the transaction, a new one if not given.
-        sync: make everything durable before returning.
+        snapshot: Any version of the table.
+        results: Results of all tasks of a plan, or of some. If the commit fails, their files stay; see
+            `discard`.
+        transaction_id: UUID of the transaction; a new one if None.
+        sync: Make everything durable before returning.
 
     Raises:
-        InvalidInputError: two results replace the same fragment, or there are none.
-        CommitConflictError: a fragment was changed since the tasks were planned.
-        CommitUnknownError: nobody can say whether the version was made.
+        InvalidInputError: There are no results, or two results replace the same fragment.
+        CommitConflictError: A fragment was changed since the plan.
+        CommitUnknownError: The storage did not tell whether the version was made.
     """
     before = made_before(snapshot, transaction_id, "rewrite")
     if before is not None:
@@ -58,9 +59,9 @@ def commit(
 def _commit_with_indices(
     snapshot: Snapshot, results: list[RewriteResult], transaction_id: str | None, sync: bool
 ) -> Snapshot:
-    """Commit results together with index files that know where the rows are.
+    """Commit results together with rewritten index files.
 
-    Index files name fragments, so fragment ids are reserved before the files are written.
+    Index files name fragments, so the ids of the new fragments are reserved before the files are written.
     """
     storage = snapshot.storage
     newest = snapshot.open_version()
@@ -94,7 +95,7 @@ def _transaction(results: Sequence[RewriteResult], transaction_id: str | None) -
 def _numbered(
     fragments: Sequence[table_pb2.DataFragment], ids: Iterator[int]
 ) -> tuple[table_pb2.DataFragment, ...]:
-    """Copies of the fragments with the next ids."""
+    """Return copies of the fragments with the next ids."""
     numbered = []
     for fragment in fragments:
         copy = table_pb2.DataFragment()

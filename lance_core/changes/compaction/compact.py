@@ -1,4 +1,4 @@
-"""A whole compaction in this process."""
+"""All steps of a compaction in this process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,22 @@ def compact(
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Plan, execute and commit.
 
-    When another commit is in the way, tasks whose fragments it did not touch are not executed again.
+    After a conflict the compaction is planned again. Tasks whose fragments did not change are not executed
+    again.
+
+    Args:
+        snapshot: The version to compact.
+        options: Options of the plan and of its tasks.
+        transaction_id: UUID of the transaction; a new one if None.
+        sync: Make everything durable before returning.
 
     Returns:
-        The new version, or the one given where nothing is to be gained, and what was done.
+        The new version, or `snapshot` if there is nothing to rewrite, and the metrics.
 
     Raises:
-        LanceError: as `plan`, `execute` and `commit` do; nothing was committed, and no files are left.
-        CommitUnknownError: nobody can say whether the version was made; its files are kept.
+        LanceError: The errors of `plan`, `execute` and `commit`. Nothing was committed, and no files are
+            left.
+        CommitUnknownError: The storage did not tell whether the version was made; files are kept.
     """
     done: dict[tuple[bytes, ...], RewriteResult] = {}
     metrics = CompactionMetrics()
@@ -61,7 +69,7 @@ def compact(
     except CommitUnknownError:
         raise
     except BaseException as error:
-        # What stops a commit from outside leaves open whether it landed.
+        # After an interrupt during the commit, the version may exist: its files are kept.
         if isinstance(error, LanceError) or not is_committing:
             discard(snapshot.storage, done.values())
         raise
@@ -77,7 +85,7 @@ def _execute_all(
     num_threads: int | None,
     sync: bool,
 ) -> list[RewriteResult]:
-    """Return the results of all tasks; what is `done` already is not done again."""
+    """Return the results of all tasks. Tasks with a result in `done` are not executed again."""
     with ThreadPoolExecutor(max_workers=num_threads or 1) as pool:
         futures = {
             _key(task): pool.submit(execute, snapshot, task, sync=sync)
@@ -93,10 +101,10 @@ def _execute_all(
                 if not future.cancelled() and future.exception() is None:
                     done[key] = future.result()
             raise
-    # What was planned again has the same fragments still, so that older results are as good as new ones.
+    # A task that was planned again has the same fragments, so its older result is still right.
     return [replace(done[_key(task)], read_version=task.read_version) for task in tasks]
 
 
 def _key(task: CompactionTask) -> tuple[bytes, ...]:
-    """Return a key that tasks with the same rows share."""
+    """Return a key that is equal for tasks with the same fragments."""
     return tuple(message.SerializeToString(deterministic=True) for message in task.messages)

@@ -1,4 +1,4 @@
-"""Indices of a table that is compacted: their files are written anew where rows get other addresses."""
+"""Indices of a compacted table: files that name rows by address are rewritten with the new addresses."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def check_indices(manifest: Manifest) -> None:
 def segments_to_move(
     snapshot: Snapshot, results: Iterable[RewriteResult]
 ) -> list[tuple[table_pb2.IndexMetadata, pyroaring.BitMap]]:
-    """Return the segments that cover whole groups of rewritten fragments and name rows by their address.
+    """Return the segments that name rows by address and cover all old fragments of at least one result.
 
-    Each comes with the rewritten fragments that it covers. Kinds that cannot be written anew are left out.
+    Each segment comes with the old fragments that it covers. Index kinds that cannot be rewritten are left
+    out.
     """
     groups = [pyroaring.BitMap([message.id for message in result.original]) for result in results]
     stable = snapshot.manifest.has_stable_row_ids
@@ -72,12 +73,12 @@ def segments_to_move(
 
 @dataclass
 class MovedIndices:
-    """Index files that were written for a compaction; they belong to no version yet."""
+    """Index files that were written for a compaction. They belong to no version yet."""
 
     rewritten: list[Transaction.Rewrite.RewrittenIndex] = field(default_factory=list)
 
     def discard(self, storage: Storage) -> None:
-        """Remove the files; those that cannot be removed are found by a cleanup."""
+        """Remove the files. If one cannot be removed, a cleanup removes it later."""
         for each in self.rewritten:
             with suppress(StorageError):
                 storage.delete_directory(_directory(each.new_id.uuid))
@@ -90,27 +91,27 @@ def move_indices(
     *,
     sync: bool,
 ) -> MovedIndices:
-    """Write the files of segments with the addresses that rows get by a compaction.
+    """Write the files of segments again, with the addresses that rows have after a compaction.
 
-    Memory: a few MiB of rows at a time, whole partitions of a vector index whose codes are not stored row by
-    row, and eight bytes per deleted row.
+    Memory: a few MiB of rows at a time, eight bytes per deleted row, and whole partitions of vector indices
+    that do not store codes row by row.
 
     Args:
-        snapshot: the version that has the segments.
-        segments: see `segments_to_move`.
-        results: of the tasks; their new fragments have the ids that they keep.
-        sync: make the files durable.
+        snapshot: The version that has the segments.
+        segments: Segments and fragments from `segments_to_move`.
+        results: Results of tasks. Their new fragments have their final ids.
+        sync: Make the files durable.
 
     Raises:
-        CommitConflictError: fragments were changed since the tasks were planned.
-        StorageError: the storage failed; no files are left.
+        CommitConflictError: Fragments were changed since the plan.
+        StorageError: The storage failed; no files are left.
     """
     rows = MovedRows.of([_group(snapshot, result) for result in results])
     moved = MovedIndices()
     try:
         for segment, known in segments:
-            # An index that cannot be read covers less from now on, which the caller is told.
-            # Arrow raises a ValueError on values that contradict each other.
+            # An index that cannot be read covers less from now on. `lost_coverage` reports it.
+            # Arrow raises ValueError if values of an index contradict each other.
             with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError, ValueError):
                 moved.rewritten.append(_move(snapshot, segment, rows.known_to(known), sync))
     except BaseException:

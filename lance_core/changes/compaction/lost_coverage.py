@@ -1,4 +1,4 @@
-"""Indices that cover less because of a compaction, found in the version that it made."""
+"""Indices that cover fewer rows after a compaction, found in the version that it made."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lance_core.table.transaction import read_transaction
 
 
 def lost_coverage(storage: Storage, after: Manifest) -> tuple[LostCoverage, ...]:
-    """Return the indices that cover fewer rows in the version `after` because a compaction made it.
+    """Return the indices that cover fewer rows in the version `after` than in the version before.
 
-    Empty for versions that no compaction made, and where the version before is gone.
+    The result is empty if `after` was not made by a compaction, or if the version before was removed.
 
     Raises:
-        CorruptFileError: an index of one of the versions does not decode.
-        StorageError: the storage failed.
+        CorruptFileError: An index of one of the versions does not decode.
+        StorageError: The storage failed.
     """
     if not after.index_segments:
         return ()
@@ -49,7 +49,7 @@ def lost_coverage(storage: Storage, after: Manifest) -> tuple[LostCoverage, ...]
 
 
 def lost_coverage_of(storage: Storage, version: int) -> tuple[LostCoverage, ...]:
-    """Return what `lost_coverage` does for a version of the table; empty if the version is gone."""
+    """Return `lost_coverage` of a version by its number; empty if the version was removed."""
     try:
         return lost_coverage(storage, read_manifest(storage, version))
     except VersionNotFoundError:
@@ -57,7 +57,7 @@ def lost_coverage_of(storage: Storage, version: int) -> tuple[LostCoverage, ...]
 
 
 def _covered(manifest: Manifest) -> tuple[dict[str, pyroaring.BitMap], dict[str, str]]:
-    """Return the fragments that each index covers, and its kind."""
+    """Return the fragment ids that each index covers, and the kind of each index."""
     covered: dict[str, pyroaring.BitMap] = {}
     kinds = {}
     for segment in manifest.index_segments:

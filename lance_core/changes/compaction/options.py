@@ -9,12 +9,12 @@ from typing import Any
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 _SETTING = "lance.compaction."
-"""Begins the names of settings of a table that stand for options not given."""
+"""Prefix of table settings. They apply to options that are left out."""
 
 _MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 
 _HINTS = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
-"""Options of the reference that change no result."""
+"""Options of the reference that have no effect here."""
 
 
 @dataclass(frozen=True)
@@ -22,31 +22,31 @@ class CompactionOptions:
     """Options of `Compaction.plan` and `compact_files`."""
 
     target_rows_per_fragment: int = 1024 * 1024
-    """Fragments with fewer rows are joined with their neighbours."""
+    """Fragments with fewer rows are rewritten together with their neighbours."""
     max_rows_per_group: int = 1024
     """Rows of a batch of 0.1 files."""
     max_bytes_per_file: int | None = None
-    """Bytes after which a new file begins; as `write_dataset` has it if not given."""
+    """Size at which a new file begins, in bytes; the default of `write_dataset` if None."""
     materialize_deletions: bool = True
-    """Whether fragments are rewritten because rows are deleted."""
+    """Whether fragments are rewritten because of deleted rows."""
     materialize_deletions_threshold: float = 0.1
-    """The share of deleted rows above which they are."""
+    """Share of deleted rows above which a fragment is rewritten."""
     defer_index_remap: bool = False
     """Not supported."""
     num_threads: int | None = None
-    """Tasks at the same time, one if not given: each uses all cores already."""
+    """Number of tasks at the same time; one if None, since each task uses all cores."""
     batch_size: int | None = None
-    """Most rows that are read at once; sized by bytes if not given."""
+    """Largest number of rows to read at once; limited by bytes if None."""
     compaction_mode: str | None = None
-    """Rows are always decoded and encoded again; "force_binary_copy" is not supported."""
+    """Has no effect: rows are always decoded and encoded again. "force_binary_copy" is refused."""
     max_source_fragments: int | None = None
     max_source_rows: int | None = None
     max_source_bytes: int | None = None
-    """Tasks are left out from the one on that would go beyond these."""
+    """The plan ends before the first task that exceeds one of these limits."""
     excluded_fragment_ids: tuple[int, ...] = ()
-    """Fragments that stay, and that no two others are joined across."""
+    """Fragments that are not rewritten. Fragments on both sides of one are not rewritten together."""
     data_storage_version: str | None = None
-    """The version of the table: another one is not supported."""
+    """File version of the table. Another one is refused."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -66,11 +66,11 @@ class CompactionOptions:
 
     @staticmethod
     def parse(given: Mapping[str, Any], settings: Mapping[str, str] | None = None) -> CompactionOptions:
-        """Options by name; those not given, or None, come from the settings of the table.
+        """Return options from their names. Options that are left out or None come from the table's settings.
 
         Raises:
-            InvalidInputError: an option that does not exist, or one that cannot be.
-            UnsupportedFeatureError: one that is not supported.
+            InvalidInputError: An option does not exist or is out of range.
+            UnsupportedFeatureError: An option is not supported.
         """
         known = {field.name for field in fields(CompactionOptions)}
         values: dict[str, Any] = {}
@@ -80,7 +80,7 @@ class CompactionOptions:
                 values[name] = _parse(name, text)
         for name, value in given.items():
             if name not in known and name not in _HINTS:
-                raise InvalidInputError("compaction option", found=name)
+                raise InvalidInputError("there is no compaction option of this name", found=name)
             if value is not None and name in known:
                 values[name] = tuple(value) if name == "excluded_fragment_ids" else value
         return CompactionOptions(**values)

@@ -1,8 +1,9 @@
-"""Plan of a compaction, from metadata alone: groups of old fragments, each of which becomes new fragments.
+"""Plan of a compaction, from metadata alone: groups of fragments that are rewritten together.
 
-A fragment is a candidate when it has fewer rows than the target, or when too many of its rows are deleted.
-Runs of neighbouring candidates that the same indices cover are cut into groups with as many rows as the
-target. Source: docs/format.md, "Operations".
+A fragment is a candidate if it has fewer rows than the target, or too many deleted rows. Neighbouring
+candidates that the same indices cover form a run. A run is cut into groups with at least the target number of
+rows.
+Source: docs/format.md, "Operations".
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from lance_core.write.dataset_options import file_version
 class _Candidate:
     fragment: Fragment
     covered_by: Hashable
-    """The indices that know it."""
+    """UUIDs of the index segments that cover the fragment."""
     is_worth_alone: bool
-    """Whether it is rewritten even if it has no neighbour to be joined with."""
+    """Whether the fragment is rewritten even without a neighbour to join."""
 
 
 def plan(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
-    """Return the tasks of a compaction; there are none where nothing is to be gained.
+    """Return the tasks of a compaction. There are none if no fragment is worth rewriting.
 
     Raises:
-        UnsupportedFeatureError: the table has an index that says where rows are, or files of other versions.
+        UnsupportedFeatureError: The table has an index of the system that forbids rewriting, or data files of
+            another version than its own.
     """
     manifest = snapshot.manifest
     check_indices(manifest)
@@ -55,7 +57,7 @@ def _target_version(manifest: Manifest, options: CompactionOptions) -> FileVersi
     if wanted != own:
         raise UnsupportedFeatureError("compaction to another file version", expected=own, found=wanted)
     if own == FileVersion.V0_1:
-        # Releases around 0.16 said 0.1 while they wrote 2.0 files; the two do not go together.
+        # Releases around 0.16 wrote 2.0 files into tables that say 0.1. The two versions cannot be joined.
         versions = {file.version for fragment in manifest.fragments for file in fragment.files}
         if versions - {own}:
             raise UnsupportedFeatureError(
@@ -65,7 +67,7 @@ def _target_version(manifest: Manifest, options: CompactionOptions) -> FileVersi
 
 
 def _runs(manifest: Manifest, options: CompactionOptions) -> Iterator[list[_Candidate]]:
-    """Neighbouring candidates that the same indices cover."""
+    """Yield runs of neighbouring candidates that the same indices cover."""
     run: list[_Candidate] = []
     excluded = frozenset(options.excluded_fragment_ids)
     for fragment in manifest.fragments:
@@ -94,7 +96,7 @@ def _candidate(manifest: Manifest, fragment: Fragment, options: CompactionOption
 
 
 def _groups(run: list[_Candidate], target_rows: int) -> list[list[_Candidate]]:
-    """Return the run cut into groups of at least so many rows; what is left at the end joins the last one."""
+    """Cut a run into groups of at least `target_rows` rows. A smaller rest joins the last group."""
     groups: list[list[_Candidate]] = []
     group: list[_Candidate] = []
     num_rows = 0
@@ -112,7 +114,7 @@ def _groups(run: list[_Candidate], target_rows: int) -> list[list[_Candidate]]:
 
 
 def _limited(tasks: list[CompactionTask], options: CompactionOptions) -> Iterator[CompactionTask]:
-    """Yield the first tasks, as many as the limits of a run allow."""
+    """Yield the first tasks, up to the limits of the options."""
     fragments = rows = num_bytes = 0
     for task in tasks:
         fragments += len(task.messages)

@@ -119,7 +119,7 @@ def _sizes(num_rows: int, options: CompactionOptions) -> list[int]:
 
 
 def _add_lineage(snapshot: Snapshot, ids: list[int], fragments: Iterable[table_pb2.DataFragment]) -> None:
-    """Give the new fragments the row ids and versions of their rows."""
+    """Set the row ids and row versions of the new fragments."""
     columns = [ROW_ID, CREATED_AT, LAST_UPDATED_AT]
     options = scan_options(snapshot.manifest.schema, columns, fragments=tuple(ids))
     rows = scan_for_change(snapshot, options).to_table()

@@ -1,4 +1,4 @@
-"""Deleting the rows that a condition is true for."""
+"""Deletion of the rows that meet a condition."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ def delete(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> tuple[Snapshot, int]:
-    """Delete rows, as one new version; one that deletes nothing is made too, as by the reference.
+    """Delete rows as one new version.
+
+    A version is made even if no row meets the condition, as in the reference.
 
     Args:
-        snapshot: the version whose rows are asked. Later deletions of other rows stand beside this one.
+        snapshot: The version to search. Later deletions of other rows are no conflict.
         predicate: SQL text or an Arrow expression; rows for which it is true are deleted.
-        conflict_retries, retry_timeout: see `with_retries`.
-        transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
-        sync: make everything durable on local disks before the commit is acknowledged.
+        conflict_retries, retry_timeout: See `with_retries`.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: On local disks make everything durable before returning.
 
     Returns:
-        The new version, and how many rows were deleted.
+        The new version and the number of deleted rows.
 
     Raises:
-        InvalidInputError: the predicate cannot be used.
-        CommitConflictError, CommitUnknownError: see `commit_row_change`.
+        InvalidInputError: The predicate is not valid.
+        CommitConflictError, CommitUnknownError: See `commit_row_change`.
     """
 
     def make(current: Snapshot, change: RowChange) -> None:
@@ -63,13 +65,13 @@ def delete(
 def delete_from_fragment(
     snapshot: Snapshot, fragment: Fragment, predicate: str | pc.Expression, *, sync: bool = True
 ) -> Fragment | None:
-    """Write a deletion file for rows of one fragment, without committing it.
+    """Write a deletion file for rows of one fragment, without a commit.
 
     Returns:
-        The fragment with that file; None when no row of it is left.
+        The fragment with the deletion file, None if no row is left.
 
     Raises:
-        LanceError: as for `delete`.
+        LanceError: The errors of `delete`.
     """
     removals: list[Removal] = []
     make_row_change(
@@ -94,7 +96,7 @@ def _remove(
     *,
     sync: bool,
 ) -> Removal:
-    """Delete the rows of some fragments, or of all, for which `predicate` is true."""
+    """Delete the rows for which `predicate` is true, in all fragments or in those with the given ids."""
     if predicate is None:
         raise TypeError("predicate must be SQL text or a pyarrow expression, got None")
     condition = bind_filter(snapshot.manifest.schema, predicate)

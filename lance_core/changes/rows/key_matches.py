@@ -1,7 +1,8 @@
-"""Join of the rows of a source and of a table with the same keys.
+"""Pairs of source rows and rows of a table with equal keys, found by a hash join.
 
-Of both sides only the keys are held, of the table a part at a time. A null is equal to nothing, other
-values where their bytes are: NaN is equal to itself, and -0.0 is not 0.0, as in the reference.
+Only keys are held in memory: those of the source, and a part of those of the table. A null equals nothing.
+    Other
+values are equal if their bytes are: NaN equals NaN, and -0.0 does not equal 0.0, as in the reference.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.schema_conformer import convert
 
-# A part of the table's keys is at least so many rows, and as many as the source has: each part is joined
-# with all keys of the source, which costs as much as both have rows.
+# The table's keys are joined in parts of at least this many rows, and at least as many as the source has:
+# each join also reads all keys of the source.
 _LEAST_ROWS = 1 << 20
 _ROW, _ADDRESS = "row", "address"
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of rows with the same keys, by ascending address; a row may be in several."""
+    """Pairs of rows with equal keys, by ascending address. A row may be in several pairs."""
 
     rows: Rows
     """Row numbers of the source."""
@@ -48,7 +49,7 @@ class Matches:
         return Matches(self.rows[start:end], self.addresses[start:end])
 
     def filter(self, mask: np.ndarray) -> Matches:
-        """Some of the pairs."""
+        """Return the pairs where the mask is true."""
         return Matches(self.rows[mask], self.addresses[mask])
 
 
@@ -56,14 +57,14 @@ def key_fields(snapshot: Snapshot, on: Sequence[str], source: SourceRows) -> lis
     """Return the columns of the table that rows are matched by.
 
     Raises:
-        InvalidInputError: there are none, or one is not in the table or the source.
-        UnsupportedFeatureError: one is nested or has no values.
+        InvalidInputError: There are no key columns, or the table or the source lacks one.
+        UnsupportedFeatureError: A key column is nested or has the type null.
     """
     fields = []
     for name in on:
         field = _find(snapshot.manifest.schema.fields, name)
         if field.name not in source.schema.names:
-            raise InvalidInputError("key is not in the source", column=field.name)
+            raise InvalidInputError("the source lacks a key column", column=field.name)
         if pa.types.is_nested(field.arrow_type) or pa.types.is_null(field.arrow_type):
             raise UnsupportedFeatureError(
                 "merging by a column of this type", column=field.name, found=field.arrow_type
@@ -77,7 +78,7 @@ def key_fields(snapshot: Snapshot, on: Sequence[str], source: SourceRows) -> lis
 
 
 def _find(fields: Sequence[Field], name: str) -> Field:
-    """Return the field of a name as it is written, or the only one without regard to case."""
+    """Return the field with this name, or the only one with this name in another case."""
     found = [field for field in fields if field.name == name]
     found = found or [field for field in fields if field.name.lower() == name.lower()]
     if len(found) != 1:
@@ -87,10 +88,10 @@ def _find(fields: Sequence[Field], name: str) -> Field:
 
 
 def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) -> Matches:
-    """All pairs of rows of `source` and of the table that have the same `keys`.
+    """Return all pairs of rows of `source` and of the table with equal `keys`.
 
     Raises:
-        LanceError: something cannot be read.
+        LanceError: Something cannot be read.
     """
     names = [field.name for field in keys]
     ours = _source_keys(source, keys)
@@ -108,7 +109,7 @@ def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) 
 
 
 def _source_keys(source: SourceRows, keys: Sequence[Field]) -> pa.Table:
-    """Return the keys of the rows that have all of them, and the numbers of these rows."""
+    """Return the keys of source rows without a null key, and the numbers of these rows."""
     tables = []
     for start, batch in source.batches():
         columns = [_stored(batch.column(field.name), field) for field in keys]
@@ -146,7 +147,7 @@ def _key_type(field: Field) -> pa.DataType:
 
 
 def _stored(array: pa.Array, field: Field) -> pa.Array:
-    """Values as files hold them, without dictionaries: of one type on both sides."""
+    """Return values in the form of data files without dictionaries, so that both sides have one type."""
     array = convert(array, field)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
@@ -160,9 +161,7 @@ def _join(theirs: pa.Table, ours: pa.Table, names: list[str]) -> pa.Table:
 
 
 def _bounds(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
-    """Return a condition that all matching rows of the table fulfil, for statistics to rule out the
-    others.
-    """
+    """Return a condition that all matching rows of the table meet, to prune the others by statistics."""
     from lance_core.expressions.builders import comparison, conjunction  # late, as in `_join`
     from lance_core.expressions.column_names import resolve_column
     from lance_core.expressions.tree import Literal

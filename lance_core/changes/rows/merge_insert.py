@@ -1,7 +1,6 @@
-"""Merging rows into a table: update or delete what they match, insert what is new, delete what they lack.
+"""Merge of source rows into a table: update or delete matched rows, insert new rows, delete other rows.
 
-Rows of the table that are updated are deleted, and written again in new fragments; behind them stand the
-inserted ones.
+An updated row is deleted, and written again to a new fragment. Inserted rows follow the updated rows.
 """
 
 from __future__ import annotations
@@ -34,27 +33,28 @@ def merge_insert(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> tuple[Snapshot, Counts]:
-    """Merge rows into a table, as one new version.
+    """Merge source rows into a table as one new version.
 
     Args:
-        snapshot: the version that is merged into. Later changes of other rows stand beside this one; rows
-            that other writers insert meanwhile are compared with those of the source only where `on` is the
-            primary key of the table.
-        source: rows with the keys and some or all other columns. Columns that it lacks keep their values
-            in rows that are updated, and are null in those that are inserted.
-        plan: what becomes of which rows.
-        conflict_retries, retry_timeout: see `with_retries`.
-        transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
-        sync: make everything durable on local disks before the commit is acknowledged.
+        snapshot: The version to merge into. Later changes of other rows are no conflict. Rows that other
+            writers insert meanwhile are compared with the source only if `on` is the primary key of the
+            table.
+        source: Rows with the keys and some or all other columns. A column that the source lacks keeps its
+            values in updated rows, and is null in inserted rows.
+        plan: Actions per kind of row.
+        conflict_retries, retry_timeout: See `with_retries`.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: On local disks make everything durable before returning.
 
     Returns:
-        The new version, and `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
+        The new version, and the counts `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
 
     Raises:
-        InvalidInputError: a plan, column or value that cannot be used; two rows of the source match the same
-            row of the table; a match that the plan forbids.
-        UnsupportedFeatureError: a table or key that cannot be merged with.
-        CommitConflictError, CommitUnknownError: see `commit_row_change`.
+        InvalidInputError: The plan, a column or a value is not valid, two source rows match the same row of
+            the table, or a row matches though the plan forbids it.
+        UnsupportedFeatureError: Rows cannot be matched by a key of this type, or the table cannot hold a
+            value.
+        CommitConflictError, CommitUnknownError: See `commit_row_change`.
     """
     plan.check()
     return commit_row_change(
@@ -71,12 +71,12 @@ def merge_insert(
 def write_merge(
     snapshot: Snapshot, source: SourceRows, plan: MergePlan, change: RowChange, *, sync: bool
 ) -> None:
-    """Write what a merge changes, without committing it; errors are those of `merge_insert`."""
+    """Write the files of a merge, without a commit; errors are those of `merge_insert`."""
     plan.check()
     merge = MergedRows(snapshot, source, plan)
     matches = find_matches(snapshot, source, merge.keys)
     if len(matches) and plan.when_matched == "fail":
-        raise InvalidInputError(f"a row of the source matches one of the table: {merge.key_of(matches, 0)}")
+        raise InvalidInputError(f"a source row matches a row of the table: {merge.key_of(matches, 0)}")
     acted = merge.acted(matches)
     updated = inserted = 0
     new: list[table_pb2.DataFragment] = []
@@ -112,11 +112,11 @@ def write_merge(
 
 
 def _claim_all_keys(update: Transaction.Update, key_ids: Sequence[int]) -> None:
-    """Say that the update may have inserted any primary key, so that none is inserted twice.
+    """Mark the update as one that may have inserted any primary key, so that no key is inserted twice.
 
-    A merge that inserts rows by primary key is in conflict with every other that may have inserted the same
-    key, and is done again. Which keys these are the reference says in a Bloom filter; this one has all bits
-    set, and a size that cannot be compared with others.
+    A merge that inserts rows by primary key is in conflict with every merge that may have inserted the same
+    key, and is retried. The reference stores the inserted keys as a Bloom filter. The filter here has all
+    bits set, and a size that no other filter can be compared with.
     Source: docs/format.md, "Two writers".
     """
     update.inserted_rows.field_ids.extend(key_ids)

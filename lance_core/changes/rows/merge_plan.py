@@ -1,4 +1,4 @@
-"""Plan of a merge."""
+"""The plan of a merge: an action for each kind of row."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ class MergePlan:
     """Actions of a merge for each kind of row.
 
     Attributes:
-        on: columns whose values make rows match; the primary key of the table where there are none.
-        when_matched: what becomes of a row of the table that a row of the source matches.
-        when_matched_condition: SQL on `source.<column>` and `target.<column>`: only pairs for which it is
-            true are updated.
-        when_not_matched: what becomes of a row of the source that matches none.
-        when_not_matched_by_source: what becomes of a row of the table that no row of the source matches.
-        when_not_matched_by_source_condition: SQL on columns of the table: only rows for which it is true are
-            deleted.
+        on: Key columns: rows with equal values match. If empty, the primary key of the table.
+        when_matched: Action for a row of the table that matches a source row.
+        when_matched_condition: SQL on `source.<column>` and `target.<column>`. Only pairs that meet it are
+            updated.
+        when_not_matched: Action for a source row that matches no row of the table.
+        when_not_matched_by_source: Action for a row of the table that matches no source row.
+        when_not_matched_by_source_condition: SQL on columns of the table. Only rows that meet it are deleted.
     """
 
     on: tuple[str, ...] = ()
@@ -31,7 +30,7 @@ class MergePlan:
     when_not_matched_by_source_condition: str | None = None
 
     def check(self) -> None:
-        """Raise InvalidInputError for a plan that neither changes nor, with `fail`, asserts anything."""
+        """Raise InvalidInputError if the plan changes nothing and does not refuse matches either."""
         if (
             self.when_matched == "do_nothing"
             and self.when_not_matched == "do_nothing"

@@ -1,4 +1,4 @@
-"""The rows of a merge: those that change, with their new values, and those that go."""
+"""The rows of a merge: updated and inserted rows with their new values, and rows to delete."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.schema_conformer import Conformer, convert
 
-# So many rows of the source are held beside rows of the table, by what they take on average.
+# Approximate bytes of source rows that are held at once beside rows of the table.
 _BLOCK_BYTES = 8 << 20
-# Rows of the table are looked up in fragments that have so many of them together: the filter that names
-# them is prepared for every stretch of rows that it is asked of.
+# A lookup of rows of the table covers fragments with at least this many of them: the filter that names the
+# rows is prepared again for every range of rows.
 _ROWS_PER_LOOKUP = 1 << 12
 
 
 class MergedRows:
-    """Actions for the rows of one source and of one version of a table; see `merge_insert`."""
+    """The rows that a merge of one source into one version of a table changes; see `merge_insert`."""
 
     def __init__(self, snapshot: Snapshot, source: SourceRows, plan: MergePlan) -> None:
-        """Compare the two.
+        """Compare the columns of the source with those of the table.
 
         Raises:
-            InvalidInputError: columns that the table does not have, or has with other types.
-            UnsupportedFeatureError: what cannot be merged.
+            InvalidInputError: The table lacks a column of the source, or has it with another type.
+            UnsupportedFeatureError: A key of this type cannot be matched, or a struct to update lacks
+                children.
         """
         self._snapshot = snapshot
         self._source = source
@@ -59,20 +60,19 @@ class MergedRows:
         on = plan.on or [names[key] for key in primary_key(snapshot) if key in names]
         self.keys = key_fields(snapshot, on, source)
         self._kept = [field for field in fields if field.name not in given]
-        """Columns that the source lacks."""
+        """Columns of the table that the source lacks."""
         self.schema = self._compared()
-        """Schema of complete rows: that of the table, without children of structs that the source lacks.
-        """
+        """Schema of complete rows: that of the table, without children of structs that the source lacks."""
 
     @property
     def key_ids(self) -> list[int]:
-        """The ids of the columns that rows are matched by."""
+        """Field ids of the key columns."""
         return [field.id for field in self.keys]
 
     def _compared(self) -> Schema:
-        """Return the schema of the table, compared with that of the source.
+        """Return the schema of complete rows, and check the columns of the source.
 
-        A struct that is updated must have all its children: those that it lacks would have to be kept.
+        If structs are updated, the source must have all their children.
         """
         schema = self._snapshot.manifest.schema
         given: set[int] = set()
@@ -90,10 +90,10 @@ class MergedRows:
         return Schema(messages, schema.raw_metadata)
 
     def acted(self, matches: Matches) -> Matches:
-        """Return the pairs that the plan acts on.
+        """Return the pairs to update or delete.
 
         Raises:
-            InvalidInputError: a row of the table is in two of them.
+            InvalidInputError: A row of the table is in two of these pairs.
         """
         if self._plan.when_matched not in ("update_all", "delete"):
             return matches.filter(np.zeros(len(matches), dtype=bool))
@@ -104,13 +104,12 @@ class MergedRows:
         again = np.flatnonzero(matches.addresses[1:] == matches.addresses[:-1])
         if len(again):
             raise InvalidInputError(
-                "several rows of the source match the same row of the table:"
-                f" {self.key_of(matches, int(again[0]))}"
+                f"several source rows match the same row of the table: {self.key_of(matches, int(again[0]))}"
             )
         return matches
 
     def updated(self, matches: Matches) -> Iterator[StoredRows]:
-        """Yield the rows that are updated, with their new values in the form of files."""
+        """Yield the updated rows with their new values, in the form of data files."""
         kept = [field.name for field in self._kept]
         for pairs, old in self._old_rows(matches):
             for part in self._blocks(len(old)):
@@ -120,7 +119,7 @@ class MergedRows:
                 yield old.part(part, self._complete(given, others))
 
     def _old_rows(self, matches: Matches) -> Iterator[tuple[Matches, StoredRows]]:
-        """Pairs, and what is kept of their rows of the table."""
+        """Yield pairs, and the rows of the table with the columns that keep their values."""
         if not self._kept and not self._snapshot.manifest.has_stable_row_ids:
             addresses = matches.addresses
             yield matches, StoredRows([], addresses, addresses, addresses)
@@ -132,15 +131,15 @@ class MergedRows:
                 start += len(old)
 
     def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
-        """Yield the rows of the source that match none, in the form of files.
+        """Yield the source rows without a match, in the form of data files.
 
         Raises:
-            InvalidInputError: the source has rows and lacks a column that allows no null.
+            InvalidInputError: The source has rows and lacks a non-nullable column.
         """
         needed = [field.name for field in self._kept if not field.nullable]
         if needed and self._source.num_rows:
             raise InvalidInputError(
-                "rows cannot be inserted without a column that allows no null", column=needed[0]
+                "rows cannot be inserted: the source lacks a non-nullable column", column=needed[0]
             )
         is_new = np.ones(self._source.num_rows, dtype=bool)
         is_new[matches.rows] = False
@@ -154,9 +153,7 @@ class MergedRows:
                 yield self._complete(self._given(given), nulls)
 
     def unmatched(self, matches: Matches) -> Iterator[Addresses]:
-        """Yield the addresses of rows of the table that no row of the source matches, and that may be
-        deleted.
-        """
+        """Yield the addresses of rows of the table to delete because they match no source row."""
         schema = self._snapshot.manifest.schema
         condition = bind_filter(schema, self._plan.when_not_matched_by_source_condition)
         matched = np.unique(matches.addresses)
@@ -164,13 +161,13 @@ class MergedRows:
             yield addresses[~np.isin(addresses, matched, assume_unique=True)]
 
     def key_of(self, matches: Matches, place: int) -> str:
-        """Return the key of one pair, for messages."""
+        """Return the key of one pair as text, for messages."""
         names = [field.name for field in self.keys]
         values = self._source.take(matches.rows[place : place + 1], names)
         return ", ".join(f"{name} = {shown(value[0])}" for name, value in zip(names, values, strict=True))
 
     def _given(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
-        """Columns of the source by name, in the form of files."""
+        """Return the columns of source rows by name, in the form of data files."""
         fields = {field.name: field for field in self.schema.fields}
         names = self._source.schema.names
         return {name: convert(array, fields[name]) for name, array in zip(names, columns, strict=True)}
@@ -181,7 +178,7 @@ class MergedRows:
         ]
 
     def _condition(self, text: str) -> Expression:
-        from lance_core.expressions.sql import parse_filter  # late: most merges have none
+        from lance_core.expressions.sql import parse_filter  # late: most merges have no condition
 
         target = expression_schema(self._snapshot.manifest.schema)
         sides = {"source": self._source.schema, "target": target}
@@ -219,9 +216,9 @@ class MergedRows:
         return _joined(found, matches)
 
     def _lookups(self, matches: Matches) -> Iterator[tuple[ScanOptions, Matches]]:
-        """Scans of the rows that are in pairs, in the same order as the pairs, and these pairs.
+        """Yield scans of rows of the table, and the pairs of these rows in the same order.
 
-        `matches` are pairs with ascending addresses, none of which occurs twice.
+        `matches` are pairs with ascending addresses; each address occurs once.
         """
         fragments = matches.addresses >> np.uint64(32)
         start = 0
@@ -234,21 +231,19 @@ class MergedRows:
             start = end
 
     def _blocks(self, num_rows: int) -> Iterator[slice]:
-        """Yield slices of `num_rows` rows, in each of which the rows of the source take about
-        `_BLOCK_BYTES`.
-        """
+        """Yield slices of `num_rows` rows; the source rows of a slice take about `_BLOCK_BYTES`."""
         step = max(1, int(_BLOCK_BYTES / max(self._source.bytes_per_row, 1)))
         for start in range(0, num_rows, step):
             yield slice(start, min(start + step, num_rows))
 
 
 def _struct(names: Sequence[str], arrays: Sequence[pa.Array], num_rows: int) -> pa.Array:
-    """Return the columns of one side, as conditions see them."""
+    """Return the columns of one side as a struct, as conditions name them."""
     return pa.StructArray.from_arrays(arrays, names=names) if names else pa.nulls(num_rows)
 
 
 def _single_addresses(matches: Matches) -> Iterator[Matches]:
-    """Yield the pairs in parts, in each of which every address occurs once."""
+    """Yield the pairs in parts. Within a part each address occurs once."""
     left = matches
     while len(left):
         first = np.append(True, left.addresses[1:] != left.addresses[:-1])
@@ -257,7 +252,7 @@ def _single_addresses(matches: Matches) -> Iterator[Matches]:
 
 
 def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
-    """Pairs of several parts by ascending address."""
+    """Return the pairs of several parts, sorted by address."""
     rows: Rows = np.concatenate([none.rows[:0], *(part.rows for part in parts)])
     addresses: Addresses = np.concatenate([none.addresses[:0], *(part.addresses for part in parts)])
     order = np.argsort(addresses, kind="stable")
@@ -265,7 +260,7 @@ def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
 
 
 def primary_key(snapshot: Snapshot) -> list[int]:
-    """Return the ids of the columns that the schema declares to be the primary key, in its order."""
+    """Return the field ids of the primary key of the schema, in the order of the key."""
     keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
     keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
     return [message.id for message in keys]

@@ -1,4 +1,4 @@
-"""Complete rows that get new places: moved ones, which keep their row ids, and after them inserted ones."""
+"""The writer of moved rows, which keep their row ids, and of inserted rows after them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lance_core.write.fragments import FragmentWriter
 
 
 class NewRows:
-    """Writes rows to new fragments. For one thread; memory is bounded."""
+    """Writes moved and inserted rows to new fragments, in bounded memory; for one thread."""
 
     def __init__(self, snapshot: Snapshot, schema: Schema, change: RowChange, *, sync: bool) -> None:
-        """Get ready for rows with the columns of `schema`; the files are noted in `change`.
+        """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files.
 
         Raises:
-            UnsupportedFeatureError: a type that is not written.
+            UnsupportedFeatureError: Files of the table's version cannot hold a type.
         """
         self._stored = pa.schema([(field.name, field.arrow_type) for field in schema.fields])
         self._keeps_ids = snapshot.manifest.has_stable_row_ids
@@ -40,10 +40,10 @@ class NewRows:
         change.writers.append(self._writer)
 
     def move(self, rows: StoredRows) -> None:
-        """Write rows of the table, in the form that files hold; all before the first that is inserted.
+        """Write rows of the table, in the form of data files. Move all rows before inserting any.
 
         Raises:
-            LanceError: as `FragmentWriter.write` does.
+            LanceError: The errors of `FragmentWriter.write`.
         """
         self.insert(rows.columns)
         if self._keeps_ids:
@@ -51,15 +51,15 @@ class NewRows:
             self._created.append(rows.created)
 
     def insert(self, columns: Sequence[pa.Array]) -> None:
-        """Write rows that are new; otherwise as `move`."""
+        """Write new rows in the form of data files; errors are those of `move`."""
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=self._stored))
 
     def finish(self) -> list[table_pb2.DataFragment]:
         """Complete the files.
 
         Returns:
-            Fragments without ids. Where rows keep theirs, they carry the ids of the moved rows, and the
-            versions that these were made in.
+            Fragments without ids. With stable row ids they have the ids of the moved rows, and the versions
+            in which these rows were created.
         """
         fragments = list(self._writer.finish())
         none = [np.empty(0, dtype=np.uint64)]

@@ -1,4 +1,4 @@
-"""Rows that are taken away: deletion files beside fragments, and fragments that lose their last row."""
+"""Removal of rows: deletion files for fragments, and the removal of fragments without live rows."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OFFSET_BITS = np.uint64(32)
 
 
 class ChosenRows:
-    """Rows by fragment, gathered from row addresses: four bytes for each."""
+    """Rows to remove, gathered from row addresses; four bytes per row."""
 
     def __init__(self) -> None:
         self._parts: dict[int, list[Offsets]] = {}
 
     def add(self, addresses: Addresses) -> None:
-        """Choose rows, in any order; none twice."""
+        """Add rows in any order. No row may be added twice."""
         if not len(addresses):
             return
         fragments = addresses >> _OFFSET_BITS
@@ -56,19 +56,21 @@ class Removal:
     removed_ids: tuple[int, ...]
     """Ids of fragments that keep no rows."""
     num_rows: int
-    """Rows that were taken away."""
+    """Number of deleted rows."""
 
 
 def passing_addresses(
     snapshot: Snapshot, condition: Expression | None, fragments: tuple[int, ...] | None = None
 ) -> Iterator[Addresses]:
-    """Yield the addresses of the rows that pass a condition, ascending in each batch; reads only what that
-    needs.
+    """Yield the addresses of the rows that meet a condition, ascending in each batch.
 
-    Rows are those of `fragments`, or of all.
+    Args:
+        snapshot: The version to search.
+        condition: The condition; None means all rows.
+        fragments: Ids of the fragments to search; None means all.
 
     Raises:
-        LanceError: something cannot be read, or the condition has no value for a row.
+        LanceError: Something cannot be read, or the condition cannot be computed for a row.
     """
     options = ScanOptions(columns=(), filter=condition, fragments=fragments, with_row_address=True)
     for batch in scan_for_change(snapshot, options).to_batches():
@@ -76,24 +78,30 @@ def passing_addresses(
 
 
 def addresses_of(batch: pa.RecordBatch) -> Addresses:
-    """Return the row addresses that a scan appended to its columns."""
+    """Return the row addresses of a batch of a scan with `with_row_address`."""
     addresses: Addresses = batch.column(ROW_ADDRESS).to_numpy()
     return addresses
 
 
 def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChange, *, sync: bool) -> Removal:
-    """Write deletion files for rows by fragment, merged with what is deleted there already.
+    """Write deletion files with the rows of each fragment and the rows that were deleted before.
 
-    The files and the rows are noted in `change`.
+    `change` gets the rows and the paths of the files.
+
+    Args:
+        snapshot: The version that has the rows.
+        rows: Physical offsets by fragment id.
+        change: The change that removes the rows.
+        sync: On local disks make the files durable before returning.
 
     Raises:
-        LanceError: deletions cannot be read or written.
+        LanceError: A deletion file cannot be read or written.
     """
     fragments = snapshot.manifest.fragment_by_id
     change.affected_rows = rows
 
     def remove(fragment_id: int) -> table_pb2.DataFragment | None:
-        """Return the fragment with its new deletion file; None when no row is left."""
+        """Return the fragment with its new deletion file, None if no row is left."""
         fragment = fragments[fragment_id]
         deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:
@@ -114,7 +122,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
         return message
 
     jobs = [partial(remove, fragment_id) for fragment_id in rows]
-    # Far away each file is two round trips or more.
+    # On remote storage each file takes two or more round trips.
     left = run_all(jobs, is_remote=True) if snapshot.storage.is_remote else [job() for job in jobs]
     if sync and change.files:
         sync_deletions(snapshot.storage)

@@ -1,4 +1,4 @@
-"""Updating the rows that a condition is true for: they are deleted, and written again with new values."""
+"""Update of the rows that meet a condition: they are deleted, and written again with new values."""
 
 from __future__ import annotations
 
@@ -38,25 +38,28 @@ def update(
     transaction_id: str | None = None,
     sync: bool = True,
 ) -> tuple[Snapshot, int]:
-    """Give columns new values, as one new version; one that changes nothing is made too, as by the reference.
+    """Set columns to new values as one new version.
+
+    A version is made even if no row changes, as in the reference.
 
     Args:
-        snapshot: the version whose rows are asked. Later changes of other rows stand beside this one.
-        updates: SQL expressions by column name. They see the old values, and become the type of the column;
-            a value that does not fit, overflows or is a null where none is allowed refuses the whole update.
-        where: SQL text or an Arrow expression; rows for which it is true are updated. None means all.
-        conflict_retries, retry_timeout: see `with_retries`.
-        data_storage_version: None, or the version of the table's data files.
-        transaction_id: a UUID that the transaction gets as its own; repeating it gives the first result.
-        sync: make everything durable on local disks before the commit is acknowledged.
+        snapshot: The version to search. Later changes of other rows are no conflict.
+        updates: SQL expressions by column name. They see the old values, and their results are cast to the
+            type of the column. If a value does not fit, overflows or is a null in a non-nullable column, the
+            whole update is refused.
+        where: SQL text or an Arrow expression; rows for which it is true are updated. None means all rows.
+        conflict_retries, retry_timeout: See `with_retries`.
+        data_storage_version: None, or the file version of the table.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: On local disks make everything durable before returning.
 
     Returns:
-        The new version, and how many rows were updated.
+        The new version and the number of updated rows.
 
     Raises:
-        InvalidInputError: a column, expression or value that cannot be used; names the column.
-        UnsupportedFeatureError: a table whose rows cannot be written again.
-        CommitConflictError, CommitUnknownError: see `commit_row_change`.
+        InvalidInputError: A column, expression or value is not valid; names the column.
+        UnsupportedFeatureError: Rows of the table cannot be written again, or a column cannot be computed.
+        CommitConflictError, CommitUnknownError: See `commit_row_change`.
     """
 
     def make(current: Snapshot, change: RowChange) -> None:
@@ -100,11 +103,11 @@ def update(
 
 
 def require_own_file_version(snapshot: Snapshot, given: str | None) -> None:
-    """Refuse to add files of another version than the table's.
+    """Refuse a file version that is not the table's.
 
     Raises:
-        InvalidInputError: there is no such version.
-        UnsupportedFeatureError: it is another one.
+        InvalidInputError: There is no such version.
+        UnsupportedFeatureError: The table has another version.
     """
     version, own = file_version(given), snapshot.manifest.data_storage_version
     if version is not None and version.name != own:
@@ -112,7 +115,7 @@ def require_own_file_version(snapshot: Snapshot, given: str | None) -> None:
 
 
 def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Expression], ...]:
-    """All columns of the table, computed where they are updated."""
+    """Return all columns of the table; those in `updates` are computed."""
     if not updates:
         raise InvalidInputError("no updates are given")
     names = [field.name for field in schema.fields]
@@ -127,7 +130,7 @@ def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Exp
 
 
 def _value(schema: Schema, field: Field, text: str) -> Expression:
-    # The parser takes longer to load than all the rest of the package: it waits for its first use.
+    # Late: the SQL parser takes longer to load than the rest of the package.
     from lance_core.expressions.builders import cast
     from lance_core.expressions.sql import parse_expression
     from lance_core.expressions.tree import columns
@@ -149,7 +152,7 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
 
 
 def _json(value: Expression) -> Expression:
-    """Return the value of a JSON column: text, or that of such a column."""
+    """Return the value of a JSON column: text, or the value of another JSON column."""
     from lance_core.expressions.builders import cast
 
     if isinstance(value.type, pa.JsonType):

@@ -140,7 +140,7 @@ def test_same_as_the_reference(
                     continue
                 if "Ambiguous merge inserts" not in str(error):
                     raise
-                with pytest.raises(InvalidInputError, match="several rows of the source match"):
+                with pytest.raises(InvalidInputError, match="several source rows match"):
                     operation(twins.ours)
                 continue
             assert operation(twins.ours) == expected
