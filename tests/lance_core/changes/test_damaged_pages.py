@@ -346,10 +346,10 @@ def test_damage_since_an_earlier_change_is_found(tmp_path: Path) -> None:
 
 
 def test_changes_read_through_one_module() -> None:
-    """No module of the package reads rows but through `reads`, which checks them."""
-    folder = Path(lance_core.__file__).parent / "mutations"
+    """No module of the package reads rows but through `checked_reads`, which checks them."""
+    folder = Path(lance_core.__file__).parent / "changes"
     for file in folder.rglob("*.py"):
-        if file.name == "reads.py":
+        if file.name == "checked_reads.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lance_core.scan."):
