@@ -12,7 +12,7 @@ from lance_core.statistics.file_buffer import METADATA_KEY, PageEntry, to_buffer
 
 
 class FilePageRecorder:
-    """Recorder of one data file; see `lance_core.file.written.PageRecorder`."""
+    """Recorder of one data file; see `lance_core.file.writer_options.PageRecorder`."""
 
     def __init__(self) -> None:
         self._pages: defaultdict[int, list[PageEntry]] = defaultdict(list)

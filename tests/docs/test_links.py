@@ -135,10 +135,10 @@ def is_defined(name: str) -> bool:
         return False
     try:
         return bool(import_module(name))
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, FileNotFoundError):  # an editable install knows files that were renamed
         owner: object = import_module(name.split(".")[0])
         for part in name.split(".")[1:-1]:
-            owner = getattr(owner, part)
+            owner = getattr(owner, part, None)
         return hasattr(owner, member) or member in getattr(owner, "__annotations__", ())
 
 
