@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -101,6 +101,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture(scope="session", autouse=True)
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     redirect_temporary_files(tmp_path_factory.getbasetemp() / "tmp")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let `os.fsync` of this process return at once.
+
+    A write syncs up to ten files and directories, and the disk takes milliseconds for each. No test of this
+    process loses power: the tests of durability (T36) record the calls and build what a power cut may leave.
+    The processes that tests start, servers among them, sync their files.
+    """
+
+    def check(file: int | IO[bytes]) -> None:
+        os.fstat(file if isinstance(file, int) else file.fileno())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", check)
+        yield
 
 
 @pytest.fixture(scope="session")

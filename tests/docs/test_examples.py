@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.spark import JAVA_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 URI_IN_EXAMPLES = "grpc://127.0.0.1:8815"
@@ -59,8 +62,14 @@ def test_examples_with_spark_run_in_order(demo_server: str) -> None:
         for line, source in examples(ROOT / page):
             padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)
             script.append(f"exec(compile({padded!r}, {page!r}, 'exec'), names)")
+    java_options = f"{os.environ['SPARK_SUBMIT_OPTS']} {JAVA_OPTIONS}"
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(script)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", "\n".join(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_SUBMIT_OPTS": java_options},
     )
     assert done.returncode == 0, done.stderr[-5000:]
 
